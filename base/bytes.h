@@ -1,0 +1,13 @@
+// Byte spans: the only way bytes are passed between layers. A span never owns; the function that returns or takes one says how long it lives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace iwarp {
+
+using ConstBytes = std::span<const std::byte>;
+using MutBytes = std::span<std::byte>;
+
+}  // namespace iwarp

@@ -1,0 +1,45 @@
+# One function makes a layer: a folder, a namespace and a target (ARCHITECTURE.md, "Layers").
+#   iwarp_layer(mpa HEADERS a.h b.h SOURCES a.cc b.cc DEPENDS iwarp::base PRIVATE_DEPENDS PkgConfig::ISAL [PURE])
+# gives iwarp_mpa (static library, or interface library without SOURCES) and the alias iwarp::mpa.
+# Headers are spelled "iwarp/mpa/a.h" everywhere: in the build tree through a link, in the install tree by location.
+# PURE layers may use no socket, clock, thread or random function: .ci/purity proves it.
+function(iwarp_layer name)
+  cmake_parse_arguments(L "PURE" "" "HEADERS;SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  set(target iwarp_${name})
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/iwarp)
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/iwarp/${name} SYMBOLIC)
+
+  if(L_SOURCES)
+    add_library(${target} STATIC ${L_SOURCES})
+    set(scope PUBLIC)
+    iwarp_compile_options(${target})
+    target_link_libraries(${target} PRIVATE ${L_PRIVATE_DEPENDS})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(iwarp::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(${target} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} ${scope} ${L_DEPENDS})
+  install(TARGETS ${target} EXPORT iwarpTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${L_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/iwarp/${name})
+  set_property(GLOBAL APPEND PROPERTY IWARP_LAYERS ${name})
+  if(L_PURE)
+    set_property(GLOBAL APPEND PROPERTY IWARP_PURE_LAYERS ${name})
+  endif()
+endfunction()
+
+function(iwarp_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor)
+  if(IWARP_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(IWARP_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${IWARP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${IWARP_SANITIZE})
+  endif()
+endfunction()
