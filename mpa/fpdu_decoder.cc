@@ -1,0 +1,43 @@
+#include "iwarp/mpa/fpdu_decoder.h"
+
+#include <cassert>
+
+#include "iwarp/base/wire.h"
+#include "iwarp/mpa/crc32c.h"
+#include "iwarp/mpa/fpdu_encoder.h"
+
+namespace iwarp::mpa {
+
+FpduDecoder::FpduDecoder(bool crc_enabled, bool skip_crc_check_for_fuzzing)
+    : crc_enabled_(crc_enabled), check_crc_(crc_enabled && !skip_crc_check_for_fuzzing) {}
+
+std::optional<FpduDecoder::Layout> FpduDecoder::peek(ConstBytes bytes) {
+  const auto head = FixedView<kLengthBytes>::of(bytes);
+  if (!head) return std::nullopt;
+  const std::size_t ulpdu = head->be<std::uint16_t, 0>();  // req: RFC5044-5.2-1, RFC5044-6-4
+  return Layout{ulpdu, mpa::fpdu_bytes(ulpdu), pad_bytes(ulpdu) + kCrcBytes};
+}
+
+DecodeResult FpduDecoder::decode(MutBytes bytes) {
+  if (error_) return *error_;  // req: RFC5044-8-13
+  const auto layout = peek(bytes);
+  if (!layout) return NeedMore{kLengthBytes};
+  if (bytes.size() < layout->fpdu_bytes) return NeedMore{layout->fpdu_bytes};  // req: RFC5044-6-8
+  const ConstBytes fpdu = bytes.first(layout->fpdu_bytes);
+  const ConstBytes covered = fpdu.first(fpdu.size() - kCrcBytes);  // pad as received included, req: RFC5044-4.1-6
+  if (check_crc_ && crc32c(covered) != load_crc(fpdu.last<kCrcBytes>())) {
+    error_ = make_error(Errc::kCrcMismatch);  // req: RFC5044-4.4-23, RFC5044-6-3, RFC5044-8-2
+    return *error_;
+  }
+  stream_position_ += layout->fpdu_bytes;
+  ++frames_;
+  return FpduFrame{fpdu.subspan(kLengthBytes, layout->ulpdu_bytes), layout->fpdu_bytes};  // req: RFC5044-4.3-23
+}
+
+void FpduDecoder::skip(const Layout& layout) {
+  assert(!crc_enabled_ && !error_);
+  stream_position_ += layout.fpdu_bytes;
+  ++frames_;
+}
+
+}  // namespace iwarp::mpa

@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "iwarp/mpa/negotiation.h"
+
+namespace iwarp::mpa {
+namespace {
+
+StartupFrame make_request(const Policy& policy, ConstBytes private_data) {
+  StartupFrame f;
+  f.crc = policy.crc == Policy::Crc::kOn;  // req: RFC5044-4.4-5
+  f.revision = policy.revision;
+  f.enhanced = policy.revision >= 2;  // req: RFC6581-10-1, RFC6581-10-5
+  f.private_data = private_data;
+  if (!f.enhanced) return f;
+  EnhancedData& e = f.enhanced_data;
+  e.ird = policy.ird;
+  e.ord = policy.ord;
+  if (policy.peer_to_peer) {  // req: RFC6581-9.2-8, RFC6581-9.2-22
+    e.peer_to_peer = true;
+    e.rtr_write = policy.rtr_write;  // req: RFC6581-9.2-9, RFC6581-9.2-24
+    e.rtr_read = policy.rtr_read;
+    if (e.rtr_read) e.ord = std::max<std::uint16_t>(e.ord, 1);  // an RTR by Read is a Read: req: RFC6581-9.2-6
+  }
+  return f;
+}
+
+// The RTR to send. Read first: Chelsio takes nothing else, and it is what we pick as Responder.
+Rtr choose_rtr(const EnhancedData& offer, const EnhancedData& named, std::uint16_t ord) {
+  if (offer.rtr_read && named.rtr_read && ord >= 1) return Rtr::kRead;  // req: RFC6581-1.1-2, RFC6581-9.2-15
+  if (offer.rtr_write && named.rtr_write) return Rtr::kWrite;
+  return Rtr::kNone;
+}
+
+}  // namespace
+
+Initiator::Initiator(const Policy& policy, ConstBytes private_data, TimePoint now)
+    : policy_(policy), deadline_(now + policy.startup_timeout), rx_(parse_reply, policy.max_private_data_bytes) {
+  Result<void> usable = validate(policy);
+  if (usable.ok() && private_data.size() > kMaxSendPrivateDataBytes) {
+    usable = make_error(Errc::kInvalidArgument, "more than 251 octets of private data");
+  }
+  if (!usable) {
+    fail(InitiatorInput::kBadArgument, usable.error());
+    return;
+  }
+  request_ = make_request(policy, private_data);
+  tx_.resize(request_.size());
+  request_.write_to(tx_);  // req: RFC5044-7.1.2-1
+  request_.private_data = {};
+  assert(is_consistent());
+}
+
+ConstBytes Initiator::tx_bytes() const {
+  return ConstBytes(tx_).subspan(tx_sent_);
+}
+
+void Initiator::tx_commit(std::size_t n) {
+  assert(n <= tx_.size() - tx_sent_);
+  tx_sent_ += n;
+}
+
+std::size_t Initiator::rx(ConstBytes bytes, TimePoint now) {
+  on_deadline(now);
+  if (state_ != InitiatorState::kWaitReply) return 0;
+  const auto step = rx_.feed(bytes);
+  if (const auto* error = std::get_if<Error>(&step.result)) {
+    fail(InitiatorInput::kReplyMalformed, *error);
+  } else if (const auto* parsed = std::get_if<StartupFrame::Parsed>(&step.result)) {
+    on_reply(parsed->frame);
+  }
+  assert(is_consistent());
+  return step.consumed;
+}
+
+void Initiator::on_reply(const StartupFrame& reply) {
+  if (reply.revision == 0 || reply.revision > request_.revision) {
+    // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC5044-C.2.2-1
+    return fail(InitiatorInput::kReplyUnusable, make_error(Errc::kUnsupportedRevision));
+  }
+  if (reply.reject) {  // before all else: even a reject that answers unlike with like is one. req: RFC5044-7.1.2-16
+    step(InitiatorInput::kReplyRejected);
+    const auto enhanced = reply.enhanced ? std::optional(reply.enhanced_data) : std::nullopt;
+    event_ = Rejected{enhanced, reply.private_data};  // req: RFC5044-7.1.2-6, RFC6581-9.1-20
+    return;
+  }
+  Negotiated n;
+  if (const auto agreed = agree(reply, n); !agreed) {
+    fail(InitiatorInput::kReplyUnusable, agreed.error());
+    if (agreed.error().tell_peer) std::get<Failed>(*event_).negotiated = n;
+    return;
+  }
+  step(InitiatorInput::kReplyAccepted);
+  event_ = Established{n, reply.private_data, n.rtr};
+}
+
+Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const {
+  out.revision = reply.revision;
+  out.enhanced = reply.enhanced;
+  out.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-6
+  out.ird = policy_.ird;
+  out.ord = policy_.ord;
+  if (reply.markers) return make_error(Errc::kMarkersUnsupported);
+  if (reply.crc && policy_.crc == Policy::Crc::kOff) return make_error(Errc::kCrcRefused);
+  if (reply.enhanced != request_.enhanced) {  // req: RFC6581-10-2
+    return make_error(Errc::kConnectionModel, "unenhanced Reply to an enhanced Request");
+  }
+  if (!reply.enhanced) return {};
+
+  const EnhancedData& mine = request_.enhanced_data;
+  const EnhancedData& theirs = reply.enhanced_data;
+  out.peer_to_peer = mine.peer_to_peer;
+  out.peer_ird = theirs.ird;  // req: RFC6581-9.1-8
+  out.peer_ord = theirs.ord;
+  out.ord = mine.ord;
+  if (theirs.ird != kNoIrdOrdNegotiation)
+    out.ord = std::min(out.ord, theirs.ird);       // req: RFC6581-9.1-16, RFC6581-9.1-25
+  if (theirs.peer_to_peer != mine.peer_to_peer) {  // req: RFC6581-9.2-11, RFC6581-9.2-23
+    Error error = make_error(Errc::kConnectionModel, "flag A of the Reply differs from the Request");
+    error.tell_peer =
+        make_error(Errc::kNoMatchingRtr).tell_peer;  // s9.2: "no compatible connection model or RTR option"
+    return error;
+  }
+  if (theirs.ord != kNoIrdOrdNegotiation && theirs.ord > out.ird) {  // req: RFC6581-9.1-15, RFC6581-9.1-28
+    if (out.ird == 0 || theirs.ord > policy_.max_ird) {
+      return make_error(Errc::kInsufficientIrd);  // req: RFC6581-9.1-17, RFC6581-9.1-19
+    }
+    out.ird = theirs.ord;
+  }
+  if (mine.peer_to_peer) {  // otherwise B, C and D mean nothing: req: RFC6581-9.2-25
+    out.rtr = choose_rtr(mine, theirs, out.ord);
+    if (out.rtr == Rtr::kNone) return make_error(Errc::kNoMatchingRtr);  // req: RFC6581-9.2-18, RFC6581-9.2-20
+  }
+  return {};
+}
+
+void Initiator::rx_end(bool reset) {
+  if (state_ != InitiatorState::kWaitReply) return;
+  const bool before_reply = rx_.empty();
+  if (!before_reply && !reset) {  // req: RFC5044-7.1.1-31
+    fail(InitiatorInput::kConnectionEnd,
+         make_error(Errc::kMalformedStartupFrame, "connection ended inside the MPA Reply"));
+  } else {
+    fail(InitiatorInput::kConnectionEnd,
+         {Errc::kConnectionLost, std::nullopt, "connection ended before the MPA Reply"});
+  }
+  // A peer without RFC 6581 closes, and RNICs reset, without a word. req: RFC6581-10-12
+  std::get<Failed>(*event_).suggest_revision_1_fallback =
+      before_reply && request_.enhanced && policy_.allow_revision_1_fallback;
+  assert(is_consistent());
+}
+
+std::optional<TimePoint> Initiator::deadline() const {
+  return state_ == InitiatorState::kWaitReply ? std::optional(deadline_) : std::nullopt;
+}
+
+void Initiator::on_deadline(TimePoint now) {
+  if (state_ != InitiatorState::kWaitReply || now < deadline_) return;
+  fail(InitiatorInput::kTimeout, make_error(Errc::kStartupTimeout));  // req: RFC5044-7.1.2-31
+}
+
+std::optional<Initiator::Event> Initiator::poll_event() {
+  return std::exchange(event_, std::nullopt);
+}
+
+void Initiator::step(InitiatorInput on) {
+  const auto to = next(state_, on);
+  assert(to);
+  state_ = *to;
+}
+
+void Initiator::fail(InitiatorInput on, const Error& error) {
+  step(on);
+  tx_.clear();
+  tx_sent_ = 0;
+  event_ = Failed{error};
+}
+
+bool Initiator::is_consistent() const {
+  if (tx_sent_ > tx_.size()) return false;
+  switch (state_) {
+    case InitiatorState::kWaitReply:
+      return !event_ && !tx_.empty();
+    case InitiatorState::kFull:
+      return !event_ || std::holds_alternative<Established>(*event_);
+    case InitiatorState::kRejected:
+      return !event_ || std::holds_alternative<Rejected>(*event_);
+    case InitiatorState::kFailed:
+      return tx_.empty() && (!event_ || std::holds_alternative<Failed>(*event_));
+  }
+  return false;
+}
+
+}  // namespace iwarp::mpa

@@ -1,0 +1,84 @@
+// What a side of a connection wants from MPA startup (Policy), and what came out of it (Negotiated). RFC 5044 s7.1, RFC
+// 6581 s9.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "iwarp/base/result.h"
+
+namespace iwarp::mpa {
+
+// Ready-To-Receive form (RFC 6581 s9.2): the zero-length message with which a peer-to-peer Initiator opens the way for
+// the Responder. Zero-length Send (flag B) is not supported: it would need a receive that the ULP did not post, and no
+// known peer uses it.
+enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
+
+struct Policy {
+  enum class Crc : std::uint8_t {
+    kOn,         // C=1 in our frames: CRC is on whatever the peer says
+    kPreferOff,  // C=0 unless the peer sets it: CRC is on only if the peer wants it
+    kOff,        // C=0, and a peer with C=1 is refused
+  };
+
+  // Highest MPA revision sent and accepted, 1 or 2. Default 2: only enhanced frames (RFC 6581) settle IRD, ORD and the
+  // RTR. With 1 the enhanced form is forbidden: siw then cannot issue Reads towards us, Intel RNICs still work. A
+  // Responder with 2 takes revision 1 too.
+  std::uint8_t revision = 2;
+  // Default kOn: RFC 5044 s4.4 demands it. Anything else only by explicit order of the operator, for paths protected
+  // otherwise; kOff does not connect to RNICs, which always set C=1.
+  Crc crc = Crc::kOn;
+  // Initiator: ask for the peer-to-peer model (A=1). Default on: Intel RNICs reset the connection without it, and it
+  // lets the Responder send first. A Responder follows the Request. Off breaks peers that insist.
+  bool peer_to_peer = true;
+  // RTR forms we can send (Initiator) or take (Responder). Default both. Without Read, Chelsio RNICs end the connection
+  // with "RTR mismatch"; without Write, a siw Responder still picks Read. With peer_to_peer at least one must be set,
+  // and a Responder needs one always.
+  bool rtr_write = true;
+  bool rtr_read = true;
+  // Depth of the queue of inbound RDMA Reads we offer (IRD) and number of outbound Reads we want to have outstanding
+  // (ORD), 0..16382. Default 32, which every known peer can match. IRD 0 forbids the peer to read from us (the Linux
+  // NFS server then refuses); ORD 0 forbids our own Reads.
+  std::uint16_t ird = 32;
+  std::uint16_t ord = 32;
+  // Up to where IRD is raised if the peer asks for more than `ird`; an `ird` of 0 is never raised. Default 128, the
+  // maximum of siw. Below `ird` it means `ird`. Too low: the Initiator ends with Terminate 2/0/6 where a raise would
+  // have done. Too high: the peer decides how much memory its Reads pin here.
+  std::uint16_t max_ird = 128;
+  // From construction to the complete frame of the peer, never restarted by single octets. Default 5 s (RFC 5044 s7.1.2
+  // rule 10 says "reasonable", siw waits 5 s as Responder and 10 s as Initiator). Lower breaks peers whose application
+  // decides slowly; higher feeds slow-loris attackers.
+  std::chrono::milliseconds startup_timeout{5000};
+  // Initiator: suggest a second try with revision 1 on a new connection when the peer ends this one before the first
+  // octet of its Reply. Default on: that is how peers without RFC 6581 answer. Off: such peers cannot be reached with
+  // revision 2.
+  bool allow_revision_1_fallback = true;
+  // Longest Private Data field accepted, octets, enhanced data included. Default 512, the limit of RFC 5044. Lower
+  // refuses peers; higher counts as 512.
+  std::size_t max_private_data_bytes = 512;
+};
+
+// kInvalidArgument if the policy contradicts itself (revision, IRD and ORD out of range; no RTR form though one is
+// needed).
+[[nodiscard]] Result<void> validate(const Policy& policy);
+
+struct Negotiated {
+  using Rtr = mpa::Rtr;
+
+  std::uint8_t revision = 2;
+  bool enhanced = false;       // IRD, ORD and the connection model were negotiated (S=1)
+  bool crc = true;             // both directions
+  bool peer_to_peer = false;   // an RTR opens the connection
+  Rtr rtr = Rtr::kNone;        // Initiator: the form to send. Responder: the form it named
+  std::uint16_t ird = 0;       // used by this side: inbound Reads to admit,
+  std::uint16_t ord = 0;       // outbound Reads to have outstanding at most
+  std::uint16_t peer_ird = 0;  // as received, 0x3FFF included; 0 if not enhanced
+  std::uint16_t peer_ord = 0;
+
+  // "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32"
+  [[nodiscard]] std::string to_string() const;
+  friend bool operator==(const Negotiated&, const Negotiated&) = default;
+};
+
+}  // namespace iwarp::mpa

@@ -1,0 +1,228 @@
+#include <algorithm>
+#include <cassert>
+
+#include "iwarp/mpa/negotiation.h"
+
+namespace iwarp::mpa {
+namespace {
+
+// Names exactly one form, whatever else we could: Chelsio refuses a Reply with two. Read if it was offered, because it
+// is what every RNIC supports; if nothing offered is supported, still one that is, so that the Initiator can tell why
+// it gives up.
+Rtr name_rtr(const Policy& policy, const EnhancedData& offer) {
+  if (offer.rtr_read && policy.rtr_read) return Rtr::kRead;  // req: RFC6581-9.2-12, RFC6581-9.2-14
+  if (offer.rtr_write && policy.rtr_write) return Rtr::kWrite;
+  return policy.rtr_read ? Rtr::kRead : Rtr::kWrite;  // req: RFC6581-9.2-16
+}
+
+Result<void> check_private_data(ConstBytes private_data) {
+  if (private_data.size() <= kMaxSendPrivateDataBytes) return {};
+  return make_error(Errc::kInvalidArgument, "more than 251 octets of private data");
+}
+
+}  // namespace
+
+Responder::Responder(const Policy& policy, TimePoint now)
+    : policy_(policy), deadline_(now + policy.startup_timeout), rx_(parse_request, policy.max_private_data_bytes) {
+  if (const auto valid = validate(policy); !valid) fail(ResponderInput::kBadArgument, valid.error());
+  assert(is_consistent());
+}
+
+ConstBytes Responder::tx_bytes() const {
+  return ConstBytes(tx_).subspan(tx_sent_);
+}
+
+void Responder::tx_commit(std::size_t n) {
+  assert(n <= tx_.size() - tx_sent_);
+  tx_sent_ += n;
+  if (tx_sent_ < tx_.size()) return;
+  if (state_ == ResponderState::kReplying) {
+    step(ResponderInput::kReplySent);
+    events_.emplace_back(Established{negotiated_, request_.private_data, Rtr::kNone});
+  } else if (state_ == ResponderState::kRejecting) {
+    step(ResponderInput::kReplySent);
+    events_.emplace_back(Rejected{});
+  }
+  assert(is_consistent());
+}
+
+std::size_t Responder::rx(ConstBytes bytes, TimePoint now) {
+  on_deadline(now);
+  if (state_ == ResponderState::kDeciding && !bytes.empty()) {  // req: RFC5044-7.1.1-31, RFC5044-7.1.2-11
+    fail(ResponderInput::kEarlyBytes,
+         make_error(Errc::kMalformedStartupFrame, "octets behind the unanswered MPA Request"));
+    return 0;
+  }
+  if (state_ != ResponderState::kWaitRequest) return 0;
+  const auto step = rx_.feed(bytes);
+  if (const auto* error = std::get_if<Error>(&step.result)) {
+    fail(ResponderInput::kRequestMalformed, *error);
+  } else if (const auto* parsed = std::get_if<StartupFrame::Parsed>(&step.result)) {
+    if (step.consumed < bytes.size()) {
+      fail(ResponderInput::kEarlyBytes,
+           make_error(Errc::kMalformedStartupFrame, "octets behind the unanswered MPA Request"));
+    } else {
+      request_ = parsed->frame;
+      on_request();
+    }
+  }
+  assert(is_consistent());
+  return step.consumed;
+}
+
+void Responder::on_request() {
+  if (request_.revision == 0) return refuse(make_error(Errc::kUnsupportedRevision), 1);  // req: RFC5044-C.2.1-1
+  if (request_.revision > policy_.revision) {  // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC6581-10-10
+    return fail(ResponderInput::kRequestRefused, make_error(Errc::kUnsupportedRevision));
+  }
+  if (request_.markers) return refuse(make_error(Errc::kMarkersUnsupported), request_.revision);
+  if (request_.crc && policy_.crc == Policy::Crc::kOff) return refuse(make_error(Errc::kCrcRefused), request_.revision);
+  step(ResponderInput::kRequest);  // R of a Request is not looked at: req: RFC5044-7.1.1-20
+  const EnhancedData e = request_.enhanced ? request_.enhanced_data : EnhancedData{};
+  events_.emplace_back(
+      RequestReceived{request_.private_data, e.ird, e.ord, request_});  // req: RFC5044-7.1.1-33, RFC6581-9.1-8
+}
+
+// Refusal by policy: a Reply with R=1 says so, then the connection is over.
+void Responder::refuse(const Error& error, std::uint8_t revision) {
+  StartupFrame reply = answer(true, policy_.ird, policy_.ord);
+  reply.revision = revision;
+  fail(ResponderInput::kRequestRefused, error);
+  queue_reply(reply);
+}
+
+StartupFrame Responder::answer(bool reject, std::uint16_t ird, std::uint16_t ord) const {
+  StartupFrame f;
+  f.is_reply = true;
+  f.reject = reject;
+  f.revision = request_.revision;  // req: RFC6581-10-9
+  // C=1 also when only the peer wants it: siw looks at nothing but the Reply. req: RFC5044-4.4-5
+  f.crc = policy_.crc == Policy::Crc::kOn || (policy_.crc == Policy::Crc::kPreferOff && request_.crc);
+  f.enhanced = request_.enhanced;  // req: RFC6581-10-4, RFC6581-10-8
+  if (!f.enhanced) return f;
+  const EnhancedData& asked = request_.enhanced_data;
+  EnhancedData& e = f.enhanced_data;
+  e.ird = asked.ord == kNoIrdOrdNegotiation ? kNoIrdOrdNegotiation : ird;  // req: RFC6581-9.1-24
+  e.ord = asked.ird == kNoIrdOrdNegotiation ? kNoIrdOrdNegotiation : ord;  // req: RFC6581-9.1-27
+  e.peer_to_peer = asked.peer_to_peer;                                     // req: RFC6581-9.2-11, RFC6581-9.2-23
+  if (e.peer_to_peer) {                                                    // req: RFC6581-9.2-24, RFC6581-9.2-25
+    const Rtr rtr = name_rtr(policy_, asked);
+    e.rtr_read = rtr == Rtr::kRead;
+    e.rtr_write = rtr == Rtr::kWrite;
+  }
+  return f;
+}
+
+Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes private_data) {
+  if (state_ != ResponderState::kDeciding)
+    return make_error(Errc::kInvalidArgument, "no MPA Request waits for a decision");
+  if (ird > kMaxIrdOrd || ord > kMaxIrdOrd) return make_error(Errc::kInvalidArgument, "IRD and ORD go up to 16382");
+  if (const auto fits = check_private_data(private_data); !fits) return fits.error();
+
+  const EnhancedData asked = request_.enhanced ? request_.enhanced_data : EnhancedData{};
+  Negotiated n;
+  if (request_.enhanced) {
+    if (asked.ird != kNoIrdOrdNegotiation) ord = std::min(ord, asked.ird);   // req: RFC6581-9.1-12, RFC6581-9.1-26
+    if (asked.ord != kNoIrdOrdNegotiation && ird != 0 && ird < asked.ord) {  // req: RFC6581-9.1-4, RFC6581-9.1-23
+      ird = std::max(ird, std::min(asked.ord, policy_.max_ird));
+    }
+    n.peer_to_peer = asked.peer_to_peer;
+    if (n.peer_to_peer) n.rtr = name_rtr(policy_, asked);
+    if (n.rtr == Rtr::kRead) ird = std::max<std::uint16_t>(ird, 1);  // req: RFC6581-9.1-11
+  }
+  StartupFrame reply = answer(false, ird, ord);
+  reply.private_data = private_data;
+  n.revision = request_.revision;
+  n.enhanced = request_.enhanced;
+  n.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17
+  n.ird = ird;
+  n.ord = ord;
+  n.peer_ird = asked.ird;
+  n.peer_ord = asked.ord;
+  negotiated_ = n;
+  step(ResponderInput::kAccept);
+  queue_reply(reply);
+  assert(is_consistent());
+  return {};
+}
+
+Result<void> Responder::reject(ConstBytes private_data, std::optional<std::uint16_t> required_ord) {
+  if (state_ != ResponderState::kDeciding)
+    return make_error(Errc::kInvalidArgument, "no MPA Request waits for a decision");
+  if (required_ord.value_or(0) > kMaxIrdOrd) return make_error(Errc::kInvalidArgument, "IRD and ORD go up to 16382");
+  if (const auto fits = check_private_data(private_data); !fits) return fits.error();
+  const std::uint16_t affordable = std::min(policy_.ord, request_.enhanced_data.ird);
+  StartupFrame reply = answer(true, policy_.ird, required_ord.value_or(affordable));  // req: RFC6581-9.1-13
+  reply.private_data = private_data;
+  step(ResponderInput::kReject);  // req: RFC5044-7.1.2-22
+  queue_reply(reply);
+  assert(is_consistent());
+  return {};
+}
+
+void Responder::queue_reply(const StartupFrame& reply) {
+  tx_.resize(reply.size());
+  reply.write_to(tx_);
+  tx_sent_ = 0;
+}
+
+void Responder::rx_end(bool reset) {
+  if (!next(state_, ResponderInput::kConnectionEnd)) return;
+  if (state_ == ResponderState::kWaitRequest && !reset && !rx_.empty()) {  // req: RFC5044-7.1.1-31
+    fail(ResponderInput::kConnectionEnd,
+         make_error(Errc::kMalformedStartupFrame, "connection ended inside the MPA Request"));
+  } else {
+    fail(ResponderInput::kConnectionEnd, {Errc::kConnectionLost, std::nullopt, "connection ended during MPA startup"});
+  }
+  assert(is_consistent());
+}
+
+std::optional<TimePoint> Responder::deadline() const {
+  return state_ == ResponderState::kWaitRequest ? std::optional(deadline_) : std::nullopt;
+}
+
+void Responder::on_deadline(TimePoint now) {
+  if (state_ != ResponderState::kWaitRequest || now < deadline_) return;
+  fail(ResponderInput::kTimeout, make_error(Errc::kStartupTimeout));  // req: RFC5044-7.1.2-26
+}
+
+std::optional<Responder::Event> Responder::poll_event() {
+  if (events_.empty()) return std::nullopt;
+  Event first = std::move(events_.front());
+  events_.erase(events_.begin());
+  return first;
+}
+
+void Responder::step(ResponderInput on) {
+  const auto to = next(state_, on);
+  assert(to);
+  state_ = *to;
+}
+
+void Responder::fail(ResponderInput on, const Error& error) {
+  step(on);
+  tx_.clear();
+  tx_sent_ = 0;
+  events_.emplace_back(Failed{error});
+}
+
+bool Responder::is_consistent() const {
+  if (tx_sent_ > tx_.size() || events_.size() > 2) return false;
+  switch (state_) {
+    case ResponderState::kWaitRequest:
+      return events_.empty() && tx_.empty();
+    case ResponderState::kDeciding:
+      return tx_.empty();
+    case ResponderState::kReplying:
+    case ResponderState::kRejecting:
+      return tx_sent_ < tx_.size();
+    case ResponderState::kFull:
+    case ResponderState::kRejected:
+      return tx_sent_ == tx_.size();
+    case ResponderState::kFailed:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace iwarp::mpa

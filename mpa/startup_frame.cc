@@ -1,0 +1,139 @@
+#include "iwarp/mpa/startup_frame.h"
+
+#include <algorithm>
+#include <cassert>
+#include <string_view>
+
+#include "iwarp/base/result.h"
+#include "iwarp/base/wire.h"
+
+namespace iwarp::mpa {
+namespace {
+
+constexpr std::string_view kRequestKey = "MPA ID Req Frame";  // req: RFC5044-7.1.1-2
+constexpr std::string_view kReplyKey = "MPA ID Rep Frame";    // req: RFC5044-7.1.1-5
+static_assert(kRequestKey.size() == kKeyBytes && kReplyKey.size() == kKeyBytes);
+
+constexpr std::uint8_t kM = 0x80;
+constexpr std::uint8_t kC = 0x40;
+constexpr std::uint8_t kR = 0x20;
+constexpr std::uint8_t kS = 0x10;
+constexpr std::uint8_t kReserved = 0x0F;
+constexpr std::uint8_t kFirstEnhancedRevision = 2;
+
+constexpr std::uint16_t kWordHigh = 0x8000;  // A or C
+constexpr std::uint16_t kWordLow = 0x4000;   // B or D
+constexpr std::uint16_t kWordCount = 0x3FFF;
+
+constexpr std::uint16_t enhanced_word(bool high, bool low, std::uint16_t count) {
+  return static_cast<std::uint16_t>((high ? kWordHigh : 0) | (low ? kWordLow : 0) | (count & kWordCount));
+}
+
+bool starts_like(ConstBytes bytes, std::string_view key) {
+  const std::size_t n = std::min(bytes.size(), key.size());
+  return std::equal(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(n), bytes.begin(),
+                    [](char want, std::byte got) { return static_cast<std::byte>(want) == got; });
+}
+
+// Length of the Private Data field, or why the header cannot be right.
+Result<std::size_t> check_lengths(std::uint8_t flags, std::uint8_t revision, std::size_t field_bytes, std::size_t max) {
+  if (field_bytes > std::min(max, kMaxPrivateDataBytes)) {
+    return make_error(Errc::kPrivateDataTooLong);  // req: RFC5044-7.1.1-32, RFC5044-7.1.2-27
+  }
+  if ((flags & kS) != 0 && revision >= kFirstEnhancedRevision && field_bytes < kEnhancedDataBytes) {
+    return make_error(Errc::kMalformedStartupFrame,
+                      "S=1 but PD_Length has no room for the enhanced data");  // req: RFC6581-6-11
+  }
+  return field_bytes;
+}
+
+EnhancedData parse_enhanced(const FixedView<kEnhancedDataBytes>& view) {
+  const auto w0 = view.be<std::uint16_t, 0>();  // req: RFC6581-9-4
+  const auto w1 = view.be<std::uint16_t, 2>();
+  EnhancedData e;
+  e.peer_to_peer = (w0 & kWordHigh) != 0;
+  e.rtr_send = (w0 & kWordLow) != 0;
+  e.rtr_write = (w1 & kWordHigh) != 0;
+  e.rtr_read = (w1 & kWordLow) != 0;
+  e.ird = w0 & kWordCount;
+  e.ord = w1 & kWordCount;
+  return e;
+}
+
+StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data_bytes) {
+  if (!starts_like(bytes,
+                   is_reply ? kReplyKey : kRequestKey)) {  // req: RFC5044-7.1.1-3, RFC5044-7.1.1-6, RFC5044-7.1.2-19
+    const bool other = bytes.size() >= kKeyBytes && starts_like(bytes, is_reply ? kRequestKey : kReplyKey);
+    return make_error(Errc::kMalformedStartupFrame,
+                      other ? "both ends play the same MPA role" : "not an MPA startup frame: wrong Key");
+  }
+  const auto head = FixedView<kStartupHeaderBytes>::of(bytes);
+  if (!head) return NeedMore{kStartupHeaderBytes};
+  const auto flags = head->be<std::uint8_t, 16>();
+  StartupFrame f;
+  f.is_reply = is_reply;
+  f.markers = (flags & kM) != 0;
+  f.crc = (flags & kC) != 0;
+  f.reject = (flags & kR) != 0;
+  f.revision = head->be<std::uint8_t, 17>();
+  f.enhanced = (flags & kS) != 0 && f.revision >= kFirstEnhancedRevision;  // req: RFC6581-10-7
+  // req: RFC5044-7.1.1-23, RFC6581-6-5  kept for the trace, looked at by nobody
+  f.reserved_bits = flags & (f.revision >= kFirstEnhancedRevision ? kReserved : kReserved | kS);
+  const auto field = check_lengths(flags, f.revision, head->be<std::uint16_t, 18>(), max_private_data_bytes);
+  if (!field.ok()) return field.error();
+  const std::size_t total = kStartupHeaderBytes + *field;
+  if (bytes.size() < total) return NeedMore{total};
+  f.private_data = bytes.subspan(kStartupHeaderBytes, *field);
+  if (f.enhanced) {
+    f.enhanced_data = parse_enhanced(*FixedView<kEnhancedDataBytes>::of(f.private_data));
+    f.private_data = f.private_data.subspan(kEnhancedDataBytes);  // req: RFC6581-6-10
+  }
+  return StartupFrame::Parsed{f, total};
+}
+
+}  // namespace
+
+void StartupFrame::write_to(MutBytes out) const {
+  assert(!enhanced || revision >= kFirstEnhancedRevision);  // req: RFC6581-6-7
+  const std::size_t field_bytes = size() - kStartupHeaderBytes;
+  assert(out.size() >= size() && field_bytes <= kMaxPrivateDataBytes);  // req: RFC5044-7.1.1-34
+  const std::string_view key = is_reply ? kReplyKey : kRequestKey;
+  std::transform(key.begin(), key.end(), out.begin(), [](char c) { return static_cast<std::byte>(c); });
+  FixedWriter<kStartupHeaderBytes> head{out.first<kStartupHeaderBytes>()};
+  // The reserved bits are written zero, whatever was received. req: RFC5044-7.1.1-22, RFC6581-6-4
+  head.be<16>(static_cast<std::uint8_t>((markers ? kM : 0) | (crc ? kC : 0) | (reject ? kR : 0) | (enhanced ? kS : 0)));
+  head.be<17>(revision);
+  head.be<18>(static_cast<std::uint16_t>(field_bytes));
+  MutBytes rest = out.subspan(kStartupHeaderBytes);
+  if (enhanced) {
+    const EnhancedData& e = enhanced_data;
+    FixedWriter<kEnhancedDataBytes> words{rest.first<kEnhancedDataBytes>()};
+    words.be<0>(enhanced_word(e.peer_to_peer, e.rtr_send, e.ird));  // req: RFC6581-9-3
+    words.be<2>(enhanced_word(e.rtr_write, e.rtr_read, e.ord));
+    rest = rest.subspan(kEnhancedDataBytes);
+  }
+  std::copy(private_data.begin(), private_data.end(), rest.begin());
+}
+
+std::string StartupFrame::to_string() const {
+  const auto bit = [](bool b) { return b ? "1" : "0"; };
+  std::string s = is_reply ? "Reply(" : "Request(";
+  s += std::string("M=") + bit(markers) + ", C=" + bit(crc) + ", R=" + bit(reject) + ", S=" + bit(enhanced);
+  s += ", rev=" + std::to_string(revision);
+  if (reserved_bits != 0) s += ", res=" + std::to_string(reserved_bits);
+  if (enhanced) {
+    const EnhancedData& e = enhanced_data;
+    s += std::string(", A=") + bit(e.peer_to_peer) + ", B=" + bit(e.rtr_send) + ", C=" + bit(e.rtr_write);
+    s += std::string(", D=") + bit(e.rtr_read) + ", ird=" + std::to_string(e.ird) + ", ord=" + std::to_string(e.ord);
+  }
+  return s + ", pd=" + std::to_string(private_data.size()) + ")";
+}
+
+StartupParse parse_request(ConstBytes bytes, std::size_t max_private_data_bytes) {
+  return parse(bytes, false, max_private_data_bytes);
+}
+StartupParse parse_reply(ConstBytes bytes, std::size_t max_private_data_bytes) {
+  return parse(bytes, true, max_private_data_bytes);
+}
+
+}  // namespace iwarp::mpa
