@@ -67,6 +67,7 @@ constexpr std::array kRows = {
     Row{Errc::kTimeout, "timeout", kDisconnected, kNo, "timed out"},
     Row{Errc::kResource, "resource", kSystemFailure, kNo, "out of resources"},
     Row{Errc::kSystem, "system", kSystemFailure, kNo, "system call failed"},
+    Row{Errc::kMalformedRpc, "malformed_rpc", kProtocolViolation, kNo, "malformed ONC RPC message"},
     Row{Errc::kAborted, "aborted", kDisconnected, kNo, "ended by the local application"},
 };
 

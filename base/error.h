@@ -70,6 +70,7 @@ enum class Errc : std::uint8_t {
   kTimeout,
   kResource,               // out of memory, descriptors or table entries
   kSystem,                 // a system call failed
+  kMalformedRpc,           // head of an ONC RPC message that cannot be parsed
   kAborted,                // ended by the local application
   kLast = kAborted,
 };
