@@ -86,7 +86,7 @@ struct ItemScan {
   std::size_t size;
   std::uint64_t absent = 0;  // octets of all items declared absent
   std::uint32_t found = 0;
-  std::uint32_t pending_octets = 0;  // padded data of the last item, still in front of us
+  std::uint64_t pending_octets = 0;  // padded data of the last item, still in front of us
 };
 
 // Finds the items of a Call one by one. Whoever walks a reduced Call says with mark_absent() which items travel in

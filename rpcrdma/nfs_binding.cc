@@ -1,0 +1,322 @@
+#include "iwarp/rpcrdma/nfs_binding.h"
+
+#include <algorithm>
+
+#include "iwarp/rpcrdma/nfs_compound.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::rpcrdma {
+namespace {
+
+// Procedure numbers; READ is 6 and READLINK 5 in both old versions.
+constexpr std::uint32_t kReadlinkProc = 5;
+constexpr std::uint32_t kReadProc = 6;
+constexpr std::uint32_t kV2WriteProc = 8;
+constexpr std::uint32_t kV2SymlinkProc = 13;
+constexpr std::uint32_t kV3WriteProc = 7;
+constexpr std::uint32_t kV3SymlinkProc = 10;
+constexpr std::uint32_t kV4CompoundProc = 1;
+
+constexpr std::uint32_t kNfsOk = 0;
+constexpr std::uint32_t kSymlinkType = 5;  // NF4LNK
+
+// Schemas (nfs_compound.h) of what precedes an item. 2 s are a version 2 file handle.
+constexpr std::string_view kV2BeforeWriteData = "sswww";
+constexpr std::string_view kV2BeforeSymlinkPath = "sso";
+constexpr std::string_view kV2Attributes = "ssssw";
+constexpr std::string_view kV3BeforeWriteData = "odww";
+// diropargs3, then sattr3: mode, uid, gid, size, atime, mtime.
+constexpr std::string_view kV3BeforeSymlinkPath = "oo{1=w;0=}{1=w;0=}{1=w;0=}{1=d;0=}{0=;1=;2=d}{0=;1=;2=d}";
+constexpr std::string_view kV3PostOpAttributes = "{1=sssssw;0=}";  // fattr3 is 84 octets
+
+struct CompoundHead {
+  std::uint32_t minor_version = 0;
+  std::uint32_t operations = 0;
+};
+
+// COMPOUND4args up to the operations: tag, minorversion, count. A count beyond what can be there is malformed.
+std::optional<CompoundHead> read_compound_call(ReadCursor& in) {
+  CompoundHead out;
+  if (!skip_xdr(in, "o")) return std::nullopt;
+  out.minor_version = in.be<std::uint32_t>();
+  out.operations = in.be<std::uint32_t>();
+  // req: RFC8267-7-1
+  if (!in.ok() || out.minor_version > 2 || out.operations > in.remaining() / 4) return std::nullopt;
+  return out;
+}
+
+// COMPOUND4res up to the results: status, tag, count. Gives the count; an overall error does not keep earlier results
+// from being there.
+std::optional<std::uint32_t> read_compound_reply(ReadCursor& in) {
+  if (!skip_xdr(in, "wo")) return std::nullopt;
+  const auto results = in.be<std::uint32_t>();
+  if (!in.ok() || results > in.remaining() / 8) return std::nullopt;
+  return results;
+}
+
+// Lowers the three size words of the channel_attrs4 at `at`; false if they are not there.
+bool clamp_sizes(MutBytes message, std::size_t at, std::uint32_t limit) {
+  constexpr std::size_t kFirst = 4;  // behind ca_headerpadsize: maxrequestsize, maxresponsesize, maxresponsesize_cached
+  constexpr std::size_t kCount = 3;
+  if (message.size() < at + kFirst + kCount * 4) return false;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const MutBytes word = message.subspan(at + kFirst + i * 4, 4);
+    store_be<std::uint32_t>(word, std::min(load_be<std::uint32_t>(word), limit));
+  }
+  return true;
+}
+
+// The position of the back channel's attributes in what follows in `in`, checked to be whole.
+bool find_back_channel(ReadCursor& in, std::string_view before, std::size_t message_size, std::size_t& at) {
+  if (!skip_xdr(in, before)) return false;
+  at = message_size - in.remaining();
+  return skip_xdr(in, kChannelAttrs);
+}
+
+// The head of a Call to NFS whose body is plain XDR, and its arguments.
+std::optional<RpcCall> parse_nfs_call(ConstBytes call) {
+  const Result<RpcCall> head = RpcCall::parse(call);
+  if (!head || head->program != kNfsProgram || !head->body_is_plain()) return std::nullopt;  // req: RFC8166-8.2.2.3-2
+  return *head;
+}
+
+}  // namespace
+
+// --- ItemScan
+
+std::optional<DdpItem> ItemScan::describe() {
+  DdpItem out;
+  out.length = in.be<std::uint32_t>();
+  if (!in.ok()) return std::nullopt;
+  out.offset = size - in.remaining();
+  out.position = out.offset + absent;  // req: RFC8166-3.4.5-2 RFC8166-4.3.1.1-1
+  out.ordinal = found++;
+  out.in_message = out.padded_length() <= in.remaining();
+  pending_octets = out.padded_length();
+  return out;
+}
+
+bool ItemScan::finish_pending() {
+  if (pending_octets > in.remaining()) return false;
+  in.skip(static_cast<std::size_t>(pending_octets));
+  pending_octets = 0;
+  return in.ok();
+}
+
+void ItemScan::mark_absent() {
+  absent += pending_octets;  // req: RFC8166-3.4.4.4-2
+  pending_octets = 0;
+}
+
+// --- Calls
+
+ArgumentWalker::ArgumentWalker(ConstBytes call) : scan_(call) {
+  const auto head = parse_nfs_call(call);
+  if (!head) return;
+  ReadCursor& in = scan_.in;
+  in.skip(head->arguments_offset);
+  const std::uint32_t procedure = head->procedure;
+  switch (head->version) {
+    case 2:
+      if (procedure == kV2WriteProc) single_ = skip_xdr(in, kV2BeforeWriteData);      // req: RFC8267-4-1
+      if (procedure == kV2SymlinkProc) single_ = skip_xdr(in, kV2BeforeSymlinkPath);  // req: RFC8267-4-2
+      return;
+    case 3:
+      if (procedure == kV3WriteProc) single_ = skip_xdr(in, kV3BeforeWriteData);
+      if (procedure == kV3SymlinkProc) single_ = skip_xdr(in, kV3BeforeSymlinkPath);
+      return;  // req: RFC8267-4-5
+    case 4:
+      if (procedure != kV4CompoundProc) return;
+      if (const auto compound = read_compound_call(in)) ops_left_ = compound->operations;
+      return;
+    default:
+      return;
+  }
+}
+
+std::optional<DdpItem> ArgumentWalker::next() {
+  if (single_) {
+    single_ = false;
+    return scan_.describe();
+  }
+  if (ops_left_ == 0 && !create_tail_) return std::nullopt;
+  ReadCursor& in = scan_.in;
+  bool fine = scan_.finish_pending();
+  if (create_tail_) fine = fine && skip_xdr(in, "oA");
+  create_tail_ = false;
+  while (fine && ops_left_ > 0) {
+    --ops_left_;
+    const auto op = in.be<std::uint32_t>();
+    if (op == static_cast<std::uint32_t>(NfsOp::kWrite)) {  // req: RFC8267-6.1-1
+      if (!skip_xdr(in, "sdw")) break;
+      return scan_.describe();
+    }
+    if (op == static_cast<std::uint32_t>(NfsOp::kCreate)) {
+      ReadCursor arms = in;
+      if (arms.be<std::uint32_t>() == kSymlinkType && arms.ok()) {  // req: RFC8267-6.1-2 RFC8166-3.4.4.3-2
+        in.skip(4);
+        create_tail_ = true;
+        return scan_.describe();
+      }
+    }
+    fine = in.ok() && skip_arguments(in, op);
+  }
+  ops_left_ = 0;
+  return std::nullopt;
+}
+
+// --- Replies
+
+ResultBinding ResultBinding::for_call(ConstBytes call) {
+  ResultBinding out;
+  const auto head = parse_nfs_call(call);
+  if (!head) return out;
+  ReadCursor in(call.subspan(head->arguments_offset));
+  const auto expect = [&out](Expectation::Kind kind, std::uint32_t max_bytes) {
+    if (out.max_items_ < kMaxExpectations) out.expectations_[out.max_items_] = {kind, max_bytes};
+    ++out.max_items_;
+  };
+  // Where a READ is well-formed, the word behind `before` is its count.
+  const auto expect_read = [&](std::string_view before) {
+    const bool fine = skip_xdr(in, before);
+    const auto count = in.be<std::uint32_t>();
+    if (fine && in.ok()) expect(Expectation::Kind::kRead, count);
+    return fine && in.ok();
+  };
+  if (head->version == 2 || head->version == 3) {
+    const bool v2 = head->version == 2;
+    if (head->procedure == kReadProc && expect_read(v2 ? "ssw" : "od"))
+      out.shape_ = v2 ? Shape::kV2Read : Shape::kV3Read;
+    if (head->procedure == kReadlinkProc && skip_xdr(in, v2 ? "ss" : "o")) {
+      expect(Expectation::Kind::kReadlink, 0);
+      out.shape_ = v2 ? Shape::kV2Readlink : Shape::kV3Readlink;
+    }
+    return out;
+  }
+  if (head->version != 4 || head->procedure != kV4CompoundProc) return out;
+  const auto compound = read_compound_call(in);
+  if (!compound) return out;
+  out.shape_ = Shape::kV4Compound;
+  for (std::uint32_t i = 0; i < compound->operations; ++i) {
+    const auto op = in.be<std::uint32_t>();
+    bool fine = in.ok();
+    if (op == static_cast<std::uint32_t>(NfsOp::kRead)) {
+      fine = fine && expect_read("sd");
+    } else {
+      fine = fine && skip_arguments(in, op);
+      if (fine && op == static_cast<std::uint32_t>(NfsOp::kReadlink)) expect(Expectation::Kind::kReadlink, 0);
+    }
+    if (!fine) break;
+  }
+  return out;
+}
+
+DdpItems ResultBinding::items(ConstBytes reply, std::size_t limit) const {
+  DdpItems out;
+  ResultWalker walker(*this, reply);
+  while (out.size() < limit) {
+    const auto item = walker.next();
+    if (!item || !item->in_message) break;
+    out.push_back(*item);
+  }
+  return out;
+}
+
+bool ResultBinding::clamp_back_channel(MutBytes reply, std::uint32_t limit) const {
+  if (shape_ != Shape::kV4Compound) return false;
+  const Result<RpcReply> head = RpcReply::parse(reply);
+  if (!head || !head->success()) return false;
+  ReadCursor in(ConstBytes(reply).subspan(head->results_offset));
+  const auto results = read_compound_reply(in);
+  if (!results) return false;
+  for (std::uint32_t i = 0; i < *results; ++i) {
+    const auto op = in.be<std::uint32_t>();
+    const auto status = in.be<std::uint32_t>();
+    if (!in.ok() || status != kNfsOk) return false;
+    if (op == static_cast<std::uint32_t>(NfsOp::kCreateSession)) {
+      std::size_t at = 0;
+      return find_back_channel(in, kBeforeBackChannelResults, reply.size(), at) && clamp_sizes(reply, at, limit);
+    }
+    if (!skip_results(in, op)) return false;
+  }
+  return false;
+}
+
+ResultWalker::ResultWalker(const ResultBinding& binding, ConstBytes reply)
+    : scan_(reply), items_left_(binding.max_items_) {
+  using Shape = ResultBinding::Shape;
+  if (binding.max_items_ == 0) return;
+  const Result<RpcReply> head = RpcReply::parse(reply);
+  if (!head || !head->success()) return;
+  ReadCursor& in = scan_.in;
+  in.skip(head->results_offset);
+  if (binding.shape_ == Shape::kV4Compound) {
+    if (const auto results = read_compound_reply(in)) ops_left_ = *results;
+    return;
+  }
+  const auto status = in.be<std::uint32_t>();
+  if (!in.ok() || status != kNfsOk) return;
+  switch (binding.shape_) {
+    case Shape::kV2Read:
+      single_ = skip_xdr(in, kV2Attributes);
+      break;
+    case Shape::kV2Readlink:
+      single_ = true;
+      break;
+    case Shape::kV3Read:
+      single_ = skip_xdr(in, kV3PostOpAttributes) && skip_xdr(in, "ww");
+      break;  // req: RFC8267-4-3
+    case Shape::kV3Readlink:
+      single_ = skip_xdr(in, kV3PostOpAttributes);
+      break;  // req: RFC8267-4-4
+    case Shape::kV4Compound:
+    case Shape::kNone:
+      break;
+  }
+}
+
+std::optional<DdpItem> ResultWalker::next() {
+  if (single_) {
+    single_ = false;
+    return scan_.describe();
+  }
+  ReadCursor& in = scan_.in;
+  bool fine = scan_.finish_pending();
+  while (fine && ops_left_ > 0 && items_left_ > 0) {
+    --ops_left_;
+    const auto op = in.be<std::uint32_t>();
+    const auto status = in.be<std::uint32_t>();
+    if (!in.ok() || status != kNfsOk) break;
+    const bool read = op == static_cast<std::uint32_t>(NfsOp::kRead);
+    if (read || op == static_cast<std::uint32_t>(NfsOp::kReadlink)) {  // req: RFC8267-6.1-3 RFC8267-6.1-4
+      if (read) in.skip(4);                                            // eof
+      --items_left_;
+      return scan_.describe();
+    }
+    fine = skip_results(in, op);  // req: RFC8267-6.1-5
+  }
+  ops_left_ = 0;
+  return std::nullopt;
+}
+
+// --- CREATE_SESSION
+
+bool clamp_back_channel(MutBytes call, std::uint32_t limit) {
+  const auto head = parse_nfs_call(call);
+  if (!head || head->version != 4 || head->procedure != kV4CompoundProc) return false;
+  ReadCursor in(ConstBytes(call).subspan(head->arguments_offset));
+  const auto compound = read_compound_call(in);
+  if (!compound) return false;
+  for (std::uint32_t i = 0; i < compound->operations; ++i) {
+    const auto op = in.be<std::uint32_t>();
+    if (!in.ok()) return false;
+    if (op == static_cast<std::uint32_t>(NfsOp::kCreateSession)) {
+      std::size_t at = 0;
+      return find_back_channel(in, kBeforeBackChannelArguments, call.size(), at) && clamp_sizes(call, at, limit);
+    }
+    if (!skip_arguments(in, op)) return false;
+  }
+  return false;
+}
+
+}  // namespace iwarp::rpcrdma

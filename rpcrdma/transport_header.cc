@@ -1,0 +1,308 @@
+#include "iwarp/rpcrdma/transport_header.h"
+
+#include <cassert>
+#include <cinttypes>
+#include <cstdio>
+
+#include "iwarp/base/wire.h"
+
+namespace iwarp::rpcrdma {
+namespace {
+
+using Answer = ParseError::Answer;
+
+constexpr std::uint32_t kAbsent = 0;
+constexpr std::uint32_t kPresent = 1;
+
+Segment read_segment(ReadCursor& in) {
+  Segment out;
+  out.handle = Stag{in.be<std::uint32_t>()};
+  out.length = in.be<std::uint32_t>();
+  out.offset = in.be<std::uint64_t>();
+  return out;
+}
+
+void write_segment(WriteCursor& out, const Segment& s) {
+  out.be(raw(s.handle));
+  out.be(s.length);
+  out.be(s.offset);  // req: RFC8166-4.4.3-1
+}
+
+// XDR optional-data: reads the discriminant. Sets *why on anything but 0 and 1.
+bool read_presence(ReadCursor& in, const char** why) {
+  const auto word = in.be<std::uint32_t>();
+  if (!in.ok()) *why = "chunk list truncated";
+  if (in.ok() && word > kPresent) *why = "optional-data discriminant is neither 0 nor 1";
+  return *why == nullptr && word == kPresent;
+}
+
+// Each list function returns nullptr, or why the list is bad.
+const char* read_read_list(ReadCursor& in, const Limits& limits, ReadList& list) {
+  const char* why = nullptr;
+  while (read_presence(in, &why)) {  // req: RFC8166-4.7-3
+    if (list.size() >= limits.max_read_segments) return "too many read segments";
+    ReadSegment s;
+    s.position = in.be<std::uint32_t>();
+    s.target = read_segment(in);
+    if (!in.ok()) return "read segment truncated";
+    if (s.position % 4 != 0) return "read chunk position is not a multiple of 4";  // req: RFC8166-3.4.5-4
+    list.push_back(s);
+  }
+  return why;
+}
+
+const char* read_write_chunk(ReadCursor& in, const Limits& limits, WriteChunk& chunk) {
+  const auto count = in.be<std::uint32_t>();  // req: RFC8166-4.7-4
+  if (!in.ok()) return "write chunk truncated";
+  if (count > in.remaining() / Segment::kSize) return "write chunk holds more segments than the message";
+  if (count > limits.max_segments_per_chunk) return "too many segments in a write chunk";  // req: RFC8267-6.4.2-6
+  chunk.segments.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) chunk.segments.push_back(read_segment(in));
+  return nullptr;
+}
+
+const char* read_lists(ReadCursor& in, const Limits& limits, Header& h) {
+  if (const char* why = read_read_list(in, limits, h.read_list)) return why;
+  const char* why = nullptr;
+  while (read_presence(in, &why)) {  // req: RFC8166-4.7-5
+    if (h.write_list.size() >= limits.max_write_chunks) return "too many write chunks";
+    WriteChunk chunk;
+    if (const char* bad = read_write_chunk(in, limits, chunk)) return bad;
+    h.write_list.push_back(std::move(chunk));
+  }
+  if (why != nullptr) return why;
+  if (read_presence(in, &why)) why = read_write_chunk(in, limits, h.reply_chunk.emplace());  // req: RFC8166-4.7-6
+  return why;
+}
+
+ParseResult parse_error_body(ReadCursor in, Header h, std::size_t message_size) {
+  // Never answered, whatever is wrong with it. req: RFC8166-4.5-10 RFC8166-4.2.4-12
+  const auto drop = [&](const char* why) { return ParseError{Answer::kDrop, h.xid, h.version, why}; };
+  const auto code = in.be<std::uint32_t>();
+  if (code == static_cast<std::uint32_t>(HeaderError::kVers)) {
+    // This layout is the same in every version, so a peer of another one can say what it speaks. req: RFC8166-7-2
+    h.error = {HeaderError::kVers, in.be<std::uint32_t>(), in.be<std::uint32_t>()};
+  } else if (code == static_cast<std::uint32_t>(HeaderError::kChunk) && h.version == kVersion1) {
+    h.error = {};  // 20 octets; peers of RFC 5666 and older append 32 more. req: RFC8166-4.1.2-11
+  } else {
+    return drop("RDMA_ERROR of an unknown kind");
+  }
+  if (!in.ok()) return drop("RDMA_ERROR truncated");
+  return ParsedHeader{std::move(h), message_size};
+}
+
+void append(std::string& out, const char* format, auto... values) {
+  char text[96];
+  std::snprintf(text, sizeof text, format, values...);
+  out += text;
+}
+
+void append_segment(std::string& out, const Segment& s) {
+  append(out, "0x%" PRIx32 ":%" PRIu32 "@0x%" PRIx64, raw(s.handle), s.length, s.offset);
+}
+
+void append_chunk(std::string& out, const WriteChunk& chunk) {
+  out += '[';
+  for (const Segment& s : chunk.segments) {
+    if (out.back() != '[') out += ' ';
+    append_segment(out, s);
+  }
+  out += ']';
+}
+
+const char* proc_name(Proc proc) {
+  switch (proc) {
+    case Proc::kMsg:
+      return "RDMA_MSG";
+    case Proc::kNomsg:
+      return "RDMA_NOMSG";
+    case Proc::kMsgp:
+      return "RDMA_MSGP";
+    case Proc::kDone:
+      return "RDMA_DONE";
+    case Proc::kError:
+      return "RDMA_ERROR";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::uint64_t WriteChunk::length() const {
+  std::uint64_t sum = 0;
+  for (const Segment& s : segments) sum += s.length;  // req: RFC8166-3.4.4-2
+  return sum;
+}
+
+std::uint64_t read_chunk_length(const ReadList& list, std::uint32_t position) {
+  std::uint64_t sum = 0;
+  for (const ReadSegment& s : list) {
+    if (s.position == position) sum += s.target.length;  // req: RFC8166-4.3.1-1
+  }
+  return sum;
+}
+
+ParseResult Header::parse(ConstBytes message, const Limits& limits) {
+  ReadCursor in(message);
+  Header h;
+  h.xid = in.be<std::uint32_t>();
+  h.version = in.be<std::uint32_t>();
+  h.credits = in.be<std::uint32_t>();
+  const auto proc = in.be<std::uint32_t>();
+  const auto error = [&](Answer answer, const char* why) { return ParseError{answer, h.xid, h.version, why}; };
+  if (!in.ok()) return ParseError{Answer::kDrop, 0, 0, "shorter than the fixed words"};
+  if (proc == static_cast<std::uint32_t>(Proc::kError)) return parse_error_body(in, std::move(h), message.size());
+  if (message.size() < kMinHeaderBytes) return error(Answer::kDrop, "shorter than 28 octets");  // req: RFC8166-4.5-2
+  if (h.version != kVersion1) return error(Answer::kErrVers, "unsupported version");            // req: RFC8166-4.5.1-1
+  switch (proc) {
+    case static_cast<std::uint32_t>(Proc::kMsg):
+    case static_cast<std::uint32_t>(Proc::kNomsg):
+      break;
+    case static_cast<std::uint32_t>(Proc::kDone):
+      return error(Answer::kDrop, "RDMA_DONE");  // req: RFC8166-4.6.2-2
+    case static_cast<std::uint32_t>(Proc::kMsgp):
+      return error(Answer::kErrChunk, "RDMA_MSGP");  // req: RFC8166-4.6.1-2
+    default:
+      return error(Answer::kErrChunk, "unknown rdma_proc");  // req: RFC8166-4.5.2-1
+  }
+  h.proc = static_cast<Proc>(proc);
+  if (const char* why = read_lists(in, limits, h)) return error(Answer::kErrChunk, why);  // req: RFC8166-4.5.2-4
+  if (h.proc == Proc::kNomsg && !h.has_chunks()) {
+    return error(Answer::kErrChunk, "RDMA_NOMSG without any chunk");  // req: RFC8166-4.5.2-2 RFC8166-4.2.4-8
+  }
+  const std::size_t payload_offset = message.size() - in.remaining();
+  return ParsedHeader{std::move(h), payload_offset};
+}
+
+std::size_t Header::encoded_size() const {
+  if (proc == Proc::kError) return error.code == HeaderError::kVers ? kErrVersBytes : kErrChunkBytes;
+  std::size_t size = kMinHeaderBytes + read_list.size() * (4 + ReadSegment::kSize);  // req: RFC8166-4.7-7
+  for (const WriteChunk& c : write_list) size += 4 + c.encoded_size();
+  if (reply_chunk) size += reply_chunk->encoded_size();
+  return size;
+}
+
+std::size_t Header::write_to(MutBytes out) const {
+  assert(proc == Proc::kMsg || proc == Proc::kNomsg || proc == Proc::kError);  // req: RFC8166-4.6.1-1 RFC8166-4.6.2-1
+  if (out.size() < encoded_size()) return 0;
+  WriteCursor w(out);
+  w.be(xid);
+  w.be(version);
+  w.be(credits);
+  w.be(static_cast<std::uint32_t>(proc));
+  if (proc == Proc::kError) {
+    w.be(static_cast<std::uint32_t>(error.code));
+    if (error.code == HeaderError::kVers) {
+      w.be(error.version_low);
+      w.be(error.version_high);
+    }
+    return w.written();
+  }
+  const auto write_chunk = [&w](const WriteChunk& chunk) {
+    w.be(kPresent);
+    w.be(static_cast<std::uint32_t>(chunk.segments.size()));
+    for (const Segment& s : chunk.segments) write_segment(w, s);
+  };
+  for (const ReadSegment& s : read_list) {  // req: RFC8166-4.1.2-3
+    w.be(kPresent);
+    w.be(s.position);
+    write_segment(w, s.target);
+  }
+  w.be(kAbsent);
+  for (const WriteChunk& c : write_list) write_chunk(c);
+  w.be(kAbsent);
+  if (reply_chunk) {
+    write_chunk(*reply_chunk);
+  } else {
+    w.be(kAbsent);
+  }
+  return w.written();
+}
+
+std::string Header::to_string() const {
+  std::string out;
+  append(out, "%s(xid=0x%" PRIx32 ", vers=%" PRIu32 ", credits=%" PRIu32, proc_name(proc), xid, version, credits);
+  if (proc == Proc::kError) {
+    if (error.code == HeaderError::kVers) {
+      append(out, ", ERR_VERS, low=%" PRIu32 ", high=%" PRIu32 ")", error.version_low, error.version_high);
+      return out;
+    }
+    return out + ", ERR_CHUNK)";
+  }
+  out += ", reads=[";
+  for (const ReadSegment& s : read_list) {
+    if (out.back() != '[') out += ' ';
+    append(out, "%" PRIu32 "/", s.position);
+    append_segment(out, s.target);
+  }
+  out += "], writes=[";
+  for (const WriteChunk& c : write_list) {
+    if (out.back() == ']') out += ' ';
+    append_chunk(out, c);
+  }
+  out += "], reply=";
+  if (reply_chunk) {
+    append_chunk(out, *reply_chunk);
+  } else {
+    out += '-';
+  }
+  return out + ')';
+}
+
+std::optional<ParseError> check_call(const Header& h) {
+  const auto bad = [&](const char* why) { return ParseError{Answer::kErrChunk, h.xid, h.version, why}; };
+  if (h.proc == Proc::kError) return ParseError{Answer::kDrop, h.xid, h.version, "RDMA_ERROR is no Call"};
+  bool position_zero = false;
+  for (const ReadSegment& s : h.read_list) position_zero |= s.position == 0;
+  // A Write list or Reply chunk carries nothing towards a Responder. req: RFC8166-4.2.4-9 RFC8166-3.5.3-3
+  if (h.proc == Proc::kNomsg && !position_zero) return bad("RDMA_NOMSG Call without a Position-Zero Read chunk");
+  if (h.proc == Proc::kMsg && position_zero) return bad("RDMA_MSG Call with a Position-Zero Read chunk");
+  return std::nullopt;
+}
+
+std::optional<ParseError> check_reply(const Header& h) {
+  const auto bad = [&](const char* why) {
+    return ParseError{Answer::kDrop, h.xid, h.version, why};
+  };  // req: RFC8166-4.5-4
+  if (h.proc == Proc::kError) return std::nullopt;
+  if (!h.read_list.empty()) return bad("Reply with a Read list");  // req: RFC8166-4.3.1-3
+  if (h.proc == Proc::kNomsg && (!h.reply_chunk || h.reply_chunk->length() == 0)) {
+    return bad("RDMA_NOMSG Reply without a used Reply chunk");
+  }
+  return std::nullopt;
+}
+
+bool xid_matches(const Header& header, ConstBytes payload) {
+  const auto first = FixedView<4>::of(payload);
+  return first && first->be<std::uint32_t, 0>() == header.xid;  // req: RFC8166-4.5.2-3 RFC8166-4.2.1-1
+}
+
+Header make_err_vers(std::uint32_t xid, std::uint32_t version, std::uint32_t credits) {
+  Header h = make_err_chunk(xid, version, credits);
+  h.error = {HeaderError::kVers, kVersion1, kVersion1};
+  return h;
+}
+
+Header make_err_chunk(std::uint32_t xid, std::uint32_t version, std::uint32_t credits) {
+  Header h;
+  h.xid = xid;          // req: RFC8166-4.5-5
+  h.version = version;  // req: RFC8166-4.5-6
+  h.credits = credits;
+  h.proc = Proc::kError;  // req: RFC8166-4.5-7
+  h.error = {};           // req: RFC8166-4.5-8
+  return h;
+}
+
+std::optional<Header> make_answer(const ParseError& error, std::uint32_t credits) {
+  switch (error.answer) {
+    case Answer::kDrop:
+      return std::nullopt;
+    case Answer::kErrVers:
+      return make_err_vers(error.xid, error.version, credits);
+    case Answer::kErrChunk:
+      return make_err_chunk(error.xid, error.version, credits);
+  }
+  return std::nullopt;
+}
+
+}  // namespace iwarp::rpcrdma
