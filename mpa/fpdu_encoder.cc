@@ -19,10 +19,11 @@ constexpr std::size_t unpadded_ulpdu(std::size_t bytes) {
 }  // namespace
 
 void write_length(std::span<std::byte, kLengthBytes> out, std::size_t ulpdu_bytes) {
-  assert(ulpdu_bytes <= kMaxSendUlpduBytes);  // req: RFC5044-3-5
+  assert(ulpdu_bytes <= kMaxSendUlpduBytes);
   store_be(out, static_cast<std::uint16_t>(ulpdu_bytes));
 }
 
+// req: RFC5044-3-1, RFC5044-4.1-1  one ULPDU, one length, one trailer
 FpduTrailer make_trailer(ConstBytes length_and_header, std::span<const ConstBytes> payload, bool crc_enabled) {
   assert(length_and_header.size() >= kLengthBytes);
   std::size_t bytes = length_and_header.size();
@@ -42,6 +43,7 @@ FpduTrailer make_trailer(const Crc32c* crc_or_null, std::size_t ulpdu_bytes) {
   if (crc_or_null != nullptr) {
     Crc32c crc = *crc_or_null;
     crc.update(ConstBytes(trailer.bytes).first(pad));
+    // req: RFC5044-4.4-1, RFC5044-4.4-9, RFC5044-4.4-14
     crc.write_to(std::span<std::byte, kCrcBytes>(trailer.bytes.data() + pad, kCrcBytes));  // req: RFC5044-4.4-20
   }
   return trailer;

@@ -9,9 +9,9 @@ namespace {
 
 StartupFrame make_request(const Policy& policy, ConstBytes private_data) {
   StartupFrame f;
-  f.crc = policy.crc == Policy::Crc::kOn;  // req: RFC5044-4.4-5
-  f.revision = policy.revision;
-  f.enhanced = policy.revision >= 2;  // req: RFC6581-10-1, RFC6581-10-5
+  f.crc = policy.crc == Policy::Crc::kOn;  // req: RFC5044-4.4-2, RFC5044-4.4-4, RFC5044-4.4-5
+  f.revision = policy.revision;            // req: RFC5044-7.1.1-24
+  f.enhanced = policy.revision >= 2;       // req: RFC6581-10-1, RFC6581-10-5
   f.private_data = private_data;
   if (!f.enhanced) return f;
   EnhancedData& e = f.enhanced_data;
@@ -39,6 +39,7 @@ Initiator::Initiator(const Policy& policy, ConstBytes private_data, TimePoint no
     : policy_(policy), deadline_(now + policy.startup_timeout), rx_(parse_reply, policy.max_private_data_bytes) {
   Result<void> usable = validate(policy);
   if (usable.ok() && private_data.size() > kMaxSendPrivateDataBytes) {
+    // req: RFC5044-7.1.1-34
     usable = make_error(Errc::kInvalidArgument, "more than 251 octets of private data");
   }
   if (!usable) {
@@ -66,7 +67,7 @@ std::size_t Initiator::rx(ConstBytes bytes, TimePoint now) {
   if (state_ != InitiatorState::kWaitReply) return 0;
   const auto step = rx_.feed(bytes);
   if (const auto* error = std::get_if<Error>(&step.result)) {
-    fail(InitiatorInput::kReplyMalformed, *error);
+    fail(InitiatorInput::kReplyMalformed, *error);  // req: RFC5044-8-4, RFC5044-8-10
   } else if (const auto* parsed = std::get_if<StartupFrame::Parsed>(&step.result)) {
     on_reply(parsed->frame);
   }
@@ -76,7 +77,7 @@ std::size_t Initiator::rx(ConstBytes bytes, TimePoint now) {
 
 void Initiator::on_reply(const StartupFrame& reply) {
   if (reply.revision == 0 || reply.revision > request_.revision) {
-    // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC5044-C.2.2-1
+    // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC5044-7.1.1-27, RFC5044-C.2.2-1
     return fail(InitiatorInput::kReplyUnusable, make_error(Errc::kUnsupportedRevision));
   }
   if (reply.reject) {  // before all else: even a reject that answers unlike with like is one. req: RFC5044-7.1.2-16
@@ -92,11 +93,11 @@ void Initiator::on_reply(const StartupFrame& reply) {
     return;
   }
   step(InitiatorInput::kReplyAccepted);
-  event_ = Established{n, reply.private_data, n.rtr};
+  event_ = Established{n, reply.private_data, n.rtr};  // req: RFC6581-9.1-9, RFC6581-9.2-17
 }
 
 Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const {
-  out.revision = reply.revision;
+  out.revision = reply.revision;  // req: RFC5044-3-14
   out.enhanced = reply.enhanced;
   out.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-6
   out.ird = policy_.ird;
@@ -137,8 +138,8 @@ Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const 
 
 void Initiator::rx_end(bool reset) {
   if (state_ != InitiatorState::kWaitReply) return;
-  const bool before_reply = rx_.empty();
-  if (!before_reply && !reset) {  // req: RFC5044-7.1.1-31
+  const bool before_reply = rx_.empty();  // req: RFC5044-8-1
+  if (!before_reply && !reset) {          // req: RFC5044-7.1.1-31
     fail(InitiatorInput::kConnectionEnd,
          make_error(Errc::kMalformedStartupFrame, "connection ended inside the MPA Reply"));
   } else {

@@ -16,7 +16,7 @@ Rtr name_rtr(const Policy& policy, const EnhancedData& offer) {
 }
 
 Result<void> check_private_data(ConstBytes private_data) {
-  if (private_data.size() <= kMaxSendPrivateDataBytes) return {};
+  if (private_data.size() <= kMaxSendPrivateDataBytes) return {};  // req: RFC5044-7.1.1-34
   return make_error(Errc::kInvalidArgument, "more than 251 octets of private data");
 }
 
@@ -56,7 +56,7 @@ std::size_t Responder::rx(ConstBytes bytes, TimePoint now) {
   if (state_ != ResponderState::kWaitRequest) return 0;
   const auto step = rx_.feed(bytes);
   if (const auto* error = std::get_if<Error>(&step.result)) {
-    fail(ResponderInput::kRequestMalformed, *error);
+    fail(ResponderInput::kRequestMalformed, *error);  // req: RFC5044-8-4, RFC5044-8-10
   } else if (const auto* parsed = std::get_if<StartupFrame::Parsed>(&step.result)) {
     if (step.consumed < bytes.size()) {
       fail(ResponderInput::kEarlyBytes,
@@ -72,11 +72,13 @@ std::size_t Responder::rx(ConstBytes bytes, TimePoint now) {
 
 void Responder::on_request() {
   if (request_.revision == 0) return refuse(make_error(Errc::kUnsupportedRevision), 1);  // req: RFC5044-C.2.1-1
-  if (request_.revision > policy_.revision) {  // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC6581-10-10
+  if (request_.revision >
+      policy_.revision) {  // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC5044-7.1.1-27, RFC6581-10-10
     return fail(ResponderInput::kRequestRefused, make_error(Errc::kUnsupportedRevision));
   }
   if (request_.markers) return refuse(make_error(Errc::kMarkersUnsupported), request_.revision);
   if (request_.crc && policy_.crc == Policy::Crc::kOff) return refuse(make_error(Errc::kCrcRefused), request_.revision);
+  // Revision 1 and S=0 are as good as any. req: RFC6581-6-9, RFC6581-10-6
   step(ResponderInput::kRequest);  // R of a Request is not looked at: req: RFC5044-7.1.1-20
   const EnhancedData e = request_.enhanced ? request_.enhanced_data : EnhancedData{};
   events_.emplace_back(
@@ -93,10 +95,11 @@ void Responder::refuse(const Error& error, std::uint8_t revision) {
 
 StartupFrame Responder::answer(bool reject, std::uint16_t ird, std::uint16_t ord) const {
   StartupFrame f;
-  f.is_reply = true;
+  f.is_reply = true;  // M stays 0. req: RFC5044-7.1.1-11
   f.reject = reject;
   f.revision = request_.revision;  // req: RFC6581-10-9
   // C=1 also when only the peer wants it: siw looks at nothing but the Reply. req: RFC5044-4.4-5
+  // req: RFC5044-4.4-4
   f.crc = policy_.crc == Policy::Crc::kOn || (policy_.crc == Policy::Crc::kPreferOff && request_.crc);
   f.enhanced = request_.enhanced;  // req: RFC6581-10-4, RFC6581-10-8
   if (!f.enhanced) return f;
@@ -135,7 +138,7 @@ Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes 
   n.revision = request_.revision;
   n.enhanced = request_.enhanced;
   n.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17
-  n.ird = ird;
+  n.ird = ird;                        // req: RFC6581-9.1-9
   n.ord = ord;
   n.peer_ird = asked.ird;
   n.peer_ord = asked.ord;

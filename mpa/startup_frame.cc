@@ -62,7 +62,9 @@ EnhancedData parse_enhanced(const FixedView<kEnhancedDataBytes>& view) {
 
 StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data_bytes) {
   if (!starts_like(bytes,
-                   is_reply ? kReplyKey : kRequestKey)) {  // req: RFC5044-7.1.1-3, RFC5044-7.1.1-6, RFC5044-7.1.2-19
+                   is_reply ? kReplyKey : kRequestKey)) {  // req: RFC5044-7.1.1-3, RFC5044-7.1.1-4, RFC5044-7.1.1-6,
+                                                           // RFC5044-7.1.1-7, RFC5044-7.1.2-19
+    // req: RFC5044-7.1-10, RFC5044-7.1.2-20, RFC5044-7.1.2-25
     const bool other = bytes.size() >= kKeyBytes && starts_like(bytes, is_reply ? kRequestKey : kReplyKey);
     return make_error(Errc::kMalformedStartupFrame,
                       other ? "both ends play the same MPA role" : "not an MPA startup frame: wrong Key");
@@ -80,9 +82,9 @@ StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data
   // req: RFC5044-7.1.1-23, RFC6581-6-5  kept for the trace, looked at by nobody
   f.reserved_bits = flags & (f.revision >= kFirstEnhancedRevision ? kReserved : kReserved | kS);
   const auto field = check_lengths(flags, f.revision, head->be<std::uint16_t, 18>(), max_private_data_bytes);
-  if (!field.ok()) return field.error();
+  if (!field.ok()) return field.error();  // req: RFC5044-7.1.2-30, RFC5044-8-4
   const std::size_t total = kStartupHeaderBytes + *field;
-  if (bytes.size() < total) return NeedMore{total};
+  if (bytes.size() < total) return NeedMore{total};  // req: RFC5044-7.1.2-28, RFC5044-7.1.2-29
   f.private_data = bytes.subspan(kStartupHeaderBytes, *field);
   if (f.enhanced) {
     f.enhanced_data = parse_enhanced(*FixedView<kEnhancedDataBytes>::of(f.private_data));
@@ -96,14 +98,14 @@ StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data
 void StartupFrame::write_to(MutBytes out) const {
   assert(!enhanced || revision >= kFirstEnhancedRevision);  // req: RFC6581-6-7
   const std::size_t field_bytes = size() - kStartupHeaderBytes;
-  assert(out.size() >= size() && field_bytes <= kMaxPrivateDataBytes);  // req: RFC5044-7.1.1-34
+  assert(out.size() >= size() && field_bytes <= kMaxPrivateDataBytes);
   const std::string_view key = is_reply ? kReplyKey : kRequestKey;
   std::transform(key.begin(), key.end(), out.begin(), [](char c) { return static_cast<std::byte>(c); });
   FixedWriter<kStartupHeaderBytes> head{out.first<kStartupHeaderBytes>()};
   // The reserved bits are written zero, whatever was received. req: RFC5044-7.1.1-22, RFC6581-6-4
   head.be<16>(static_cast<std::uint8_t>((markers ? kM : 0) | (crc ? kC : 0) | (reject ? kR : 0) | (enhanced ? kS : 0)));
   head.be<17>(revision);
-  head.be<18>(static_cast<std::uint16_t>(field_bytes));
+  head.be<18>(static_cast<std::uint16_t>(field_bytes));  // req: RFC5044-7.1.1-29
   MutBytes rest = out.subspan(kStartupHeaderBytes);
   if (enhanced) {
     const EnhancedData& e = enhanced_data;

@@ -1,0 +1,481 @@
+#include <gtest/gtest.h>
+
+#include "iwarp/mpa/negotiation.h"
+#include "tests/support/covers.h"
+#include "tests/support/hex.h"
+
+namespace iwarp::mpa {
+namespace {
+
+using test::operator+;
+using std::chrono_literals::operator""ms;
+using test::Bytes;
+using test::hex;
+using test::to_hex;
+
+constexpr TimePoint kStart{};
+
+Bytes reply(const std::string& rest) {
+  return hex("4d504120 49442052 65702046 72616d65 " + rest);
+}
+
+void send_all(Initiator& i) {
+  while (!i.tx_bytes().empty()) i.tx_commit(i.tx_bytes().size());
+}
+
+template <class T>
+T expect(Initiator& i) {
+  auto event = i.poll_event();
+  EXPECT_FALSE(i.poll_event()) << "one event in a life";
+  if (!event || !std::holds_alternative<T>(*event)) {
+    ADD_FAILURE() << "not that event";
+    return {};
+  }
+  return std::get<T>(*event);
+}
+
+// What comes of `policy` when the responder answers with this frame.
+template <class T>
+T after_reply(const Policy& policy, const std::string& rest) {
+  Initiator i(policy, {}, kStart);
+  send_all(i);
+  const Bytes bytes = reply(rest);
+  EXPECT_EQ(i.rx(bytes, kStart), bytes.size());
+  EXPECT_TRUE(i.is_consistent());
+  return expect<T>(i);
+}
+
+std::string request_of(const Policy& policy, const Bytes& private_data = {}) {
+  Initiator i(policy, private_data, kStart);
+  return to_hex(i.tx_bytes()).substr(32);  // behind the Key
+}
+
+Policy with(void (*change)(Policy&)) {
+  Policy p;
+  change(p);
+  return p;
+}
+
+TEST(MpaInitiator, SendsOneContiguousRequest) {
+  COVERS("RFC5044-7.1.2-1");
+  COVERS("RFC5044-4.4-5");
+  COVERS("RFC5044-7.1.1-19");
+  COVERS("RFC6581-9.1-2");
+  COVERS("RFC6581-9.1-3");
+  COVERS("RFC6581-9.2-8");
+  COVERS("RFC6581-9.2-9");
+  COVERS("RFC6581-10-1");
+  COVERS("RFC6581-9.3-1");
+  Initiator i(Policy{}, hex("f6ab0e18 01010303"), kStart);
+  EXPECT_EQ(to_hex(i.tx_bytes()),
+            "4d504120494420526571204672616d65"
+            "5002000c"
+            "8020c020"
+            "f6ab0e1801010303");
+  i.tx_commit(10);
+  EXPECT_EQ(i.tx_bytes().size(), 22u);
+  send_all(i);
+  EXPECT_TRUE(i.tx_bytes().empty());
+  EXPECT_FALSE(i.poll_event());
+}
+
+TEST(MpaInitiator, WritesPolicyIntoTheRequest) {
+  COVERS("RFC6581-9.2-22");
+  COVERS("RFC6581-9.2-24");
+  COVERS("RFC6581-10-5");
+  COVERS("RFC5044-4.4-4");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.peer_to_peer = false; })),
+            "50020004"
+            "00200020");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.rtr_read = false; })),
+            "50020004"
+            "80208020");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.rtr_write = false; })),
+            "50020004"
+            "80204020");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.crc = Policy::Crc::kPreferOff; })).substr(0, 2), "10");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.crc = Policy::Crc::kOff; })).substr(0, 2), "10");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.revision = 1; })), "40010000");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.revision = 1; }), hex("aabb")), "40010002aabb");
+}
+
+TEST(MpaInitiator, AsksForAnOrdOfOneIfItMaySendAnRtrByRead) {
+  COVERS("RFC6581-9.2-6");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.ord = 0; })),
+            "50020004"
+            "8020c001");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.ord = 0, p.rtr_read = false; })),
+            "50020004"
+            "80208000");
+  EXPECT_EQ(request_of(with([](Policy& p) { p.ord = 0, p.peer_to_peer = false; })),
+            "50020004"
+            "00200000");
+}
+
+TEST(MpaInitiator, RefusesArgumentsThatCannotBeSent) {
+  COVERS("RFC5044-7.1.1-34");
+  Initiator too_long(Policy{}, Bytes(252), kStart);
+  EXPECT_TRUE(too_long.tx_bytes().empty());
+  EXPECT_EQ(expect<Failed>(too_long).error.code, Errc::kInvalidArgument);
+  EXPECT_EQ(Initiator(Policy{}, Bytes(251), kStart).tx_bytes().size(), 20u + 4 + 251);
+  Initiator bad_policy(with([](Policy& p) { p.revision = 7; }), {}, kStart);
+  EXPECT_TRUE(bad_policy.tx_bytes().empty());
+  EXPECT_FALSE(bad_policy.deadline());
+  EXPECT_EQ(expect<Failed>(bad_policy).error.code, Errc::kInvalidArgument);
+}
+
+TEST(MpaInitiator, EstablishesWithTheDefaults) {
+  COVERS("RFC5044-7.1.2-13");
+  COVERS("RFC5044-7.1.2-17");
+  COVERS("RFC5044-7.1.2-9");
+  COVERS("RFC5044-3-14");
+  COVERS("RFC5044-7.1.1-28");
+  COVERS("RFC6581-9.2-17");
+  COVERS("RFC6581-9.1-8");
+  COVERS("RFC6581-9.1-9");
+  const auto e = after_reply<Established>(Policy{}, "50 02 0004 8020 4020");
+  EXPECT_EQ(e.negotiated.to_string(), "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32");
+  EXPECT_EQ(e.rtr_to_send, Rtr::kRead);
+  EXPECT_EQ(e.negotiated.peer_ird, 32);
+  EXPECT_EQ(e.negotiated.peer_ord, 32);
+  EXPECT_TRUE(e.private_data.empty());
+}
+
+TEST(MpaInitiator, HandsOverPrivateDataThatOutlivesAMove) {
+  COVERS("RFC5044-7.1.1-33");
+  Initiator i(Policy{}, {}, kStart);
+  send_all(i);
+  (void)i.rx(reply("50 02 000c 8020 4020 f6ab0e18 01000303"), kStart);
+  auto event = i.poll_event();
+  const Initiator moved = std::move(i);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(to_hex(std::get<Established>(*event).private_data), "f6ab0e1801000303");
+}
+
+TEST(MpaInitiator, LeavesTheFirstFpduToTheCaller) {
+  COVERS("RFC5044-7.1.5-1");
+  Initiator i(Policy{}, {}, kStart);
+  send_all(i);
+  const Bytes both = reply("50 02 0004 8020 4020") + hex("000ec140");
+  EXPECT_EQ(i.rx(both, kStart), 24u);
+  (void)expect<Established>(i);
+  EXPECT_EQ(i.rx(hex("000ec140"), kStart), 0u) << "Full Operation is not its business";
+}
+
+TEST(MpaInitiator, TakesTheReplyInAnyPieces) {
+  COVERS("RFC5044-5.1-6");
+  const Bytes whole = reply("50 02 0008 8020 4020 aabbccdd") + hex("ff");
+  for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
+    Initiator i(Policy{}, {}, kStart);
+    send_all(i);
+    const std::size_t first = i.rx(ConstBytes(whole).first(cut), kStart);
+    EXPECT_EQ(first + i.rx(ConstBytes(whole).subspan(first), kStart), 28u) << cut;
+    EXPECT_EQ(to_hex(expect<Established>(i).private_data), "aabbccdd");
+  }
+  Initiator i(Policy{}, {}, kStart);
+  send_all(i);
+  for (std::size_t n = 0; n < 28; ++n) {
+    EXPECT_FALSE(i.poll_event());
+    EXPECT_EQ(i.rx(ConstBytes(whole).subspan(n, 1), kStart), 1u);
+  }
+  (void)expect<Established>(i);
+}
+
+TEST(MpaInitiator, CrcIsTheOrOfBothFrames) {
+  COVERS("RFC5044-7.1.1-16");
+  COVERS("RFC5044-7.1.1-17");
+  COVERS("RFC5044-4.4-6");
+  COVERS("RFC5044-4.4-11");
+  const Policy on;
+  const Policy prefer_off = with([](Policy& p) { p.crc = Policy::Crc::kPreferOff; });
+  const Policy off = with([](Policy& p) { p.crc = Policy::Crc::kOff; });
+  EXPECT_TRUE(after_reply<Established>(on, "50 02 0004 8020 4020").negotiated.crc);
+  EXPECT_TRUE(after_reply<Established>(on, "10 02 0004 8020 4020").negotiated.crc);
+  EXPECT_TRUE(after_reply<Established>(prefer_off, "50 02 0004 8020 4020").negotiated.crc);
+  EXPECT_FALSE(after_reply<Established>(prefer_off, "10 02 0004 8020 4020").negotiated.crc);
+  EXPECT_FALSE(after_reply<Established>(off, "10 02 0004 8020 4020").negotiated.crc);
+  EXPECT_EQ(after_reply<Failed>(off, "50 02 0004 8020 4020").error.code, Errc::kCrcRefused);
+}
+
+TEST(MpaInitiator, SettlesIrdAndOrd) {
+  COVERS("RFC6581-9.1-6");
+  COVERS("RFC6581-9.1-7");
+  COVERS("RFC6581-9.1-11");
+  COVERS("RFC6581-9.1-15");
+  COVERS("RFC6581-9.1-16");
+  COVERS("RFC6581-9.1-25");
+  COVERS("RFC6581-9.1-28");
+  struct {
+    const char* name;
+    const char* words;  // of the Reply: A=1, RTR by Read
+    std::uint16_t ird;
+    std::uint16_t ord;
+  } static const kCases[] = {
+      {"the peer has as much", "8020 4020", 32, 32},
+      {"the peer's IRD is lower: so is our ORD", "8008 4020", 32, 8},
+      {"the peer's IRD is higher: our ORD stays", "8080 4020", 32, 32},
+      {"the peer's ORD is lower: our IRD stays", "8020 4001", 32, 32},
+      {"the peer's ORD is higher: our IRD is raised", "8020 4040", 64, 32},
+      {"raised up to the maximum", "8020 4080", 128, 32},
+      {"IRD of the peer not negotiated: our ORD stays", "bfff 4020", 32, 32},
+      {"ORD of the peer not negotiated: our IRD stays", "8020 7fff", 32, 32},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const auto n = after_reply<Established>(Policy{}, std::string("50 02 0004 ") + c.words).negotiated;
+    EXPECT_EQ(n.ird, c.ird);
+    EXPECT_EQ(n.ord, c.ord);
+  }
+  const auto raw = after_reply<Established>(Policy{}, "50 02 0004 bfff 7fff").negotiated;
+  EXPECT_EQ(raw.peer_ird, 0x3FFF) << "told as received";
+  EXPECT_EQ(raw.peer_ord, 0x3FFF);
+}
+
+TEST(MpaInitiator, OwesATerminateIfItsIrdCannotGrow) {
+  COVERS("RFC6581-9.1-17");
+  COVERS("RFC6581-9.1-18");
+  COVERS("RFC6581-9.1-19");
+  COVERS("RFC6581-8-4");
+  const auto f = after_reply<Failed>(Policy{}, "50 02 0004 8020 4081");
+  EXPECT_EQ(f.error.code, Errc::kInsufficientIrd);
+  EXPECT_EQ(f.error.tell_peer, (TerminateCode{2, 0, 6}));
+  ASSERT_TRUE(f.negotiated) << "the Terminate needs to know how to be framed";
+  EXPECT_TRUE(f.negotiated->crc);
+  EXPECT_EQ(f.negotiated->peer_ord, 129);
+  EXPECT_FALSE(f.suggest_revision_1_fallback);
+  EXPECT_EQ(after_reply<Failed>(with([](Policy& p) { p.max_ird = 0; }), "50 02 0004 8020 4021").error.code,
+            Errc::kInsufficientIrd);
+  EXPECT_EQ(after_reply<Failed>(with([](Policy& p) { p.ird = 0; }), "50 02 0004 8020 4001").error.code,
+            Errc::kInsufficientIrd)
+      << "0 forbids Reads, it is no starting value";
+}
+
+TEST(MpaInitiator, ChoosesAnRtrThatBothSidesName) {
+  COVERS("RFC6581-1.1-2");
+  COVERS("RFC6581-9.2-15");
+  const Policy both;
+  const Policy read = with([](Policy& p) { p.rtr_write = false; });
+  const Policy write = with([](Policy& p) { p.rtr_read = false; });
+  EXPECT_EQ(after_reply<Established>(both, "50 02 0004 8020 4020").rtr_to_send, Rtr::kRead);
+  EXPECT_EQ(after_reply<Established>(both, "50 02 0004 8020 8020").rtr_to_send, Rtr::kWrite);
+  EXPECT_EQ(after_reply<Established>(both, "50 02 0004 c020 c020").rtr_to_send, Rtr::kRead)
+      << "extra flags are no offence";
+  EXPECT_EQ(after_reply<Established>(read, "50 02 0004 8020 c020").rtr_to_send, Rtr::kRead);
+  EXPECT_EQ(after_reply<Established>(write, "50 02 0004 8020 c020").rtr_to_send, Rtr::kWrite);
+  EXPECT_EQ(after_reply<Established>(both, "50 02 0004 8000 c020").rtr_to_send, Rtr::kWrite)
+      << "no Read against an IRD of 0";
+}
+
+TEST(MpaInitiator, OwesATerminateIfNoRtrIsCommon) {
+  COVERS("RFC6581-9.2-18");
+  COVERS("RFC6581-9.2-19");
+  COVERS("RFC6581-9.2-20");
+  COVERS("RFC6581-8-5");
+  const Policy write = with([](Policy& p) { p.rtr_read = false; });
+  for (const char* words : {"8020 4020", "c020 0020", "8020 0020"}) {
+    const auto f = after_reply<Failed>(write, std::string("50 02 0004 ") + words);
+    EXPECT_EQ(f.error.code, Errc::kNoMatchingRtr);
+    EXPECT_EQ(f.error.tell_peer, (TerminateCode{2, 0, 7}));
+    EXPECT_TRUE(f.negotiated);
+  }
+  EXPECT_EQ(after_reply<Failed>(Policy{}, "50 02 0004 8000 4020").error.code, Errc::kNoMatchingRtr)
+      << "only Read is named, but the peer's IRD is 0";
+}
+
+TEST(MpaInitiator, RefusesTheOtherConnectionModel) {
+  COVERS("RFC6581-9.2-11");
+  COVERS("RFC6581-9.2-23");
+  const auto f = after_reply<Failed>(Policy{}, "50 02 0004 0020 4020");
+  EXPECT_EQ(f.error.code, Errc::kConnectionModel);
+  EXPECT_EQ(f.error.tell_peer, (TerminateCode{2, 0, 7}));
+  const Policy client_server = with([](Policy& p) { p.peer_to_peer = false; });
+  EXPECT_EQ(after_reply<Failed>(client_server, "50 02 0004 8020 4020").error.code, Errc::kConnectionModel);
+}
+
+TEST(MpaInitiator, IgnoresRtrFlagsInTheClientServerModel) {
+  COVERS("RFC6581-9.2-25");
+  const Policy client_server = with([](Policy& p) { p.peer_to_peer = false; });
+  const auto e = after_reply<Established>(client_server, "50 02 0004 4020 c020");
+  EXPECT_EQ(e.negotiated.to_string(), "rev=2 enhanced=1 crc=1 p2p=0 rtr=none ird=32 ord=32");
+  EXPECT_EQ(e.rtr_to_send, Rtr::kNone);
+}
+
+TEST(MpaInitiator, WorksUnenhancedWithRevision1) {
+  COVERS("RFC6581-6-6");
+  const Policy v1 = with([](Policy& p) { p.revision = 1; });
+  const auto e = after_reply<Established>(v1, "00 01 0002 aabb");
+  EXPECT_EQ(e.negotiated.to_string(), "rev=1 enhanced=0 crc=1 p2p=0 rtr=none ird=32 ord=32");
+  EXPECT_EQ(e.negotiated.peer_ird, 0);
+}
+
+TEST(MpaInitiator, AnswersOfTheWrongRevisionOrKindEndTheStart) {
+  COVERS("RFC5044-7.1.1-24");
+  COVERS("RFC5044-7.1.1-25");
+  COVERS("RFC5044-7.1.1-26");
+  COVERS("RFC5044-7.1.1-27");
+  COVERS("RFC5044-C.2.2-1");
+  COVERS("RFC6581-10-2");
+  COVERS("RFC6581-10-9");
+  const Policy v1 = with([](Policy& p) { p.revision = 1; });
+  struct {
+    const char* name;
+    Policy policy;
+    const char* rest;
+    Errc code;
+  } const kCases[] = {
+      {"revision 0", Policy{}, "c0 00 0000", Errc::kUnsupportedRevision},
+      {"revision 3", Policy{}, "50 03 0004 8020 4020", Errc::kUnsupportedRevision},
+      {"revision 2 to revision 1", v1, "40 02 0000", Errc::kUnsupportedRevision},
+      {"revision 2, enhanced, to revision 1", v1, "50 02 0004 8020 4020", Errc::kUnsupportedRevision},
+      {"revision 1 to revision 2", Policy{}, "40 01 0000", Errc::kConnectionModel},
+      {"S=0 to S=1", Policy{}, "40 02 0000", Errc::kConnectionModel},
+      {"Markers", Policy{}, "d0 02 0004 8020 4020", Errc::kMarkersUnsupported},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const auto f = after_reply<Failed>(c.policy, c.rest);
+    EXPECT_EQ(f.error.code, c.code);
+    EXPECT_FALSE(f.error.tell_peer);
+    EXPECT_FALSE(f.suggest_revision_1_fallback);
+  }
+}
+
+TEST(MpaInitiator, ClosesOnAMalformedReply) {
+  COVERS("RFC5044-7.1.2-14");
+  COVERS("RFC5044-7.1.2-20");
+  COVERS("RFC5044-8-4");
+  COVERS("RFC5044-8-10");
+  struct {
+    const char* name;
+    Bytes bytes;
+    Errc code;
+  } const kCases[] = {
+      {"HTTP", hex("48545450"), Errc::kMalformedStartupFrame},
+      {"a Request: crossed start", hex("4d504120 49442052 65712046 72616d65 50020004 80204020"),
+       Errc::kMalformedStartupFrame},
+      {"513 octets of private data", reply("50 02 0201"), Errc::kPrivateDataTooLong},
+      {"enhanced without enhanced data", reply("50 02 0003"), Errc::kMalformedStartupFrame},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    Initiator i(Policy{}, {}, kStart);
+    send_all(i);
+    (void)i.rx(c.bytes, kStart);
+    EXPECT_TRUE(i.is_consistent());
+    EXPECT_EQ(i.state(), InitiatorState::kFailed);
+    const auto f = expect<Failed>(i);
+    EXPECT_EQ(f.error.code, c.code);
+    EXPECT_FALSE(f.error.tell_peer) << "no Terminate before Full Operation";
+    EXPECT_EQ(i.rx(reply("50 02 0004 8020 4020"), kStart), 0u) << "too late";
+    EXPECT_FALSE(i.poll_event());
+  }
+}
+
+TEST(MpaInitiator, LeavesARejectToTheApplication) {
+  COVERS("RFC5044-7.1.2-16");
+  COVERS("RFC5044-7.1.2-6");
+  COVERS("RFC5044-7.1.1-21");
+  COVERS("RFC5044-7.1.4.2-2");
+  COVERS("RFC6581-9.1-13");
+  COVERS("RFC6581-9.1-20");
+  Initiator i(Policy{}, {}, kStart);
+  send_all(i);
+  (void)i.rx(reply("70 02 0006 8020 7000 aabb"), kStart);
+  i.rx_end(false);  // the peer may close or not: the reject is what counts
+  EXPECT_EQ(i.state(), InitiatorState::kRejected);
+  const auto r = expect<Rejected>(i);
+  ASSERT_TRUE(r.enhanced);
+  EXPECT_EQ(r.enhanced->ord, 0x3000) << "more than our IRD: what the peer needs";
+  EXPECT_EQ(to_hex(r.private_data), "aabb");
+}
+
+TEST(MpaInitiator, TakesARejectWhateverElseItsFlagsSay) {
+  EXPECT_FALSE(after_reply<Rejected>(Policy{}, "20 01 0000").enhanced) << "unenhanced";
+  EXPECT_TRUE(after_reply<Rejected>(Policy{}, "f0 02 0004 0000 0000").enhanced) << "with M and A=0";
+}
+
+TEST(MpaInitiator, SuggestsRevision1WhenThePeerEndsBeforeItsReply) {
+  COVERS("RFC6581-10-12");
+  COVERS("RFC6581-10-11");
+  COVERS("RFC5044-8-1");
+  for (const bool reset : {false, true}) {
+    Initiator i(Policy{}, {}, kStart);
+    send_all(i);
+    i.rx_end(reset);
+    const auto f = expect<Failed>(i);
+    EXPECT_EQ(f.error.code, Errc::kConnectionLost);
+    EXPECT_FALSE(f.error.tell_peer);
+    EXPECT_TRUE(f.suggest_revision_1_fallback) << (reset ? "RST" : "FIN");
+    EXPECT_FALSE(i.deadline());
+    i.rx_end(reset);
+    EXPECT_FALSE(i.poll_event()) << "told once";
+  }
+}
+
+TEST(MpaInitiator, SuggestsNoFallbackOtherwise) {
+  const auto suggests = [](const Policy& policy, std::size_t reply_bytes, bool reset, Errc code) {
+    Initiator i(policy, {}, kStart);
+    send_all(i);
+    (void)i.rx(ConstBytes(reply("50 02 0004 8020 4020")).first(reply_bytes), kStart);
+    i.rx_end(reset);
+    const auto f = expect<Failed>(i);
+    EXPECT_EQ(f.error.code, code);
+    return f.suggest_revision_1_fallback;
+  };
+  EXPECT_FALSE(suggests(with([](Policy& p) { p.allow_revision_1_fallback = false; }), 0, true, Errc::kConnectionLost));
+  EXPECT_FALSE(suggests(with([](Policy& p) { p.revision = 1; }), 0, true, Errc::kConnectionLost))
+      << "nothing lower left";
+  EXPECT_FALSE(suggests(Policy{}, 1, true, Errc::kConnectionLost)) << "it had begun to answer";
+}
+
+TEST(MpaInitiator, CallsAFinInsideTheReplyMalformed) {
+  COVERS("RFC5044-7.1.1-31");
+  const Bytes whole = reply("50 02 0008 8020 4020 aabbccdd");
+  for (std::size_t n = 1; n < whole.size(); ++n) {
+    Initiator i(Policy{}, {}, kStart);
+    send_all(i);
+    (void)i.rx(ConstBytes(whole).first(n), kStart);
+    i.rx_end(false);
+    const auto f = expect<Failed>(i);
+    EXPECT_EQ(f.error.code, Errc::kMalformedStartupFrame) << n;
+    EXPECT_FALSE(f.suggest_revision_1_fallback);
+  }
+}
+
+TEST(MpaInitiator, TimesOutOverTheWholeReplyNotOverEachOctet) {
+  COVERS("RFC5044-7.1.2-31");
+  Initiator i(Policy{}, {}, kStart);
+  send_all(i);
+  ASSERT_EQ(i.deadline(), kStart + 5000ms);
+  const Bytes whole = reply("50 02 0004 8020 4020");
+  for (std::size_t n = 0; n < 10; ++n) {
+    (void)i.rx(ConstBytes(whole).subspan(n, 1), kStart + std::chrono::milliseconds(n * 400));
+    EXPECT_EQ(i.deadline(), kStart + 5000ms);
+  }
+  i.on_deadline(kStart + 4999ms);
+  EXPECT_FALSE(i.poll_event()) << "woken too early";
+  i.on_deadline(kStart + 5000ms);
+  const auto f = expect<Failed>(i);
+  EXPECT_EQ(f.error.code, Errc::kStartupTimeout);
+  EXPECT_FALSE(f.suggest_revision_1_fallback);
+  EXPECT_FALSE(i.deadline());
+}
+
+TEST(MpaInitiator, TakesNoReplyAfterItsDeadline) {
+  Initiator i(Policy{}, {}, kStart);
+  send_all(i);
+  EXPECT_EQ(i.rx(reply("50 02 0004 8020 4020"), kStart + 5000ms), 0u);
+  EXPECT_EQ(expect<Failed>(i).error.code, Errc::kStartupTimeout);
+}
+
+TEST(MpaInitiator, HasNoDeadlineOnceEstablished) {
+  Initiator i(Policy{}, {}, kStart);
+  send_all(i);
+  (void)i.rx(reply("50 02 0004 8020 4020"), kStart);
+  EXPECT_FALSE(i.deadline());
+  i.on_deadline(kStart + 9999ms);
+  (void)expect<Established>(i);
+}
+
+}  // namespace
+}  // namespace iwarp::mpa

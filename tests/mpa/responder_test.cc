@@ -1,0 +1,502 @@
+#include <gtest/gtest.h>
+
+#include "iwarp/mpa/negotiation.h"
+#include "tests/support/covers.h"
+#include "tests/support/hex.h"
+
+namespace iwarp::mpa {
+namespace {
+
+using test::operator+;
+using std::chrono_literals::operator""ms;
+using test::Bytes;
+using test::hex;
+using test::to_hex;
+
+constexpr TimePoint kStart{};
+constexpr const char* kDefaultRequest = "50 02 0004 8020 c020";
+
+Bytes request(const std::string& rest) {
+  return hex("4d504120 49442052 65712046 72616d65 " + rest);
+}
+
+template <class T>
+T expect(Responder& r) {
+  auto event = r.poll_event();
+  if (!event || !std::holds_alternative<T>(*event)) {
+    ADD_FAILURE() << "not that event";
+    return {};
+  }
+  return std::get<T>(*event);
+}
+
+// Everything the responder wants to send, behind the Reply Key.
+std::string sent(Responder& r) {
+  const std::string all = to_hex(r.tx_bytes());
+  if (!all.empty()) {
+    EXPECT_EQ(all.substr(0, 32), "4d504120494420526570204672616d65");
+    r.tx_commit(r.tx_bytes().size());
+  }
+  return all.empty() ? all : all.substr(32);
+}
+
+Policy with(void (*change)(Policy&)) {
+  Policy p;
+  change(p);
+  return p;
+}
+
+struct Accepted {
+  std::string reply;
+  Established established;
+};
+// The answer to a Request that the application accepts with these values.
+Accepted accepted(const Policy& policy, const std::string& rest, std::uint16_t ird = 32, std::uint16_t ord = 32,
+                  const Bytes& private_data = {}) {
+  Responder r(policy, kStart);
+  const Bytes bytes = request(rest);
+  EXPECT_EQ(r.rx(bytes, kStart), bytes.size());
+  (void)expect<RequestReceived>(r);
+  EXPECT_TRUE(r.accept(ird, ord, private_data).ok());
+  EXPECT_FALSE(r.poll_event()) << "not before the Reply has left";
+  Accepted a;
+  a.reply = sent(r);
+  a.established = expect<Established>(r);
+  EXPECT_FALSE(r.poll_event());
+  EXPECT_TRUE(r.is_consistent());
+  return a;
+}
+
+// A Request that policy or form forbids: the Reply (if any) and the error.
+std::pair<std::string, Failed> refused(const Policy& policy, const Bytes& bytes) {
+  Responder r(policy, kStart);
+  (void)r.rx(bytes, kStart);
+  EXPECT_EQ(r.state(), ResponderState::kFailed);
+  EXPECT_TRUE(r.is_consistent());
+  const std::string reply = sent(r);
+  const auto f = expect<Failed>(r);
+  EXPECT_FALSE(r.poll_event());
+  EXPECT_FALSE(f.error.tell_peer) << "a responder may send no FPDU yet";
+  return {reply, f};
+}
+
+TEST(MpaResponder, SaysNothingBeforeARequest) {
+  COVERS("RFC5044-7.1.2-3");
+  COVERS("RFC5044-7.1.2-12");
+  Responder r(Policy{}, kStart);
+  EXPECT_TRUE(r.tx_bytes().empty());
+  EXPECT_FALSE(r.poll_event());
+  EXPECT_FALSE(r.accept(1, 1, {}).ok());
+  EXPECT_FALSE(r.reject({}).ok());
+  EXPECT_TRUE(r.tx_bytes().empty());
+}
+
+TEST(MpaResponder, ReportsTheRequestAsReceived) {
+  COVERS("RFC5044-7.1.1-33");
+  COVERS("RFC5044-7.1.2-2");
+  COVERS("RFC6581-9.1-8");
+  COVERS("RFC5044-7.1-3");
+  Responder r(Policy{}, kStart);
+  (void)r.rx(request("50 02 000c 8080 7fff f6ab0e18 01010303"), kStart);
+  const auto e = expect<RequestReceived>(r);
+  EXPECT_EQ(to_hex(e.private_data), "f6ab0e1801010303");
+  EXPECT_EQ(e.peer_ird, 128);
+  EXPECT_EQ(e.peer_ord, 0x3FFF);
+  EXPECT_EQ(e.request.to_string(), "Request(M=0, C=1, R=0, S=1, rev=2, A=1, B=0, C=0, D=1, ird=128, ord=16383, pd=8)");
+  EXPECT_TRUE(r.tx_bytes().empty()) << "the application decides first";
+  EXPECT_FALSE(r.deadline());
+  const Responder moved = std::move(r);
+  EXPECT_EQ(to_hex(e.private_data), "f6ab0e1801010303");
+}
+
+TEST(MpaResponder, AnswersTheDefaultRequest) {
+  COVERS("RFC5044-7.1.2-8");
+  COVERS("RFC5044-7.1.2-9");
+  COVERS("RFC5044-7.1.2-10");
+  COVERS("RFC5044-4.4-5");
+  COVERS("RFC6581-9.3-2");
+  COVERS("RFC6581-9.2-2");
+  const Accepted a = accepted(Policy{}, kDefaultRequest, 32, 32, hex("aabb"));
+  EXPECT_EQ(a.reply,
+            "50020006"
+            "8020"
+            "4020"
+            "aabb");
+  EXPECT_EQ(a.established.negotiated.to_string(), "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32");
+  EXPECT_EQ(a.established.rtr_to_send, Rtr::kNone);
+}
+
+// Requests of real peers, and what we answer.
+TEST(MpaResponder, AnswersRealPeers) {
+  COVERS("RFC6581-6-8");
+  COVERS("RFC6581-6-9");
+  COVERS("RFC6581-10-4");
+  COVERS("RFC6581-10-6");
+  COVERS("RFC6581-10-8");
+  COVERS("RFC6581-10-9");
+  COVERS("RFC6581-9.2-23");
+  struct {
+    const char* name;
+    const char* request;
+    const char* reply;
+    const char* outcome;
+  } static const kCases[] = {
+      {"siw-rping", "10 02 0004 0001 0001", "5002000400200001", "rev=2 enhanced=1 crc=1 p2p=0 rtr=none ird=32 ord=1"},
+      {"siw-crc-rping", "50 02 0004 0001 0001", "5002000400200001",
+       "rev=2 enhanced=1 crc=1 p2p=0 rtr=none ird=32 ord=1"},
+      {"siw-p2p-rping", "10 02 0004 8001 c001", "5002000480204001",
+       "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=1"},
+      {"siw-v1-rping", "00 01 0000", "40010000", "rev=1 enhanced=0 crc=1 p2p=0 rtr=none ird=32 ord=32"},
+      {"revision 2 without S", "00 02 0000", "40020000", "rev=2 enhanced=0 crc=1 p2p=0 rtr=none ird=32 ord=32"},
+      {"revision 1 with S: a reserved bit", "10 01 0000", "40010000",
+       "rev=1 enhanced=0 crc=1 p2p=0 rtr=none ird=32 ord=32"},
+      {"siw NFS client", "10 02 000c 0080 0000 f6ab0e18 01010303", "5002000400200020",
+       "rev=2 enhanced=1 crc=1 p2p=0 rtr=none ird=32 ord=32"},
+      {"cxgb4", "50 02 0004 8020 4001", "5002000480204020", "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32"},
+      {"irdma", "50 02 0004 803f c03f", "50020004803f4020", "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=63 ord=32"},
+      {"reserved bits", "1f 02 0004 0001 0001", "5002000400200001",
+       "rev=2 enhanced=1 crc=1 p2p=0 rtr=none ird=32 ord=1"},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const Accepted a = accepted(Policy{}, c.request);
+    EXPECT_EQ(a.reply, c.reply);
+    EXPECT_EQ(a.established.negotiated.to_string(), c.outcome);
+  }
+}
+
+TEST(MpaResponder, DoesNotLookAtRInARequest) {
+  COVERS("RFC5044-7.1.1-20");
+  EXPECT_EQ(accepted(Policy{}, "70 02 0004 8020 c020").reply, "5002000480204020");
+}
+
+TEST(MpaResponder, NeverSetsM) {
+  COVERS("RFC5044-7.1.1-11");
+  EXPECT_EQ(accepted(Policy{}, kDefaultRequest).reply.substr(0, 2), "50");
+}
+
+TEST(MpaResponder, RefusesMarkersWithAReject) {
+  COVERS("RFC5044-7.1.1-8");
+  for (const char* rest : {"d0 02 0004 8020 c020", "c0 01 0000"}) {
+    const auto [reply, f] = refused(Policy{}, request(rest));
+    EXPECT_EQ(f.error.code, Errc::kMarkersUnsupported);
+    ASSERT_FALSE(reply.empty());
+    EXPECT_EQ(reply.substr(0, 2), rest[0] == 'd' ? "70" : "60") << "R=1, M=0";
+  }
+}
+
+TEST(MpaResponder, CrcFollowsPolicyAndPeer) {
+  COVERS("RFC5044-7.1.1-16");
+  COVERS("RFC5044-7.1.1-17");
+  COVERS("RFC5044-4.4-6");
+  COVERS("RFC5044-4.4-4");
+  const Policy prefer_off = with([](Policy& p) { p.crc = Policy::Crc::kPreferOff; });
+  const Policy off = with([](Policy& p) { p.crc = Policy::Crc::kOff; });
+  struct {
+    Policy policy;
+    const char* request;
+    const char* flags;
+    bool crc;
+  } const kCases[] = {
+      {Policy{}, "10 02 0004 8020 c020", "50", true},    {Policy{}, "50 02 0004 8020 c020", "50", true},
+      {prefer_off, "10 02 0004 8020 c020", "10", false}, {prefer_off, "50 02 0004 8020 c020", "50", true},
+      {off, "10 02 0004 8020 c020", "10", false},
+  };
+  for (const auto& c : kCases) {
+    const Accepted a = accepted(c.policy, c.request);
+    EXPECT_EQ(a.reply.substr(0, 2), c.flags);
+    EXPECT_EQ(a.established.negotiated.crc, c.crc);
+  }
+  const auto [reply, f] = refused(off, request("50 02 0004 8020 c020"));
+  EXPECT_EQ(f.error.code, Errc::kCrcRefused);
+  EXPECT_EQ(reply.substr(0, 4), "3002") << "R=1, C=0";
+}
+
+TEST(MpaResponder, SettlesIrdAndOrd) {
+  COVERS("RFC6581-9.1-4");
+  COVERS("RFC6581-9.1-5");
+  COVERS("RFC6581-9.1-10");
+  COVERS("RFC6581-9.1-11");
+  COVERS("RFC6581-9.1-12");
+  COVERS("RFC6581-9.1-23");
+  COVERS("RFC6581-9.1-24");
+  COVERS("RFC6581-9.1-26");
+  COVERS("RFC6581-9.1-27");
+  COVERS("RFC6581-12-1");
+  struct {
+    const char* name;
+    const char* words;  // of the Request
+    std::uint16_t ird, ord;
+    const char* reply;
+    std::uint16_t used_ird, used_ord;
+  } static const kCases[] = {
+      {"as offered", "0020 0020", 32, 32, "00200020", 32, 32},
+      {"ORD is lowered to the peer's IRD", "0004 0020", 32, 32, "00200004", 32, 4},
+      {"ORD is not raised", "0080 0020", 32, 8, "00200008", 32, 8},
+      {"IRD is raised to the peer's ORD", "0020 0040", 32, 32, "00400020", 64, 32},
+      {"up to the maximum", "0020 2000", 32, 32, "00800020", 128, 32},
+      {"IRD is not lowered", "0020 0001", 32, 32, "00200020", 32, 32},
+      {"an IRD above the maximum stays", "0020 2000", 200, 32, "00c80020", 200, 32},
+      {"an IRD of 0 forbids Reads", "0020 0020", 0, 32, "00000020", 0, 32},
+      {"but an RTR by Read needs one", "8020 4020", 0, 32, "80014020", 1, 32},
+      {"peer's ORD 0, RTR by Read", "8020 4000", 0, 32, "80014020", 1, 32},
+      {"ORD not negotiated: IRD stays, 3FFF comes back", "0020 3fff", 16, 32, "3fff0020", 16, 32},
+      {"IRD not negotiated: ORD stays, 3FFF comes back", "3fff 0020", 32, 64, "00203fff", 32, 64},
+      {"neither negotiated", "bfff 7fff", 5, 6, "bfff7fff", 5, 6},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const Accepted a = accepted(Policy{}, std::string("50 02 0004 ") + c.words, c.ird, c.ord);
+    EXPECT_EQ(a.reply, std::string("50020004") + c.reply);
+    EXPECT_EQ(a.established.negotiated.ird, c.used_ird);
+    EXPECT_EQ(a.established.negotiated.ord, c.used_ord);
+  }
+}
+
+TEST(MpaResponder, NamesExactlyOneRtr) {
+  COVERS("RFC6581-9.2-11");
+  COVERS("RFC6581-9.2-12");
+  COVERS("RFC6581-9.2-14");
+  COVERS("RFC6581-9.2-16");
+  COVERS("RFC6581-9.2-25");
+  const Policy both;
+  const Policy read = with([](Policy& p) { p.rtr_write = false; });
+  const Policy write = with([](Policy& p) { p.rtr_read = false; });
+  struct {
+    const char* name;
+    Policy policy;
+    const char* words;
+    const char* reply;
+    Rtr rtr;
+  } const kCases[] = {
+      {"both offered: Read", both, "8020 c020", "80204020", Rtr::kRead},
+      {"Read offered", both, "8020 4020", "80204020", Rtr::kRead},
+      {"Write offered", both, "8020 8020", "80208020", Rtr::kWrite},
+      {"only Send offered: still one", both, "c020 0020", "80204020", Rtr::kRead},
+      {"nothing offered: still one", both, "8020 0020", "80204020", Rtr::kRead},
+      {"both offered, Write supported", write, "8020 c020", "80208020", Rtr::kWrite},
+      {"Read offered, Write supported", write, "8020 4020", "80208020", Rtr::kWrite},
+      {"Write offered, Read supported", read, "8020 8020", "80204020", Rtr::kRead},
+      {"A=0: B, C and D mean nothing", both, "4020 c020", "00200020", Rtr::kNone},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const Accepted a = accepted(c.policy, std::string("50 02 0004 ") + c.words);
+    EXPECT_EQ(a.reply, std::string("50020004") + c.reply);
+    EXPECT_EQ(a.established.negotiated.rtr, c.rtr);
+    EXPECT_EQ(a.established.negotiated.peer_to_peer, c.rtr != Rtr::kNone);
+  }
+}
+
+TEST(MpaResponder, ClosesWithoutAWordOnAMalformedRequest) {
+  COVERS("RFC5044-7.1.2-4");
+  COVERS("RFC5044-7.1.1-4");
+  COVERS("RFC5044-7.1.2-20");
+  COVERS("RFC5044-7.1.3-2");
+  COVERS("RFC5044-8-4");
+  COVERS("RFC5044-8-10");
+  struct {
+    const char* name;
+    Bytes bytes;
+    Errc code;
+  } const kCases[] = {
+      {"HTTP", hex("47455420"), Errc::kMalformedStartupFrame},
+      {"a Reply", hex("4d504120 49442052 65702046 72616d65 50020004 80204020"), Errc::kMalformedStartupFrame},
+      {"513 octets of private data", request("50 02 0201"), Errc::kPrivateDataTooLong},
+      {"enhanced without enhanced data", request("50 02 0000"), Errc::kMalformedStartupFrame},
+      {"an octet behind the Request", request(kDefaultRequest) + hex("00"), Errc::kMalformedStartupFrame},
+      {"a pipelined RTR", request(kDefaultRequest) + hex("000ec140 00000001 00000000 00000000 ebd34c5f"),
+       Errc::kMalformedStartupFrame},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const auto [reply, f] = refused(Policy{}, c.bytes);
+    EXPECT_EQ(f.error.code, c.code);
+    EXPECT_EQ(reply, "");
+  }
+}
+
+TEST(MpaResponder, RefusesRevisionsItCannotSpeak) {
+  COVERS("RFC5044-7.1.1-25");
+  COVERS("RFC5044-7.1.1-26");
+  COVERS("RFC5044-7.1.1-27");
+  COVERS("RFC5044-C.2.1-1");
+  COVERS("RFC6581-10-10");
+  const Policy v1 = with([](Policy& p) { p.revision = 1; });
+  EXPECT_EQ(refused(Policy{}, request("50 03 0004 8020 c020")).second.error.code, Errc::kUnsupportedRevision);
+  EXPECT_EQ(refused(Policy{}, request("50 03 0004 8020 c020")).first, "");
+  EXPECT_EQ(refused(v1, request(kDefaultRequest)).second.error.code, Errc::kUnsupportedRevision);
+  EXPECT_EQ(refused(v1, request(kDefaultRequest)).first, "");
+  EXPECT_EQ(accepted(v1, "40 01 0000").reply, "40010000");
+  const auto [reply, f] = refused(Policy{}, request("c0 00 0000"));
+  EXPECT_EQ(f.error.code, Errc::kUnsupportedRevision);
+  EXPECT_EQ(reply, "60010000") << "an RDMA Consortium peer shall see which revision we speak";
+}
+
+TEST(MpaResponder, RefusesOctetsBeforeTheDecision) {
+  COVERS("RFC5044-7.1.1-31");
+  COVERS("RFC5044-7.1.2-11");
+  Responder r(Policy{}, kStart);
+  (void)r.rx(request(kDefaultRequest), kStart);
+  (void)expect<RequestReceived>(r);
+  (void)r.rx({}, kStart);
+  EXPECT_EQ(r.state(), ResponderState::kDeciding) << "nothing came";
+  EXPECT_EQ(r.rx(hex("00"), kStart), 0u);
+  EXPECT_EQ(expect<Failed>(r).error.code, Errc::kMalformedStartupFrame);
+  EXPECT_FALSE(r.accept(1, 1, {}).ok()) << "too late";
+  EXPECT_TRUE(r.tx_bytes().empty());
+}
+
+// A driver may learn that the Reply has left only after the peer's first FPDU has come in.
+TEST(MpaResponder, LeavesOctetsAfterTheDecisionToTheCaller) {
+  Responder r(Policy{}, kStart);
+  (void)r.rx(request(kDefaultRequest), kStart);
+  (void)expect<RequestReceived>(r);
+  ASSERT_TRUE(r.accept(32, 32, {}).ok());
+  EXPECT_EQ(r.rx(hex("000ec140"), kStart), 0u);
+  EXPECT_FALSE(r.poll_event());
+  r.tx_commit(23);
+  EXPECT_FALSE(r.poll_event()) << "one octet of the Reply is missing";
+  r.tx_commit(1);
+  (void)expect<Established>(r);
+  EXPECT_EQ(r.rx(hex("000ec140"), kStart), 0u);
+}
+
+TEST(MpaResponder, TakesTheRequestInAnyPieces) {
+  COVERS("RFC5044-5.1-6");
+  const Bytes whole = request("50 02 0008 8020 c020 aabbccdd");
+  for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
+    Responder r(Policy{}, kStart);
+    EXPECT_EQ(r.rx(ConstBytes(whole).first(cut), kStart), cut);
+    EXPECT_EQ(r.state() == ResponderState::kDeciding, cut == whole.size());
+    if (cut < whole.size()) {
+      EXPECT_EQ(r.rx(ConstBytes(whole).subspan(cut), kStart), whole.size() - cut);
+    }
+    EXPECT_EQ(to_hex(expect<RequestReceived>(r).private_data), "aabbccdd");
+  }
+  Responder r(Policy{}, kStart);
+  for (const std::byte& b : whole) EXPECT_EQ(r.rx(ConstBytes(&b, 1), kStart), 1u);
+  (void)expect<RequestReceived>(r);
+}
+
+TEST(MpaResponder, RejectsForTheApplicationAndLeavesTcpToIt) {
+  COVERS("RFC5044-7.1.2-5");
+  COVERS("RFC5044-7.1.2-7");
+  COVERS("RFC5044-7.1.2-22");
+  COVERS("RFC6581-9.1-13");
+  struct {
+    const char* request;
+    std::optional<std::uint16_t> required_ord;
+    const char* reply;
+  } const kCases[] = {
+      {"50 02 0004 8004 c020", std::nullopt,
+       "70020006"
+       "80204004"
+       "aabb"},
+      {"50 02 0004 8004 c020", 64,
+       "70020006"
+       "80204040"
+       "aabb"},
+      {"10 02 0004 0020 0020", std::nullopt,
+       "70020006"
+       "00200020"
+       "aabb"},
+      {"00 01 0000", std::nullopt,
+       "60010002"
+       "aabb"},
+  };
+  for (const auto& c : kCases) {
+    Responder r(Policy{}, kStart);
+    (void)r.rx(request(c.request), kStart);
+    (void)expect<RequestReceived>(r);
+    ASSERT_TRUE(r.reject(hex("aabb"), c.required_ord).ok());
+    EXPECT_FALSE(r.accept(1, 1, {}).ok()) << "decided once";
+    EXPECT_FALSE(r.poll_event());
+    EXPECT_EQ(sent(r), c.reply);
+    (void)expect<Rejected>(r);
+    EXPECT_EQ(r.state(), ResponderState::kRejected);
+    r.rx_end(false);
+    EXPECT_FALSE(r.poll_event());
+  }
+}
+
+TEST(MpaResponder, RefusesArgumentsThatCannotBeSent) {
+  COVERS("RFC5044-7.1.1-34");
+  Responder r(Policy{}, kStart);
+  (void)r.rx(request(kDefaultRequest), kStart);
+  EXPECT_EQ(r.accept(kNoIrdOrdNegotiation, 1, {}).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(r.accept(1, kNoIrdOrdNegotiation, {}).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(r.accept(1, 1, Bytes(252)).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(r.reject(Bytes(252)).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(r.reject({}, kNoIrdOrdNegotiation).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(r.state(), ResponderState::kDeciding) << "nothing has changed";
+  EXPECT_TRUE(r.accept(1, 1, Bytes(251)).ok());
+  Responder bad(with([](Policy& p) { p.rtr_read = p.rtr_write = false; }), kStart);
+  EXPECT_EQ(expect<Failed>(bad).error.code, Errc::kInvalidArgument);
+}
+
+TEST(MpaResponder, ReportsTheEndOfTheConnectionInEveryState) {
+  COVERS("RFC5044-7.1.1-31");
+  COVERS("RFC5044-8-1");
+  for (const bool reset : {false, true}) {
+    Responder silent(Policy{}, kStart);
+    silent.rx_end(reset);
+    EXPECT_EQ(expect<Failed>(silent).error.code, Errc::kConnectionLost);
+
+    Responder cut(Policy{}, kStart);
+    (void)cut.rx(ConstBytes(request(kDefaultRequest)).first(23), kStart);
+    cut.rx_end(reset);
+    EXPECT_EQ(expect<Failed>(cut).error.code, reset ? Errc::kConnectionLost : Errc::kMalformedStartupFrame);
+
+    Responder deciding(Policy{}, kStart);
+    (void)deciding.rx(request(kDefaultRequest), kStart);
+    deciding.rx_end(reset);
+    (void)expect<RequestReceived>(deciding);
+    EXPECT_EQ(expect<Failed>(deciding).error.code, Errc::kConnectionLost);
+
+    for (const bool accept : {false, true}) {
+      Responder answering(Policy{}, kStart);
+      (void)answering.rx(request(kDefaultRequest), kStart);
+      (void)expect<RequestReceived>(answering);
+      ASSERT_TRUE((accept ? answering.accept(1, 1, {}) : answering.reject({})).ok());
+      answering.rx_end(reset);
+      EXPECT_EQ(expect<Failed>(answering).error.code, Errc::kConnectionLost);
+      EXPECT_TRUE(answering.tx_bytes().empty());
+    }
+  }
+}
+
+TEST(MpaResponder, TimesOutOverTheWholeRequestNotOverEachOctet) {
+  COVERS("RFC5044-7.1.2-26");
+  COVERS("RFC5044-7.1.2-31");
+  Responder r(Policy{}, kStart);
+  const Bytes whole = request(kDefaultRequest);
+  for (std::size_t n = 0; n < 10; ++n) {
+    ASSERT_EQ(r.deadline(), kStart + 5000ms);
+    (void)r.rx(ConstBytes(whole).subspan(n, 1), kStart + std::chrono::milliseconds(n * 400));
+  }
+  r.on_deadline(kStart + 4999ms);
+  EXPECT_FALSE(r.poll_event());
+  r.on_deadline(kStart + 5000ms);
+  EXPECT_EQ(expect<Failed>(r).error.code, Errc::kStartupTimeout);
+  EXPECT_FALSE(r.deadline());
+  EXPECT_TRUE(r.tx_bytes().empty());
+}
+
+TEST(MpaResponder, HasNoDeadlineWhileTheApplicationThinks) {
+  Responder r(Policy{}, kStart);
+  (void)r.rx(request(kDefaultRequest), kStart + 4999ms);
+  EXPECT_FALSE(r.deadline());
+  r.on_deadline(kStart + 60000ms);
+  (void)expect<RequestReceived>(r);
+  EXPECT_FALSE(r.poll_event());
+}
+
+TEST(MpaResponder, HonoursALowerPrivateDataLimit) {
+  const Policy small = with([](Policy& p) { p.max_private_data_bytes = 8; });
+  EXPECT_EQ(refused(small, request("50 02 0009")).second.error.code, Errc::kPrivateDataTooLong);
+  (void)accepted(small, "50 02 0008 8020 c020 aabbccdd");
+}
+
+}  // namespace
+}  // namespace iwarp::mpa
