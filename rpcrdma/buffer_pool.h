@@ -1,0 +1,153 @@
+// Registered buffers for one connection: a bounded amount of memory, in few size classes, registered once and used
+// again and again. Exhaustion is an answer (nullopt), never an error: the caller delays work until buffers come back.
+// Each purpose has a budget of its own, so that Calls waiting for memory can never keep Replies from being drained.
+//
+// One pool serves one connection (or one trust domain): a recycled buffer still holds what was in it, and a peer that
+// announces more octets than it wrote would get them shown to its own client. Not thread-safe, like the connection.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "iwarp/base/bytes.h"
+#include "iwarp/base/ids.h"
+#include "iwarp/base/result.h"
+#include "iwarp/rpcrdma/endpoint.h"
+
+namespace iwarp::rpcrdma {
+
+// Makes memory usable as LocalSlice. Must outlive the pool.
+class Registrar {
+ public:
+  virtual ~Registrar() = default;
+  [[nodiscard]] virtual Result<Stag> register_local(MutBytes memory) = 0;
+  virtual void deregister_local(Stag lkey) = 0;
+};
+
+class BufferPool;
+
+// Owns one buffer of a pool and returns it when destroyed. bytes() is a view inside it, which may leave headroom in
+// front. The pool must outlive it. An empty Buffer (default, moved-from) has no bytes and may only be assigned, tested
+// or destroyed.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { reset(); }
+
+  [[nodiscard]] explicit operator bool() const { return pool_ != nullptr; }
+  [[nodiscard]] MutBytes bytes() const { return storage_.subspan(offset_, size_); }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  // Everything the buffer can hold, at least what was asked for.
+  [[nodiscard]] MutBytes storage() const { return storage_; }
+  // Octets in front of the view that may be overwritten, e.g. with a record mark.
+  [[nodiscard]] std::size_t headroom() const { return offset_; }
+  // Precondition: offset + size <= storage().size().
+  void set_view(std::size_t offset, std::size_t size);
+  [[nodiscard]] Stag lkey() const { return lkey_; }
+  // Part of the view. Precondition: offset + length <= size().
+  [[nodiscard]] LocalSlice slice(std::size_t offset, std::size_t length) const {
+    return {bytes().subspan(offset, length), lkey_};
+  }
+  [[nodiscard]] LocalSlice slice() const { return {bytes(), lkey_}; }
+  // Gives the buffer back now.
+  void reset();
+
+ private:
+  friend class BufferPool;
+
+  BufferPool* pool_ = nullptr;
+  MutBytes storage_{};
+  std::size_t offset_ = 0;
+  std::size_t size_ = 0;
+  Stag lkey_{};
+  std::uint8_t size_class_ = 0;
+  std::uint8_t purpose_ = 0;
+};
+
+// Octets of headroom that every received message handed to the user has: room for a TCP record mark (RFC 5531 s11).
+inline constexpr std::size_t kHeadroomBytes = 4;
+
+class BufferPool {
+ public:
+  enum class Purpose : std::uint8_t {
+    kControl,   // posted Receives, what arrived in them, transport headers
+    kCall,      // Calls that did not fit in line
+    kReply,     // Replies: from the RPC server, or for the peer to write into
+    kBackward,  // Calls and Replies of the backward direction
+  };
+  static constexpr std::size_t kPurposes = 4;
+
+  // Most octets in use at a time, by purpose; a buffer counts with the size of its class. What a value below one buffer
+  // breaks: that purpose never gets any. Defaults suit 64 credits, 4096-octet messages and 1 MiB Calls and Replies.
+  struct Options {
+    std::size_t control_bytes = 2u << 20;  // (2 x Receives + Sends) x 4 KiB with room to spare; see *_pool_options()
+    std::size_t call_bytes = 16u << 20;    // 14 Calls of 1 MiB are pulled at a time
+    std::size_t reply_bytes = 16u << 20;   // 14 Replies of 1 MiB are on the way at a time
+    std::size_t backward_bytes = 1u << 20;
+    std::size_t idle_bytes = 4u << 20;  // unused memory above 4 KiB a piece that is kept for reuse; the rest is freed
+  };
+
+  // `registrar` must outlive the pool. Nothing is allocated before it is needed.
+  BufferPool(Registrar& registrar, const Options& options);
+  // Precondition: all Buffers came back.
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  // A buffer whose view is exactly `bytes` octets behind `headroom` octets. Nullopt: the budget of `purpose` is used
+  // up, or memory cannot be had or registered; try again when a Buffer of that purpose was given back.
+  [[nodiscard]] std::optional<Buffer> acquire(std::size_t bytes, Purpose purpose, std::size_t headroom = 0);
+  // Whether such a request could ever succeed.
+  [[nodiscard]] bool can_hold(std::size_t bytes, Purpose purpose, std::size_t headroom = 0) const;
+  // Frees all unused memory above 4 KiB a piece. Call it when the connection has been idle for a while.
+  void trim();
+
+  [[nodiscard]] std::size_t in_use_bytes(Purpose purpose) const { return in_use_[static_cast<std::size_t>(purpose)]; }
+  [[nodiscard]] std::size_t budget_bytes(Purpose purpose) const { return budget_[static_cast<std::size_t>(purpose)]; }
+  // Memory registered at present, used or not.
+  [[nodiscard]] std::size_t registered_bytes() const { return registered_; }
+  // Rises whenever a Buffer comes back: a cheap way to see whether waiting work may go on.
+  [[nodiscard]] std::uint64_t releases() const { return releases_; }
+  // Octets a request is charged with.
+  [[nodiscard]] static std::size_t charged_bytes(std::size_t bytes);
+
+ private:
+  friend class Buffer;
+  struct FreePiece {
+    MutBytes storage;
+    Stag lkey;
+  };
+  struct AlignedDelete {
+    void operator()(std::byte* p) const;
+  };
+  using Memory = std::unique_ptr<std::byte, AlignedDelete>;
+  static constexpr std::size_t kClasses = 4;
+  static constexpr std::uint8_t kOneOff = 255;  // larger than any class: allocated for one use
+
+  [[nodiscard]] static std::uint8_t class_of(std::size_t bytes);
+  [[nodiscard]] std::optional<FreePiece> allocate(std::size_t bytes);
+  [[nodiscard]] bool grow_small();
+  void free_piece(const FreePiece& piece);
+  void release(Buffer& buffer);
+
+  Registrar& registrar_;
+  std::array<std::size_t, kPurposes> budget_{};
+  std::array<std::size_t, kPurposes> in_use_{};
+  std::array<std::vector<FreePiece>, kClasses> free_;
+  std::vector<std::pair<Memory, Stag>> small_slabs_;
+  std::size_t idle_limit_;
+  std::size_t idle_ = 0;
+  std::size_t registered_ = 0;
+  std::uint64_t releases_ = 0;
+};
+
+}  // namespace iwarp::rpcrdma

@@ -1,0 +1,196 @@
+// The client's end of an RPC-over-RDMA version 1 connection (RFC 8166), for RPC programs it knows nothing about: sends
+// Calls in line or as Position-Zero Read chunk, offers a Reply chunk wherever a Reply may be long, and hands Replies
+// over as contiguous RPC messages, after fencing the memory the server had access to. It also takes backward Calls (RFC
+// 8167), in line only. It does no I/O: it posts to an Endpoint and is driven by completions.
+//
+// Driving: construct when private data was exchanged, start(), then after every input (on_completion, call,
+// reply_backward, progress) drain poll_event(). Call progress() after Buffers were given back: waiting Calls go on.
+// After MustClose only completions are accepted; close the connection.
+//
+// Lifetime: endpoint and pool outlive the Requester; destroy it only after the connection is closed and no further
+// access by the endpoint or the peer is possible. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "iwarp/rpcrdma/buffer_pool.h"
+#include "iwarp/rpcrdma/credits.h"
+#include "iwarp/rpcrdma/endpoint.h"
+#include "iwarp/rpcrdma/private_data.h"
+#include "iwarp/rpcrdma/receive_ring.h"
+#include "iwarp/rpcrdma/responder.h"
+#include "iwarp/rpcrdma/transmit_queue.h"
+#include "iwarp/rpcrdma/transport_header.h"
+
+namespace iwarp::rpcrdma {
+
+struct RequesterOptions {
+  // Calls outstanding at most, requested in every Call; the server's grant may be lower. Each costs two Receive
+  // buffers.
+  std::uint32_t credits = 64;
+  // Backward Calls the server may have outstanding, granted in backward Replies; 16 like Linux clients. Each costs two
+  // Receive buffers.
+  std::uint32_t backward_credits = 16;
+  // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. The Linux server sends
+  // Replies of up to 4096 octets in line whatever we announce: less than 4096 breaks with it.
+  std::uint32_t inline_bytes = 4096;
+  // Largest Reply expected, octets: the size of every Reply chunk. Must hold a READ of the file server's maximum.
+  std::size_t max_reply_bytes = (1u << 20) + (64u << 10);
+  // Calls that may wait inside for a credit, memory or room before call() says kQueueFull.
+  std::size_t max_queued_calls = 16;
+  // Let the server invalidate our STags with its Replies.
+  bool remote_invalidation = true;
+  Limits header_limits{};
+};
+
+[[nodiscard]] PrivateData private_data(const RequesterOptions& options);
+[[nodiscard]] BufferPool::Options pool_options(const RequesterOptions& options);
+
+class Requester {
+ public:
+  // `message` has kHeadroomBytes in front. No STag of this RPC is valid any more.
+  struct ReplyReceived {
+    std::uint32_t xid = 0;
+    Buffer message{};
+    bool in_reply_chunk = false;
+  };
+  enum class Failure : std::uint8_t {
+    kErrChunk,  // the server could not use our chunks, or its Reply did not fit into them
+    kErrVers,   // the server does not speak version 1
+    kLocal,     // we could not expose memory for it
+  };
+  // That Call gets no Reply, and must not be sent again as it is. Answer the RPC client with an RPC error.
+  struct CallFailed {
+    std::uint32_t xid = 0;
+    Failure why{};
+    std::uint32_t version_low = 0;  // of kErrVers: what the server speaks
+    std::uint32_t version_high = 0;
+  };
+  // A Call from the server. Answer with reply_backward() or abandon_backward(). `message` has kHeadroomBytes in front.
+  struct BackwardCall {
+    CallToken token{};
+    std::uint32_t xid = 0;
+    Buffer message{};
+  };
+  // The last event. Close the connection.
+  struct MustClose {
+    Error error{};
+  };
+  using Event = std::variant<ReplyReceived, CallFailed, BackwardCall, MustClose>;
+
+  struct Stats {
+    std::uint64_t calls_in_line = 0;
+    std::uint64_t calls_in_read_chunk = 0;
+    std::uint64_t reply_chunks_offered = 0;
+    std::uint64_t replies_in_line = 0;
+    std::uint64_t replies_in_reply_chunk = 0;
+    std::uint64_t failed_calls = 0;
+    std::uint64_t unknown_xids = 0;      // Replies to nothing we sent: dropped
+    std::uint64_t dropped_messages = 0;  // malformed, or not acceptable: dropped
+    std::uint64_t backward_calls = 0;
+    std::uint64_t backward_replies = 0;
+    std::uint64_t err_chunk_sent = 0;  // to backward Calls that we cannot take
+    std::uint64_t send_payload_bytes = 0;
+    std::uint64_t receive_payload_bytes = 0;
+    std::uint64_t read_chunk_bytes = 0;   // offered to the server's RDMA Reads
+    std::uint64_t reply_chunk_bytes = 0;  // returned by the server's RDMA Writes
+  };
+
+  // `limits`: negotiate(private_data(options), server's private data).
+  Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits, const RequesterOptions& options);
+  Requester(const Requester&) = delete;
+  Requester& operator=(const Requester&) = delete;
+
+  // Posts all Receives. On failure: close the connection.
+  [[nodiscard]] Result<void> start();
+  void on_completion(const Completion& completion);
+  // Oldest event not yet taken. Drain until nullopt.
+  [[nodiscard]] std::optional<Event> poll_event();
+
+  // Sends or queues a Call, a whole RPC message in a Buffer of this connection's pool (purpose kCall, or any), which is
+  // taken over. Errors, with `message` untouched: kInvalidArgument (no RPC Call, or its xid is outstanding), kQueueFull
+  // (stop reading from the RPC client until can_take_call()), kNotConnected.
+  [[nodiscard]] Result<void> call(Buffer&& message);
+  [[nodiscard]] bool can_take_call() const { return !dead_ && queued_.size() < options_.max_queued_calls; }
+  // Nobody wants the Reply any more. The memory is fenced and given back now; the credit returns with the Reply. False
+  // if that xid is not outstanding.
+  bool cancel(std::uint32_t xid);
+
+  // Answers a backward Call with an RPC Reply of that xid. Errors, with `message` untouched: kInvalidArgument (unknown
+  // token; not the Reply to that Call; longer than max_backward_bytes(): answer with something shorter), kNotConnected,
+  // kResource (no memory for a header at present: give Buffers back, then try again).
+  [[nodiscard]] Result<void> reply_backward(CallToken token, Buffer&& message);
+  void abandon_backward(CallToken token);
+  // Largest RPC message of the backward direction, both ways: what CREATE_SESSION has to be clamped to.
+  [[nodiscard]] std::uint32_t max_backward_bytes() const;
+
+  // Continues work that waited for memory.
+  void progress();
+  // The connection has ended: stops posting. Completions may still come. No MustClose results.
+  void on_disconnect();
+
+  [[nodiscard]] const Stats& stats() const { return stats_; }
+  [[nodiscard]] const CreditWindow& credits() const { return window_; }
+  // Calls sent or queued, and not yet answered.
+  [[nodiscard]] std::size_t outstanding_calls() const { return queued_.size() + window_.in_flight(); }
+  [[nodiscard]] bool idle() const;
+
+ private:
+  struct Queued {
+    std::uint32_t xid = 0;
+    Buffer message{};
+  };
+  struct Call {
+    bool used = false;
+    bool cancelled = false;
+    std::uint32_t xid = 0;
+    Buffer message{};  // of a long Call, while it is exposed
+    Buffer reply{};    // Reply chunk, while it is exposed
+    std::optional<ExposedMemory> call_memory{};
+    std::optional<ExposedMemory> reply_memory{};
+  };
+  struct PeerCall {
+    bool used = false;
+    std::uint32_t generation = 0;
+    std::uint32_t xid = 0;
+  };
+
+  void on_message(Buffer message);
+  void on_reply(Buffer message, const ParsedHeader& parsed);
+  void on_error_message(const Header& header);
+  void on_backward_call(Buffer message, const ParsedHeader& parsed);
+  void refuse_backward(const Header& header);
+  void complete(Call& call, Buffer message, bool in_reply_chunk);
+  void fail_call(Call& call, Failure why, const ErrorBody& error);
+  void pump();
+  // False: it cannot go out yet.
+  [[nodiscard]] bool try_send(Queued& queued);
+  // Ends all remote access to the Call's memory; false: the connection is being closed.
+  [[nodiscard]] bool fence(Call& call);
+  void finish(Call& call);
+  void fail(Error error);
+  [[nodiscard]] Call* find(std::uint32_t xid);
+  [[nodiscard]] std::optional<Buffer> encode(const Header& header);
+  [[nodiscard]] Result<void> transmit(OutgoingMessage message);
+
+  Endpoint& endpoint_;
+  BufferPool& pool_;
+  ConnectionLimits limits_;
+  RequesterOptions options_;
+  ReceiveRing receives_;
+  TransmitQueue transmit_;
+  CreditWindow window_;
+  std::deque<Queued> queued_;
+  std::vector<Call> calls_;
+  std::vector<PeerCall> peer_calls_;
+  std::deque<Header> owed_errors_;
+  std::deque<Event> events_;
+  Stats stats_{};
+  bool dead_ = false;
+};
+
+}  // namespace iwarp::rpcrdma

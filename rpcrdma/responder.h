@@ -1,0 +1,203 @@
+// The server's end of an RPC-over-RDMA version 1 connection (RFC 8166): takes Calls, in line or in Read chunks, hands
+// them over as contiguous RPC messages, and returns Replies in line, in Write chunks or in the Reply chunk. It also
+// sends backward Calls (RFC 8167), in line only. It does no I/O: it posts to an Endpoint and is driven by completions.
+//
+// Driving: construct with what private data negotiated, start() before the peer may send, then after every input (
+// on_completion, reply, send_backward_call, progress) drain poll_event(). Call progress() after Buffers were given
+// back: delayed RDMA Reads go on. After MustClose only completions are accepted; close the connection.
+//
+// Lifetime: endpoint and pool outlive the Responder. Memory is in use by the endpoint until the completions came:
+// destroy the Responder only after the connection is closed and no further access by the endpoint is possible. Not
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "iwarp/rpcrdma/buffer_pool.h"
+#include "iwarp/rpcrdma/call_assembly.h"
+#include "iwarp/rpcrdma/credits.h"
+#include "iwarp/rpcrdma/endpoint.h"
+#include "iwarp/rpcrdma/private_data.h"
+#include "iwarp/rpcrdma/receive_ring.h"
+#include "iwarp/rpcrdma/reply_plan.h"
+#include "iwarp/rpcrdma/transmit_queue.h"
+#include "iwarp/rpcrdma/transport_header.h"
+
+namespace iwarp::rpcrdma {
+
+struct ResponderOptions {
+  // Calls the client may have outstanding, granted in every Reply; at least 1. 64 is what Linux grants. Each costs two
+  // Receive buffers. Lower values slow parallel clients.
+  std::uint32_t credits = 64;
+  // Backward Calls outstanding at a time; also what our backward Calls request. Linux clients serve up to 16.
+  std::uint32_t backward_credits = 2;
+  // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. 4096 is what Linux uses;
+  // larger ones move more in line and cost credits x 2 times as much memory.
+  std::uint32_t inline_bytes = 4096;
+  // Largest Call pulled together, octets; larger ones get ERR_CHUNK. Must hold a WRITE of the file server's maximum.
+  std::size_t max_call_bytes = (1u << 20) + (64u << 10);
+  // Allow the client's STags to be invalidated by our Replies, when it asks for that.
+  bool remote_invalidation = true;
+  // Refuse Read chunks that the Upper-Layer Binding does not allow, as RFC 8166 s6.1 demands. Off: reassemble whatever
+  // comes, like the Linux server, e.g. for RPC programs whose binding we do not know.
+  bool enforce_binding = true;
+  // Bounds for chunk lists; more gets ERR_CHUNK.
+  Limits header_limits{};
+};
+
+// Private data to announce for these options.
+[[nodiscard]] PrivateData private_data(const ResponderOptions& options);
+// Pool options whose control budget suits these options; the others keep their defaults.
+[[nodiscard]] BufferPool::Options pool_options(const ResponderOptions& options);
+
+// Names one Call until it is answered. Never valid again afterwards.
+struct CallToken {
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+  friend constexpr bool operator==(const CallToken&, const CallToken&) = default;
+};
+
+class Responder {
+ public:
+  // A complete Call. Answer it with reply() or abandon(). `message` has kHeadroomBytes in front and should be given
+  // back soon: until then its memory counts against the pool.
+  struct CallReceived {
+    CallToken token{};
+    std::uint32_t xid = 0;
+    Buffer message{};
+    std::uint64_t read_chunk_bytes = 0;   // of it came by RDMA Read
+    std::uint64_t write_chunk_bytes = 0;  // room offered for DDP-eligible results
+    std::uint64_t reply_chunk_bytes = 0;  // room offered for a long Reply
+  };
+  // The Reply to send_backward_call(). `message` has kHeadroomBytes in front.
+  struct BackwardReply {
+    std::uint32_t xid = 0;
+    Buffer message{};
+  };
+  // The client cannot take that backward Call (it answered with RDMA_ERROR). No Reply will come.
+  struct BackwardFailed {
+    std::uint32_t xid = 0;
+  };
+  // The last event. Close the connection.
+  struct MustClose {
+    Error error{};
+  };
+  using Event = std::variant<CallReceived, BackwardReply, BackwardFailed, MustClose>;
+
+  // Counts since construction.
+  struct Stats {
+    std::uint64_t calls = 0;
+    std::uint64_t calls_with_read_chunks = 0;
+    std::uint64_t replies_in_line = 0;  // RDMA_MSG, nothing reduced
+    std::uint64_t replies_reduced = 0;  // some result went into a Write chunk
+    std::uint64_t replies_in_reply_chunk = 0;
+    std::uint64_t err_chunk_sent = 0;
+    std::uint64_t err_vers_sent = 0;
+    std::uint64_t garbage_args_sent = 0;  // chunks that contradict their Call
+    std::uint64_t duplicate_xids = 0;     // Calls dropped: their xid was still outstanding
+    std::uint64_t dropped_messages = 0;   // unusable, and no answer due; unknown backward xids
+    std::uint64_t delayed_calls = 0;      // had to wait for pool memory
+    std::uint64_t backward_calls = 0;
+    std::uint64_t backward_replies = 0;
+    std::uint64_t rdma_read_bytes = 0;
+    std::uint64_t rdma_write_bytes = 0;
+    std::uint64_t send_payload_bytes = 0;  // RPC message octets in Sends, both directions
+    std::uint64_t receive_payload_bytes = 0;
+  };
+
+  // `limits`: negotiate(client's private data, private_data(options)).
+  Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits, const ResponderOptions& options);
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
+
+  // Posts all Receives. Call before the connection is accepted. On failure: refuse the connection.
+  [[nodiscard]] Result<void> start();
+  void on_completion(const Completion& completion);
+  // Oldest event not yet taken. Drain until nullopt.
+  [[nodiscard]] std::optional<Event> poll_event();
+
+  // Answers a Call with a complete RPC Reply of that xid, in a Buffer of this connection's pool (purpose kReply, or
+  // any), which is taken over. How it travels, ERR_CHUNK included, is decided here (reply_plan.h). Errors, with
+  // `message` untouched: kInvalidArgument (unknown token, or not the Reply to that Call), kNotConnected (after
+  // MustClose), kResource (no memory for a header at present: give Buffers back, then try again).
+  [[nodiscard]] Result<void> reply(CallToken token, Buffer&& message);
+  // No Reply will come. The client is told nothing and may wait for ever: meant for connections about to close.
+  void abandon(CallToken token);
+
+  // Sends or queues a backward Call, a whole RPC message. Errors, with `message` untouched: kInvalidArgument (no Call;
+  // xid still outstanding; longer than max_backward_bytes(), which no retry will change), kQueueFull (enough are
+  // waiting: try again after a BackwardReply), kNotConnected.
+  [[nodiscard]] Result<void> send_backward_call(Buffer&& message);
+  // Its Reply, should it come, is dropped. False if that xid is not outstanding.
+  bool cancel_backward_call(std::uint32_t xid);
+  // Largest RPC message of the backward direction: what CREATE_SESSION has to be clamped to.
+  [[nodiscard]] std::uint32_t max_backward_bytes() const;
+
+  // Continues work that waited for memory.
+  void progress();
+  // The connection has ended: stops posting. Completions may still come. No MustClose results.
+  void on_disconnect();
+
+  [[nodiscard]] const Stats& stats() const { return stats_; }
+  [[nodiscard]] std::size_t outstanding_calls() const { return outstanding_; }
+  // Nothing outstanding in either direction, nothing waiting to be sent: SIGTERM may close now.
+  [[nodiscard]] bool idle() const;
+
+ private:
+  struct Call {
+    bool used = false;
+    bool delivered = false;  // its CallReceived was queued
+    std::uint32_t generation = 0;
+    std::uint32_t xid = 0;
+    ReplyOffer offer{};
+    std::uint64_t read_chunk_bytes = 0;
+  };
+  struct BackwardCall {
+    std::uint32_t xid = 0;
+    Buffer message{};  // while it waits for a credit
+    bool sent = false;
+    bool cancelled = false;
+  };
+
+  void on_message(Buffer message);
+  void on_call(Buffer message, ParsedHeader& parsed);
+  void on_backward_reply(Buffer message, const ParsedHeader& parsed);
+  void on_error_message(const Header& header);
+  void deliver(std::uint32_t slot, Buffer message);
+  void deliver_assembled(CallAssembler::Done done);
+  void refuse_arguments(std::uint32_t slot);
+  void answer_error(const Header& header);
+  void pump();
+  void pump_backward();
+  void free_call(std::uint32_t slot);
+  void fail(Error error);
+  [[nodiscard]] std::optional<std::uint32_t> claim_slot(std::uint32_t xid);
+  [[nodiscard]] bool is_outstanding(std::uint32_t xid) const;
+  [[nodiscard]] std::uint32_t grant() const;
+  [[nodiscard]] Result<void> transmit(OutgoingMessage message);
+  [[nodiscard]] std::optional<Buffer> encode(const Header& header);
+  void send_plan(ReplyPlan plan, const ReplyOffer& offer, Buffer message);
+
+  Endpoint& endpoint_;
+  BufferPool& pool_;
+  ConnectionLimits limits_;
+  ResponderOptions options_;
+  ReceiveRing receives_;
+  TransmitQueue transmit_;
+  CallAssembler assembler_;
+  CreditWindow backward_window_;
+  std::vector<Call> calls_;
+  std::vector<std::uint32_t> free_calls_;
+  std::deque<BackwardCall> backward_calls_;
+  std::deque<Header> owed_errors_;  // RDMA_ERRORs that wait for a header buffer
+  std::deque<Event> events_;
+  std::size_t outstanding_ = 0;
+  Stats stats_{};
+  bool dead_ = false;
+};
+
+}  // namespace iwarp::rpcrdma

@@ -1,0 +1,85 @@
+// The send side of one connection: messages leave in the order queued, each as its RDMA Writes followed by one Send, as
+// fast as the send queue has room. Buffers of a message live until the last of its operations completed. Also counts
+// the room that RDMA Reads take in the same queue. Internal to rpcrdma.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "iwarp/base/result.h"
+#include "iwarp/rpcrdma/buffer_pool.h"
+#include "iwarp/rpcrdma/endpoint.h"
+#include "iwarp/rpcrdma/small_vector.h"
+
+namespace iwarp::rpcrdma {
+
+// Octets of a message, counted from its first.
+struct ByteRange {
+  std::size_t offset = 0;
+  std::size_t length = 0;
+  friend constexpr bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+using ByteRanges = SmallVector<ByteRange, 4>;
+
+// One RDMA Write out of the payload buffer.
+struct RemoteWrite {
+  ByteRange from{};
+  Stag handle{};
+  std::uint64_t offset = 0;
+  friend constexpr bool operator==(const RemoteWrite&, const RemoteWrite&) = default;
+};
+using RemoteWrites = SmallVector<RemoteWrite, 4>;
+
+struct OutgoingMessage {
+  Buffer header{};        // transport header; its storage may take in-line pieces behind it
+  Buffer payload{};       // RPC message; may be empty
+  ByteRanges in_line{};   // parts of the payload that follow the header in the Send
+  RemoteWrites writes{};  // executed before the Send
+  std::optional<Stag> invalidate{};
+};
+
+class TransmitQueue {
+ public:
+  explicit TransmitQueue(Endpoint& endpoint);
+
+  // Takes over `message` and posts what there is room for. An error means that the endpoint refused: close.
+  // Pieces beyond what one Send can gather are copied behind the header; precondition: they fit into its storage.
+  [[nodiscard]] Result<void> send(OutgoingMessage message);
+  // Posts more, after room appeared.
+  [[nodiscard]] Result<void> pump();
+  // Handles a completion of ours; the message's buffers are released with its last one.
+  void on_completion(const Completion& done);
+
+  // Send queue entries of others (RDMA Reads). True if one was reserved; give it back when it completed.
+  [[nodiscard]] bool reserve();
+  void unreserve() { --used_; }
+  // Nothing waits for room: new work may be handed over without growing the backlog.
+  [[nodiscard]] bool idle() const { return backlog_.empty(); }
+  [[nodiscard]] std::size_t backlog() const { return backlog_.size(); }
+  // No further posts; what was never posted is dropped. Posted messages wait for their flush completions.
+  void stop();
+
+ private:
+  struct Job {
+    OutgoingMessage message{};
+    std::size_t next_write = 0;
+    std::size_t uncompleted = 0;
+    bool sent = false;
+  };
+
+  [[nodiscard]] Result<bool> post_more(std::uint32_t slot);
+  [[nodiscard]] Result<void> post_final_send(std::uint32_t slot);
+  void release(std::uint32_t slot);
+
+  Endpoint& endpoint_;
+  EndpointLimits limits_;
+  std::deque<Job> jobs_;  // references stay valid while it grows
+  std::vector<std::uint32_t> free_;
+  std::deque<std::uint32_t> backlog_;
+  std::size_t used_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace iwarp::rpcrdma
