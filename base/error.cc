@@ -68,6 +68,9 @@ constexpr std::array kRows = {
     Row{Errc::kResource, "resource", kSystemFailure, kNo, "out of resources"},
     Row{Errc::kSystem, "system", kSystemFailure, kNo, "system call failed"},
     Row{Errc::kMalformedRpc, "malformed_rpc", kProtocolViolation, kNo, "malformed ONC RPC message"},
+    Row{Errc::kRecordTooLong, "record_too_long", kProtocolViolation, kNo, "RPC record longer than allowed"},
+    Row{Errc::kRecordTooShort, "record_too_short", kProtocolViolation, kNo, "RPC record too short for an xid and a direction"},
+    Row{Errc::kEmptyFragments, "empty_fragments", kProtocolViolation, kNo, "too many empty fragments in an RPC record"},
     Row{Errc::kAborted, "aborted", kDisconnected, kNo, "ended by the local application"},
 };
 

@@ -71,6 +71,9 @@ enum class Errc : std::uint8_t {
   kResource,               // out of memory, descriptors or table entries
   kSystem,                 // a system call failed
   kMalformedRpc,           // head of an ONC RPC message that cannot be parsed
+  kRecordTooLong,          // ONC RPC record (RFC 5531 s11) above the limit
+  kRecordTooShort,         // ONC RPC record that cannot hold an xid and a direction
+  kEmptyFragments,         // endless empty fragments in place of an ONC RPC record
   kAborted,                // ended by the local application
   kLast = kAborted,
 };
