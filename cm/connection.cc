@@ -1,0 +1,337 @@
+#include "iwarp/cm/connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <sstream>
+
+namespace iwarp::cm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kScratchBytes = 256 * 1024;
+constexpr std::size_t kMaxIovecs = 512;  // below IOV_MAX; a batch of the core has fewer
+// Rounds of sending and receiving before other connections get their turn.
+constexpr unsigned kWorkBudget = 16;
+
+// Lent to whichever connection this thread drives: an idle connection owns no staging memory.
+MutBytes thread_scratch() {
+  thread_local const std::unique_ptr<std::byte[]> scratch = std::make_unique_for_overwrite<std::byte[]>(kScratchBytes);
+  return {scratch.get(), kScratchBytes};
+}
+
+template <class Span>
+std::size_t to_iovecs(std::span<const Span> spans, std::array<iovec, kMaxIovecs>& out, std::size_t& total) {
+  const std::size_t n = std::min(spans.size(), out.size());
+  total = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    out[i] = {const_cast<std::byte*>(spans[i].data()), spans[i].size()};  // NOLINT: iovec has no const form
+    total += spans[i].size();
+  }
+  return n;
+}
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+}  // namespace
+
+std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint) {
+  std::ostringstream out;
+  out << endpoint;
+  return out.str();
+}
+
+std::string Counters::to_string() const {
+  std::ostringstream out;
+  out << "tx_send=" << tx.sends << " tx_send_bytes=" << tx.send_bytes << " tx_write=" << tx.writes << " tx_write_bytes=" << tx.write_bytes
+      << " tx_read=" << tx.reads << " tx_read_bytes=" << tx.read_response_bytes << " rx_send=" << rx.sends << " rx_send_bytes=" << rx.send_bytes
+      << " rx_write=" << rx.writes << " rx_write_bytes=" << rx.write_bytes << " rx_read=" << rx.read_requests
+      << " rx_read_bytes=" << rx.read_response_bytes;
+  return out.str();
+}
+
+Connection::Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp)
+    : engine_(&engine), engine_io_(engine.io()), socket_(std::move(socket)), timer_(engine.io()), qp_(std::move(qp)) {
+  boost::system::error_code ec;
+  local_ = socket_.local_endpoint(ec);
+  remote_ = socket_.remote_endpoint(ec);
+}
+
+Connection::~Connection() {
+  if (engine_ != nullptr) engine_->remove(this);
+}
+
+mpa::Negotiated Connection::negotiated() const {
+  const auto lock = qp_->lock();
+  return qp_->core().negotiated();
+}
+
+std::vector<std::byte> Connection::private_data() const {
+  const auto lock = qp_->lock();
+  return private_data_;
+}
+
+Counters Connection::counters() const {
+  const auto lock = qp_->lock();
+  return {qp_->core().tx_counters(), qp_->core().rx_counters()};
+}
+
+std::optional<stream::Disconnected> Connection::disconnected() const {
+  const auto lock = qp_->lock();
+  return disconnected_;
+}
+
+std::string Connection::to_string() const {
+  return "local=" + cm::to_string(local_) + " peer=" + cm::to_string(remote_) + " role=" + (initiator_ ? "initiator " : "responder ") +
+         negotiated().to_string();
+}
+
+void Connection::begin(EstablishedHandler handler) {
+  established_ = std::move(handler);
+  qp_->set_driver(this);
+  qp_->core().set_emss(effective_mss(socket_));
+}
+
+void Connection::start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry) {
+  engine_->add(shared_from_this());
+  {
+    const auto lock = qp_->lock();
+    initiator_ = true;
+    retry_ = std::move(retry);
+    begin(std::move(handler));
+    qp_->core().start(std::move(initiator), Clock::now());
+  }
+  drive();
+}
+
+void Connection::start(mpa::Responder responder, EstablishedHandler handler) {
+  engine_->add(shared_from_this());
+  {
+    const auto lock = qp_->lock();
+    begin(std::move(handler));
+    qp_->core().start(std::move(responder), Clock::now());
+  }
+  drive();
+}
+
+void Connection::disconnect() {
+  {
+    const auto lock = qp_->lock();
+    qp_->core().disconnect(Clock::now());
+  }
+  drive();
+}
+
+void Connection::abort(const Error& reason) {
+  {
+    const auto lock = qp_->lock();
+    qp_->core().abort(reason);
+  }
+  drive();
+}
+
+void Connection::on_disconnected(std::function<void(stream::Disconnected)> handler) {
+  std::unique_lock lock = qp_->lock();
+  if (!disconnected_) {
+    disconnect_waiters_.push_back(std::move(handler));
+    return;
+  }
+  const stream::Disconnected how = *disconnected_;
+  lock.unlock();
+  handler(how);
+}
+
+void Connection::kick() {
+  if (released_) return;
+  (void)transmit();
+  if (qp_->core().phase() != stream::Phase::kFull || more_work_) {
+    // What follows may call the application, which posting must not do.
+    boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(); });
+  } else if (tx_blocked_ && !write_armed_) {
+    arm();
+  }
+}
+
+// Sends until nothing is left or TCP takes no more. True when octets moved.
+bool Connection::transmit() {
+  stream::Connection& core = qp_->core();
+  std::array<iovec, kMaxIovecs> iov;
+  bool moved = false;
+  more_work_ = false;
+  for (unsigned round = 0;; ++round) {
+    if (round == kWorkBudget) {
+      more_work_ = true;
+      return moved;
+    }
+    const auto spans = core.tx_buffers(Clock::now());
+    if (spans.empty()) break;
+    std::size_t total = 0;
+    msghdr message{};
+    message.msg_iov = iov.data();
+    message.msg_iovlen = to_iovecs(spans, iov, total);
+    const ssize_t n = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0) {
+      const int error = errno;
+      core.tx_commit(0, Clock::now());
+      if (error == EINTR) continue;
+      if (would_block(error)) {
+        tx_blocked_ = true;
+      } else if (error != EPIPE) {
+        // EPIPE: the peer's end is still to be read, and says more.
+        core.rx_end(stream::TcpEnd::kReset, Clock::now());
+      }
+      return moved;
+    }
+    core.tx_commit(static_cast<std::size_t>(n), Clock::now());
+    moved = true;
+    if (static_cast<std::size_t>(n) < total) {
+      tx_blocked_ = true;
+      return moved;
+    }
+  }
+  tx_blocked_ = false;
+  return moved;
+}
+
+// One read. True when octets arrived or the stream ended.
+bool Connection::receive() {
+  stream::Connection& core = qp_->core();
+  rx_wanted_ = false;
+  const auto spans = core.rx_buffers(thread_scratch());
+  if (spans.empty()) return false;
+  std::array<iovec, kMaxIovecs> iov;
+  std::size_t total = 0;
+  const std::size_t count = to_iovecs(spans, iov, total);
+  const ssize_t n = ::readv(socket_.native_handle(), iov.data(), static_cast<int>(count));
+  const int error = errno;
+  core.rx_commit(n > 0 ? static_cast<std::size_t>(n) : 0, Clock::now());
+  if (n > 0) {
+    // Less than asked for: the socket is empty now, another read would only say so.
+    rx_wanted_ = static_cast<std::size_t>(n) < total;
+    return true;
+  }
+  if (n < 0 && (would_block(error) || error == EINTR)) {
+    rx_wanted_ = true;
+    return false;
+  }
+  core.rx_end(n == 0 ? stream::TcpEnd::kFin : stream::TcpEnd::kReset, Clock::now());
+  return true;
+}
+
+void Connection::drive(unsigned fired) {
+  std::vector<stream::Event> events;
+  std::unique_lock lock = qp_->lock();
+  if ((fired & kReadable) != 0) read_armed_ = false;
+  if ((fired & kWritable) != 0) write_armed_ = tx_blocked_ = false;
+  if (released_) return;
+  stream::Connection& core = qp_->core();
+  if (const auto deadline = core.deadline(); deadline && Clock::now() >= *deadline) core.on_deadline(Clock::now());
+
+  bool again = true;
+  for (unsigned round = 0; round < kWorkBudget && again && !released_; ++round) {
+    const bool sent = !tx_blocked_ && transmit();
+    const bool received = core.phase() != stream::Phase::kClosed && receive();
+    qp_->drain_completions();
+    apply_link_action();
+    again = (received && !rx_wanted_) || (sent && !tx_blocked_ && core.tx_pending()) || (received && core.tx_pending() && !tx_blocked_) || more_work_;
+  }
+  while (auto event = core.poll_event()) events.push_back(std::move(*event));
+  if (!released_) {
+    arm();
+    if (again) boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(); });
+  }
+  if (!events.empty()) deliver(events, lock);
+}
+
+void Connection::apply_link_action() {
+  for (;;) {
+    switch (qp_->core().link_action()) {
+      case stream::LinkAction::kNone: return;
+      case stream::LinkAction::kShutdownWrite: {
+        boost::system::error_code ec;
+        socket_.shutdown(tcp::socket::shutdown_send, ec);
+        break;
+      }
+      case stream::LinkAction::kClose: release_socket(false); return;
+      case stream::LinkAction::kReset: release_socket(true); return;
+    }
+  }
+}
+
+void Connection::release_socket(bool reset) {
+  if (released_) return;
+  released_ = true;
+  boost::system::error_code ec;
+  if (reset) socket_.set_option(boost::asio::socket_base::linger(true, 0), ec);
+  socket_.close(ec);
+  timer_.cancel();
+  timer_deadline_.reset();
+  if (qp_->driver() == this) qp_->set_driver(nullptr);
+}
+
+// Waits for what is missing. Never re-arms what is armed, nor a timer whose deadline has not changed.
+void Connection::arm() {
+  const stream::Connection& core = qp_->core();
+  if (rx_wanted_ && !read_armed_) {
+    read_armed_ = true;
+    socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
+      if (!ec) self->drive(kReadable);
+    });
+  }
+  if (tx_blocked_ && !write_armed_) {
+    write_armed_ = true;
+    socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](boost::system::error_code ec) {
+      if (!ec) self->drive(kWritable);
+    });
+  }
+  const auto deadline = core.deadline();
+  if (deadline == timer_deadline_) return;
+  timer_deadline_ = deadline;
+  if (!deadline) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(*deadline);
+  timer_.async_wait([weak = weak_from_this()](boost::system::error_code ec) {
+    if (auto self = weak.lock(); self != nullptr && !ec) self->drive(kTimer);
+  });
+}
+
+void Connection::deliver(std::vector<stream::Event>& events, std::unique_lock<std::mutex>& lock) {
+  std::vector<std::function<void()>> calls;
+  for (stream::Event& event : events) {
+    if (auto* established = std::get_if<stream::Established>(&event)) {
+      private_data_ = std::move(established->private_data);
+      if (established_) calls.push_back([handler = std::exchange(established_, {}), self = shared_from_this()] { handler(Error{}, self); });
+    } else if (auto* retry = std::get_if<stream::RetryWithRevision1>(&event)) {
+      release_socket(false);
+      if (retry_) calls.push_back([handler = std::exchange(retry_, {}), reason = retry->reason] { handler(reason); });
+    } else {
+      disconnected_ = std::move(std::get<stream::Disconnected>(event));
+      const stream::Disconnected& how = *disconnected_;
+      if (!how.was_established) private_data_ = how.private_data;
+      if (established_) {
+        calls.push_back([handler = std::exchange(established_, {}), self = shared_from_this(), reason = how.reason] { handler(reason, self); });
+      }
+      for (auto& waiter : disconnect_waiters_) calls.push_back([waiter = std::move(waiter), how] { waiter(how); });
+      disconnect_waiters_.clear();
+    }
+  }
+  lock.unlock();
+  for (auto& call : calls) call();
+}
+
+void Connection::detach_from_engine() {
+  const auto lock = qp_->lock();
+  qp_->core().abort(make_error(Errc::kAborted, "engine destroyed"));
+  qp_->drain_completions();
+  release_socket(true);
+  engine_ = nullptr;
+}
+
+}  // namespace iwarp::cm

@@ -1,0 +1,151 @@
+#include "iwarp/cm/engine.h"
+
+#include <boost/asio/post.hpp>
+
+#include "iwarp/cm/connection.h"
+
+namespace iwarp::cm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// While application threads come and go as leaders, the background thread looks this often whether it is needed; after kLooks without a change
+// it sleeps until it is told.
+constexpr std::chrono::milliseconds kLook{1};
+constexpr unsigned kLooks = 5;
+// Manual polling tries up to this many sockets directly; with more, epoll is the cheaper way.
+constexpr std::size_t kHotConnections = 4;
+constexpr unsigned kPollsPerReactor = 16;
+
+}  // namespace
+
+Engine::Engine(Mode mode)
+    : owned_io_(std::make_unique<boost::asio::io_context>()),
+      io_(owned_io_.get()),
+      work_(boost::asio::make_work_guard(*io_)),
+      mode_(mode),
+      borrowed_(false),
+      context_(std::make_shared<verbs::Context>()) {}
+
+Engine::Engine(boost::asio::io_context& io) : io_(&io), mode_(Mode::kManual), borrowed_(true), context_(std::make_shared<verbs::Context>()) {}
+
+Engine::~Engine() {
+  {
+    const std::lock_guard lock(mu_);
+    stop_ = true;
+    background_cv_.notify_all();
+  }
+  if (thread_.joinable()) {
+    interrupt();
+    thread_.join();
+  }
+  decltype(connections_) open;
+  {
+    const std::lock_guard lock(connections_mu_);
+    open.swap(connections_);
+  }
+  for (const auto& [key, weak] : open) {
+    if (auto connection = weak.lock()) connection->detach_from_engine();
+  }
+}
+
+void Engine::start() {
+  if (mode_ != Mode::kAutomatic) return;
+  const std::lock_guard lock(mu_);
+  if (!thread_.joinable() && !stop_) thread_ = std::thread([this] { background(); });
+}
+
+void Engine::interrupt() {
+  boost::asio::post(*io_, [] {});
+}
+
+void Engine::background() {
+  std::unique_lock lock(mu_);
+  std::uint64_t seen = waits_;
+  unsigned looks = 0;
+  while (!stop_) {
+    if (waiters_ > 0 || leading_ || seen != waits_) {
+      looks = seen == waits_ ? looks + 1 : 0;
+      seen = waits_;
+      if (looks >= kLooks) {
+        background_sleeps_ = true;
+        background_cv_.wait(lock);
+        background_sleeps_ = false;
+        looks = 0;
+      } else {
+        background_cv_.wait_for(lock, kLook);
+      }
+      continue;
+    }
+    leading_ = background_leads_ = true;
+    lock.unlock();
+    io_->run_one();
+    lock.lock();
+    leading_ = background_leads_ = false;
+    if (waiters_ > 0) followers_cv_.notify_one();
+  }
+}
+
+bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
+  std::unique_lock lock(mu_);
+  ++waiters_;
+  ++waits_;
+  while (cq.empty() && !io_->stopped() && Clock::now() < deadline) {
+    if (leading_) {
+      if (background_leads_) interrupt();
+      followers_.fetch_add(1);
+      if (cq.empty()) followers_cv_.wait_until(lock, deadline);
+      followers_.fetch_sub(1);
+      continue;
+    }
+    leading_ = true;
+    leader_.store(std::this_thread::get_id());
+    leader_cq_.store(&cq);
+    lock.unlock();
+    while (cq.empty() && !io_->stopped() && Clock::now() < deadline) io_->run_one_until(deadline);
+    lock.lock();
+    leader_cq_.store(nullptr);
+    leading_ = false;
+  }
+  --waiters_;
+  if (waiters_ > 0) followers_cv_.notify_one();
+  if (background_sleeps_) background_cv_.notify_one();
+  lock.unlock();
+  return !cq.empty();
+}
+
+void Engine::wake(verbs::CompletionQueue& cq) {
+  // The leader sees its own completions when the handler that it runs returns; another thread's must get it out of epoll.
+  if (leader_cq_.load() == &cq && leader_.load() != std::this_thread::get_id()) interrupt();
+  if (followers_.load() > 0) {
+    const std::lock_guard lock(mu_);
+    followers_cv_.notify_all();
+  }
+}
+
+void Engine::poll() {
+  {
+    const std::lock_guard lock(connections_mu_);
+    if (connections_.size() <= kHotConnections) {
+      for (const auto& [key, weak] : connections_) {
+        if (auto connection = weak.lock()) hot_.push_back(std::move(connection));
+      }
+    }
+  }
+  for (const auto& connection : hot_) connection->drive();
+  const bool reactor_turn = hot_.empty() || ++polls_ % kPollsPerReactor == 0;
+  hot_.clear();
+  if (reactor_turn) io_->poll();
+}
+
+void Engine::add(const std::shared_ptr<Connection>& connection) {
+  const std::lock_guard lock(connections_mu_);
+  connections_.emplace(connection.get(), connection);
+}
+
+void Engine::remove(Connection* connection) {
+  const std::lock_guard lock(connections_mu_);
+  connections_.erase(connection);
+}
+
+}  // namespace iwarp::cm

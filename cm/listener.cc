@@ -1,0 +1,270 @@
+#include "iwarp/cm/listener.h"
+
+#include <array>
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/write.hpp>
+#include <mutex>
+
+namespace iwarp::cm {
+namespace {
+
+using boost::asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+
+// After a Reply with R=1 the peer closes (RFC 5044 s7.1.2 rule 2); whoever does not is closed after this.
+constexpr std::chrono::seconds kRejectLinger{5};
+// When descriptors have run out, accepting anew at once would only spin.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+// Sends the bytes, half-closes, and waits for the peer's end, bounded in time and in what is read.
+class Farewell : public std::enable_shared_from_this<Farewell> {
+ public:
+  Farewell(tcp::socket socket, ConstBytes bytes) : socket_(std::move(socket)), timer_(socket_.get_executor()), bytes_(bytes.begin(), bytes.end()) {}
+
+  void begin() {
+    timer_.expires_after(kRejectLinger);
+    timer_.async_wait([self = shared_from_this()](boost::system::error_code) {
+      boost::system::error_code ec;
+      self->socket_.close(ec);
+    });
+    boost::asio::async_write(socket_, boost::asio::buffer(bytes_), [self = shared_from_this()](boost::system::error_code failed, std::size_t) {
+      boost::system::error_code ec;
+      self->socket_.shutdown(tcp::socket::shutdown_send, ec);
+      if (failed) return self->end();
+      self->discard();
+    });
+  }
+
+ private:
+  void discard() {
+    socket_.async_read_some(boost::asio::buffer(sink_), [self = shared_from_this()](boost::system::error_code ec, std::size_t n) {
+      self->discarded_ += n;
+      if (ec || self->discarded_ > self->sink_.size() * 64) return self->end();
+      self->discard();
+    });
+  }
+  void end() { timer_.cancel(); }
+
+  tcp::socket socket_;
+  boost::asio::steady_timer timer_;
+  std::vector<std::byte> bytes_;
+  std::array<std::byte, 1024> sink_{};
+  std::size_t discarded_ = 0;
+};
+
+void say_farewell(tcp::socket socket, ConstBytes bytes) { std::make_shared<Farewell>(std::move(socket), bytes)->begin(); }
+
+}  // namespace
+
+// --- ConnectRequest
+
+ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request)
+    : engine_(engine),
+      socket_(std::move(socket)),
+      responder_(std::move(responder)),
+      private_data_(request.private_data.begin(), request.private_data.end()),
+      peer_ird_(request.peer_ird),
+      peer_ord_(request.peer_ord) {
+  boost::system::error_code ec;
+  local_ = socket_.local_endpoint(ec);
+  remote_ = socket_.remote_endpoint(ec);
+}
+
+ConnectRequest::~ConnectRequest() { reject({}); }
+
+void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options, Connection::EstablishedHandler handler) {
+  if (decided_) {
+    boost::asio::post(engine_.io(), [handler = std::move(handler)] { handler(make_error(Errc::kInvalidArgument, "request already decided"), nullptr); });
+    return;
+  }
+  if (auto ok = responder_.accept(options.ird, options.ord, options.private_data); !ok) {
+    boost::asio::post(engine_.io(), [handler = std::move(handler), error = ok.error()] { handler(error, nullptr); });
+    return;
+  }
+  decided_ = true;
+  auto connection = std::make_shared<Connection>(engine_, std::move(socket_), std::move(qp));
+  connection->start(std::move(responder_), std::move(handler));
+}
+
+void ConnectRequest::reject(ConstBytes private_data) {
+  if (std::exchange(decided_, true)) return;
+  if (auto ok = responder_.reject(private_data); !ok) return;
+  say_farewell(std::move(socket_), responder_.tx_bytes());
+}
+
+// --- Listener
+
+class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
+ public:
+  Impl(Engine& engine, const ListenOptions& options)
+      : engine_(engine), options_(options), strand_(boost::asio::make_strand(engine.io())), acceptor_(strand_), pause_(strand_) {}
+
+  Result<void> open() {
+    if (auto ok = mpa::validate(options_.policy); !ok) return ok.error();
+    boost::system::error_code ec;
+    acceptor_.open(options_.endpoint.protocol(), ec);
+    if (ec) return make_error(Errc::kSystem, "cannot open a listening socket");
+    acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
+    acceptor_.bind(options_.endpoint, ec);
+    if (ec) return make_error(Errc::kSystem, "cannot bind: the port is in use, or the address is not of this host");
+    acceptor_.listen(options_.backlog, ec);
+    if (ec) return make_error(Errc::kSystem, "cannot listen");
+    local_ = acceptor_.local_endpoint(ec);
+    boost::asio::post(strand_, [self = shared_from_this()] { self->accept_next(); });
+    return {};
+  }
+
+  void close() {
+    boost::asio::post(strand_, [self = shared_from_this()] {
+      self->closed_ = true;
+      boost::system::error_code ec;
+      self->acceptor_.close(ec);
+      self->pause_.cancel();
+      self->ready_.clear();
+      if (self->waiting_) std::exchange(self->waiting_, {})(make_error(Errc::kAborted, "listener closed"), nullptr);
+    });
+  }
+
+  void accept(AcceptHandler handler) {
+    boost::asio::post(strand_, [self = shared_from_this(), handler = std::move(handler)]() mutable {
+      if (self->closed_) return handler(make_error(Errc::kAborted, "listener closed"), nullptr);
+      if (self->waiting_) return handler(make_error(Errc::kInvalidArgument, "another accept is waiting"), nullptr);
+      self->waiting_ = std::move(handler);
+      self->hand_over();
+    });
+  }
+
+  [[nodiscard]] const tcp::endpoint& local() const { return local_; }
+  [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }
+
+ private:
+  // One accepted socket until its Request is complete.
+  struct Pending {
+    Pending(tcp::socket s, const mpa::Policy& policy) : socket(std::move(s)), timer(socket.get_executor()), responder(policy, Clock::now()) {}
+    tcp::socket socket;
+    boost::asio::steady_timer timer;
+    mpa::Responder responder;
+    std::array<std::byte, 1024> bytes{};
+    bool done = false;
+  };
+
+  void accept_next() {
+    if (closed_ || accepting_ || pending_ >= options_.max_pending) return;
+    accepting_ = true;
+    acceptor_.async_accept(strand_, [self = shared_from_this()](boost::system::error_code ec, tcp::socket socket) {
+      self->accepting_ = false;
+      if (self->closed_) return;
+      if (ec) return self->pause();
+      if (auto ok = prepare(socket, self->options_.socket); ok) {
+        self->begin(std::make_shared<Pending>(std::move(socket), self->options_.policy));
+      }
+      self->accept_next();
+    });
+  }
+
+  void pause() {
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([self = shared_from_this()](boost::system::error_code) { self->accept_next(); });
+  }
+
+  void begin(const std::shared_ptr<Pending>& p) {
+    ++pending_;
+    if (const auto deadline = p->responder.deadline()) {
+      p->timer.expires_at(*deadline);
+      p->timer.async_wait([self = shared_from_this(), p](boost::system::error_code ec) {
+        if (ec || p->done) return;
+        p->responder.on_deadline(Clock::now());
+        self->look(p);
+      });
+    }
+    read(p);
+  }
+
+  void read(const std::shared_ptr<Pending>& p) {
+    p->socket.async_read_some(boost::asio::buffer(p->bytes), [self = shared_from_this(), p](boost::system::error_code ec, std::size_t n) {
+      if (p->done) return;
+      if (ec) {
+        p->responder.rx_end(ec != boost::asio::error::eof);
+      } else {
+        (void)p->responder.rx(ConstBytes{p->bytes}.first(n), Clock::now());
+      }
+      self->look(p);
+      if (!p->done) self->read(p);
+    });
+  }
+
+  void look(const std::shared_ptr<Pending>& p) {
+    while (auto event = p->responder.poll_event()) {
+      if (auto* request = std::get_if<mpa::RequestReceived>(&*event)) {
+        end(p);
+        // The request's own executor is the io_context: from here on the connection's lock orders things, not the strand.
+        ready_.push_back(std::make_unique<ConnectRequest>(engine_, release(p->socket), std::move(p->responder), *request));
+        hand_over();
+        return;
+      }
+      if (std::holds_alternative<mpa::Failed>(*event)) {
+        end(p);
+        failed_.fetch_add(1);
+        if (p->responder.tx_bytes().empty()) {
+          boost::system::error_code ec;
+          p->socket.close(ec);
+        } else {
+          say_farewell(std::move(p->socket), p->responder.tx_bytes());
+        }
+        return;
+      }
+    }
+  }
+
+  tcp::socket release(tcp::socket& from) {
+    boost::system::error_code ec;
+    const auto protocol = local_.protocol();
+    tcp::socket to(engine_.io());
+    to.assign(protocol, from.release(ec), ec);
+    return to;
+  }
+
+  void end(const std::shared_ptr<Pending>& p) {
+    p->done = true;
+    p->timer.cancel();
+    --pending_;
+    accept_next();
+  }
+
+  void hand_over() {
+    if (!waiting_ || ready_.empty()) return;
+    auto request = std::move(ready_.front());
+    ready_.pop_front();
+    std::exchange(waiting_, {})(Error{}, std::move(request));
+  }
+
+  Engine& engine_;
+  ListenOptions options_;
+  boost::asio::strand<boost::asio::io_context::executor_type> strand_;
+  tcp::acceptor acceptor_;
+  boost::asio::steady_timer pause_;
+  tcp::endpoint local_;
+  bool closed_ = false, accepting_ = false;
+  std::size_t pending_ = 0;
+  std::deque<std::unique_ptr<ConnectRequest>> ready_;
+  AcceptHandler waiting_;
+  std::atomic<std::uint64_t> failed_{0};
+};
+
+Result<std::unique_ptr<Listener>> Listener::listen(Engine& engine, const ListenOptions& options) {
+  auto impl = std::make_shared<Impl>(engine, options);
+  if (auto ok = impl->open(); !ok) return ok.error();
+  engine.start();
+  return std::unique_ptr<Listener>(new Listener(engine.io(), std::move(impl)));
+}
+
+Listener::~Listener() { impl_->close(); }
+
+tcp::endpoint Listener::local() const { return impl_->local(); }
+void Listener::accept(AcceptHandler handler) { impl_->accept(std::move(handler)); }
+std::uint64_t Listener::failed_startups() const { return impl_->failed(); }
+
+}  // namespace iwarp::cm

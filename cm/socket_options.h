@@ -1,0 +1,25 @@
+// What is set on every TCP socket of the library, and how errno becomes an Error.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+
+#include "iwarp/base/result.h"
+
+namespace iwarp::cm {
+
+struct SocketOptions {
+  // A peer that vanished without a word is found after keepalive_idle + 5 probes, 5 s apart. Default 30 s; 0 turns probing off: then an idle
+  // connection to a dead host lives for ever.
+  std::chrono::seconds keepalive_idle{30};
+  // Longest time that sent data may stay unacknowledged before TCP gives up. Default 60 s, 0 leaves it to the system (about 15 minutes).
+  std::chrono::milliseconds user_timeout{60000};
+};
+
+// Non-blocking mode, TCP_NODELAY (a Send must not wait for the acknowledgement of the one before), keepalive, user timeout.
+[[nodiscard]] Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& options);
+
+// Present effective maximum segment size of the connection, octets; 1448 if it cannot be told.
+[[nodiscard]] std::size_t effective_mss(boost::asio::ip::tcp::socket& socket);
+
+}  // namespace iwarp::cm

@@ -1,0 +1,58 @@
+#include "iwarp/ddp/segment_header.h"
+
+#include "iwarp/base/wire.h"
+
+namespace iwarp::ddp {
+namespace {
+
+constexpr std::uint8_t kTagged = 0x80;
+constexpr std::uint8_t kLast = 0x40;
+constexpr std::uint8_t kVersionMask = 0x03;
+
+std::uint8_t control(bool tagged, bool last) {
+  return static_cast<std::uint8_t>((tagged ? kTagged : 0) | (last ? kLast : 0) | kDdpVersion);  // req: RFC5041-4.1-10 RFC5041-4.1-12
+}
+
+}  // namespace
+
+void TaggedHeader::write_to(std::span<std::byte, kSize> out) const {
+  FixedWriter<kSize> w{out};
+  w.be<0>(control(true, last));
+  w.be<1>(rsvd_ulp);  // req: RFC5041-4.2-3
+  w.be<2>(raw(stag));
+  w.be<6>(to);
+}
+
+void UntaggedHeader::write_to(std::span<std::byte, kSize> out) const {
+  FixedWriter<kSize> w{out};
+  w.be<0>(control(false, last));
+  w.be<1>(rsvd_ulp);  // req: RFC5041-4.3-3
+  w.be<2>(rsvd_ulp_tail);
+  w.be<6>(qn);
+  w.be<10>(msn.value);
+  w.be<14>(mo);
+}
+
+std::size_t expected_header_size(ConstBytes ulpdu) {
+  return (std::to_integer<std::uint8_t>(ulpdu[0]) & kTagged) != 0 ? TaggedHeader::kSize : UntaggedHeader::kSize;
+}
+
+Result<SegmentHeader> parse_segment_header(ConstBytes ulpdu) {
+  if (ulpdu.empty()) return make_error(Errc::kFpduLength);
+  const auto first = std::to_integer<std::uint8_t>(ulpdu[0]);
+  const bool tagged = (first & kTagged) != 0;
+  const bool last = (first & kLast) != 0;
+  if (ulpdu.size() < expected_header_size(ulpdu)) return make_error(Errc::kFpduLength);  // req: RFC5041-4.4-1
+  if ((first & kVersionMask) != kDdpVersion) {                                            // req: RFC5041-4.1-13; Rsvd is not checked: RFC5041-4.1-11
+    return make_error(tagged ? Errc::kDdpVersionTagged : Errc::kDdpVersionUntagged);
+  }
+  if (tagged) {
+    const auto v = *FixedView<TaggedHeader::kSize>::of(ulpdu);
+    return SegmentHeader{TaggedHeader{last, v.be<std::uint8_t, 1>(), Stag{v.be<std::uint32_t, 2>()}, v.be<std::uint64_t, 6>()}};
+  }
+  const auto v = *FixedView<UntaggedHeader::kSize>::of(ulpdu);
+  return SegmentHeader{UntaggedHeader{last, v.be<std::uint8_t, 1>(), v.be<std::uint32_t, 2>(), v.be<std::uint32_t, 6>(),
+                                      Msn{v.be<std::uint32_t, 10>()}, v.be<std::uint32_t, 14>()}};
+}
+
+}  // namespace iwarp::ddp

@@ -1,0 +1,218 @@
+#include "iwarp/ddp/stag_table.h"
+
+#include <array>
+#include <functional>
+#include <numeric>
+
+namespace iwarp::ddp {
+namespace internal {
+
+// `state` is the valid bit, the key, a generation and the count of pins in one word, so that "still valid, same registration, now pinned"
+// is one atomic step. The registration is written only while the slot is neither valid nor pinned by a successful look-up.
+struct Slot {
+  static constexpr std::uint64_t kValid = 1ULL << 63;
+  static constexpr unsigned kKeyShift = 48;
+  static constexpr unsigned kGenerationShift = 32;
+  static constexpr std::uint64_t kPinMask = 0xFFFFFFFF;
+
+  std::atomic<std::uint64_t> state{0};
+  Registration registration;
+
+  [[nodiscard]] static std::uint8_t key(std::uint64_t s) { return static_cast<std::uint8_t>(s >> kKeyShift); }
+};
+
+}  // namespace internal
+
+using internal::Slot;
+
+struct StagTable::Chunk {
+  std::array<Slot, kSlotsPerChunk> slots;
+};
+
+namespace {
+constexpr std::uint8_t key_of(Stag s) { return static_cast<std::uint8_t>(raw(s) & 0xFF); }
+constexpr std::uint32_t index_of(Stag s) { return raw(s) >> 8; }
+bool associated(const Registration& r, StreamKey who) {
+  return r.pd == who.pd && (r.stream == StreamId::kAny || r.stream == who.stream);
+}
+}  // namespace
+
+Error tagged_error(StagFault fault) {
+  switch (fault) {
+    case StagFault::kInvalid: return make_error(Errc::kTaggedInvalidStag);
+    case StagFault::kNotAssociated: return make_error(Errc::kTaggedNotAssociated);
+    case StagFault::kAccess: return make_error(Errc::kTaggedInvalidStag, "STag gives no remote write access");  // req: RFC5041-7.1-12
+    case StagFault::kWrap: return make_error(Errc::kTaggedWrap);
+    case StagFault::kBounds: return make_error(Errc::kTaggedBounds);
+  }
+  return make_error(Errc::kDdpCatastrophic);
+}
+
+Error read_error(StagFault fault) {
+  switch (fault) {
+    case StagFault::kInvalid: return make_error(Errc::kReadInvalidStag);
+    case StagFault::kNotAssociated: return make_error(Errc::kReadNotAssociated);
+    case StagFault::kAccess: return make_error(Errc::kReadAccess);
+    case StagFault::kWrap: return make_error(Errc::kReadWrap);
+    case StagFault::kBounds: return make_error(Errc::kReadBounds);
+  }
+  return make_error(Errc::kRdmapCatastrophic);
+}
+
+void Pin::suspend() {
+  if (held_) slot_->state.fetch_sub(1, std::memory_order_release);
+  held_ = false;
+}
+
+bool Pin::resume() {
+  if (slot_ == nullptr || held_) return true;
+  const std::uint64_t before = slot_->state.fetch_add(1, std::memory_order_acquire);
+  held_ = true;
+  if ((before & ~Slot::kPinMask) == identity_) return true;
+  suspend();
+  return false;
+}
+
+StagTable::StagTable() : chunks_(std::make_unique<std::atomic<Chunk*>[]>(kChunks)), unused_chunks_(kChunks) {
+  std::iota(unused_chunks_.begin(), unused_chunks_.end(), 0U);
+}
+
+StagTable::~StagTable() {
+  for (std::uint32_t i = 0; i < kChunks; ++i) delete chunks_[i].load(std::memory_order_relaxed);
+}
+
+Slot* StagTable::slot_of(Stag stag) const {
+  const std::uint32_t index = index_of(stag);
+  Chunk* chunk = chunks_[index / kSlotsPerChunk].load(std::memory_order_acquire);
+  return chunk == nullptr ? nullptr : &chunk->slots[index % kSlotsPerChunk];
+}
+
+std::optional<Pin> StagTable::acquire(Stag stag) const {
+  Slot* slot = slot_of(stag);
+  if (slot == nullptr) return std::nullopt;
+  const std::uint64_t before = slot->state.fetch_add(1, std::memory_order_acquire);
+  Pin held{slot, before & ~Slot::kPinMask};
+  if ((before & Slot::kValid) == 0 || Slot::key(before) != key_of(stag)) return std::nullopt;
+  return held;
+}
+
+bool StagTable::add_chunk(std::uint64_t random) {
+  if (unused_chunks_.empty()) return false;
+  const std::size_t pick = random % unused_chunks_.size();
+  const std::uint32_t chunk = unused_chunks_[pick];
+  unused_chunks_[pick] = unused_chunks_.back();
+  unused_chunks_.pop_back();
+  chunks_[chunk].store(new Chunk, std::memory_order_release);
+  for (std::uint32_t i = 0; i < kSlotsPerChunk; ++i) {
+    const std::uint32_t index = chunk * kSlotsPerChunk + i;
+    if (index != 0) free_.push_back(index);  // STag 0 kills Chelsio connections; index 0 never leaves this table
+  }
+  return true;
+}
+
+Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t random) {
+  if (r.base_to + r.memory.size() < r.base_to) return make_error(Errc::kInvalidArgument, "base TO plus length wraps 64 bits");
+  while (!quarantine_.empty() && registrations_ - quarantine_.front().since >= kQuarantine) {
+    free_.push_back(quarantine_.front().index);
+    quarantine_.pop_front();
+  }
+  // A thin free list would make the next index predictable: keep at least half a chunk to draw from.
+  if (free_.size() < kSlotsPerChunk / 2 && !add_chunk(random >> 20) && free_.empty()) {
+    return make_error(Errc::kResource, "all STags are in use");
+  }
+  const std::size_t pick = (random >> 8) % free_.size();  // req: RFC5040-8.1.1-9 RFC5040-8.1.1-10
+  const std::uint32_t index = free_[pick];
+  free_[pick] = free_.back();
+  free_.pop_back();
+  const Stag stag{index << 8 | static_cast<std::uint32_t>(random & 0xFF)};
+  Slot* slot = slot_of(stag);
+  slot->registration = r;
+  // A stale look-up may hold a passing pin on this slot: leave the count alone, replace key and validity.
+  std::uint64_t old = slot->state.load(std::memory_order_relaxed);
+  const std::uint64_t generation = (registrations_ & 0xFFFF) << Slot::kGenerationShift;
+  const std::uint64_t key_and_valid = Slot::kValid | static_cast<std::uint64_t>(key_of(stag)) << Slot::kKeyShift | generation;
+  while (!slot->state.compare_exchange_weak(old, (old & Slot::kPinMask) | key_and_valid, std::memory_order_acq_rel)) {
+  }
+  ++registrations_;
+  ++in_use_;
+  return stag;
+}
+
+StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const {
+  auto held = acquire(stag);
+  if (!held) return {{}, StagFault::kInvalid, false};  // req: RFC5041-7.1-11 RFC5040-7.2-9
+  const Registration& r = held->slot_->registration;
+  if (!associated(r, who)) return {{}, StagFault::kNotAssociated, false};  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
+  if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};   // req: RFC5040-8.1.1-6
+  if (to + length < to) return {{}, StagFault::kWrap, false};              // req: RFC5041-7.1-15 RFC5040-7.2-13
+  const std::size_t size = r.memory.size();
+  if (to < r.base_to || to - r.base_to > size || length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
+    return {{}, StagFault::kBounds, false};
+  }
+  held->bytes_ = r.memory.subspan(to - r.base_to, length);
+  return {std::move(*held), {}, true};
+}
+
+StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const std::byte* address, std::size_t length) const {
+  auto held = acquire(lkey);
+  if (!held) return {{}, StagFault::kInvalid, false};
+  const Registration& r = held->slot_->registration;
+  if (r.pd != pd) return {{}, StagFault::kNotAssociated, false};
+  if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};
+  const std::byte* base = r.memory.data();
+  const std::size_t size = r.memory.size();
+  if (std::less<>{}(address, base) || std::less<>{}(base + size, address) ||
+      length > size - static_cast<std::size_t>(address - base)) {
+    return {{}, StagFault::kBounds, false};
+  }
+  held->bytes_ = r.memory.subspan(static_cast<std::size_t>(address - base), length);
+  return {std::move(*held), {}, true};
+}
+
+std::optional<std::uint64_t> StagTable::to_of(Stag lkey, PdId pd, const std::byte* address) const {
+  PinResult p = pin_local(lkey, pd, Access::kLocalRead, address, 0);
+  if (!p.ok) return std::nullopt;
+  const Registration& r = p.pin.slot_->registration;
+  return r.base_to + static_cast<std::uint64_t>(address - r.memory.data());
+}
+
+bool StagTable::invalidate(Stag stag) {
+  Slot* slot = slot_of(stag);
+  if (slot == nullptr) return false;
+  std::uint64_t old = slot->state.load(std::memory_order_relaxed);
+  do {
+    if ((old & Slot::kValid) == 0 || Slot::key(old) != key_of(stag)) return false;
+  } while (!slot->state.compare_exchange_weak(old, old & ~Slot::kValid, std::memory_order_acq_rel));
+  return true;
+}
+
+Result<void> StagTable::invalidate_remote(Stag stag, StreamKey who) {
+  const auto held = acquire(stag);
+  if (!held) return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an unknown or invalid STag");  // req: RFC5040-7.2-4
+  const Registration& r = held->slot_->registration;
+  if (!associated(r, who)) return make_error(Errc::kCannotInvalidate);  // req: RFC5040-5.3-14 RFC5040-5.3-16 RFC5040-7.2-5
+  if (!includes(r.access, Access::kRemoteInvalidate)) {                 // req: RFC5040-8.1.1-8
+    return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an STag that the peer may not invalidate");
+  }
+  invalidate(stag);  // req: RFC5040-5.3-15
+  return {};
+}
+
+bool StagTable::quiescent(Stag stag) const {
+  Slot* slot = slot_of(stag);
+  return slot == nullptr || (slot->state.load(std::memory_order_acquire) & Slot::kPinMask) == 0;
+}
+
+bool StagTable::valid(Stag stag) const {
+  Slot* slot = slot_of(stag);
+  if (slot == nullptr) return false;
+  const std::uint64_t s = slot->state.load(std::memory_order_acquire);
+  return (s & Slot::kValid) != 0 && Slot::key(s) == key_of(stag);
+}
+
+void StagTable::release(Stag stag) {
+  quarantine_.push_back({index_of(stag), registrations_});
+  --in_use_;
+}
+
+}  // namespace iwarp::ddp

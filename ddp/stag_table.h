@@ -1,0 +1,143 @@
+// STag table: which memory an STag names and who may touch it (RFC 5041 s5.1.1, s7.1, s8; RFC 5042 s5, s6).
+//
+// An STag is a 24-bit index << 8 | 8-bit key. Index 0 is never used; indices are handed out in unpredictable order, freed ones rest in
+// quarantine for 65,536 further registrations and come back with a fresh key. Randomness is passed in.
+//
+// Thread-safety: pin(), invalidate(), invalidate_remote() and quiescent() are lock-free and may run in any thread at any time.
+// register_memory() and release() change the table and must be serialised by the caller (verbs does).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "iwarp/base/bytes.h"
+#include "iwarp/base/result.h"
+#include "iwarp/ddp/access.h"
+
+namespace iwarp::ddp {
+
+// What an STag names. `memory` must stay allocated until invalidate() was called and quiescent() became true.
+struct Registration {
+  MutBytes memory{};
+  std::uint64_t base_to = 0;  // Tagged Offset of the first octet; base_to + size must not wrap 64 bits
+  PdId pd{};
+  StreamId stream = StreamId::kAny;  // restricts the STag to one stream; kAny: every stream of the Protection Domain
+  Access access = Access::kLocalRead;
+};
+
+// Why an access was refused, in the order in which the checks are made.
+enum class StagFault : std::uint8_t { kInvalid, kNotAssociated, kAccess, kWrap, kBounds };
+
+// The error owed to the peer when an RDMA Write or a Read Response was refused, and when a Read Request was.
+[[nodiscard]] Error tagged_error(StagFault fault);
+[[nodiscard]] Error read_error(StagFault fault);
+
+namespace internal {
+struct Slot;
+}
+
+// Keeps the memory of one access from being released: while a Pin exists, quiescent() of its STag is false. Hold it only around a copy
+// or a non-blocking system call.
+class Pin {
+ public:
+  Pin() = default;
+  Pin(Pin&& other) noexcept
+      : slot_(std::exchange(other.slot_, nullptr)), bytes_(other.bytes_), identity_(other.identity_), held_(std::exchange(other.held_, false)) {}
+  Pin& operator=(Pin&& other) noexcept {
+    if (this != &other) {
+      suspend();
+      slot_ = std::exchange(other.slot_, nullptr);
+      bytes_ = other.bytes_;
+      identity_ = other.identity_;
+      held_ = std::exchange(other.held_, false);
+    }
+    return *this;
+  }
+  ~Pin() { suspend(); }
+  // The pinned octets; valid while this Pin lives and is not suspended.
+  [[nodiscard]] MutBytes bytes() const { return bytes_; }
+  // Lets go of the memory without forgetting it, so that its owner need not wait for us. Idempotent.
+  void suspend();
+  // Takes hold again; false when the registration was revoked meanwhile. True for a default-constructed Pin.
+  [[nodiscard]] bool resume();
+
+ private:
+  friend class StagTable;
+  Pin(internal::Slot* slot, std::uint64_t identity) : slot_(slot), identity_(identity), held_(true) {}
+
+  internal::Slot* slot_ = nullptr;
+  MutBytes bytes_;
+  std::uint64_t identity_ = 0;  // validity, key and generation of the slot when it was pinned
+  bool held_ = false;
+};
+
+class StagTable {
+ public:
+  StagTable();
+  ~StagTable();
+  StagTable(const StagTable&) = delete;
+  StagTable& operator=(const StagTable&) = delete;
+
+  // Enters a registration. `random` must be unpredictable to peers (at least 32 good bits). Errors: kInvalidArgument when base_to + size
+  // wraps, kResource when all indices are in use.
+  [[nodiscard]] Result<Stag> register_memory(const Registration& registration, std::uint64_t random);
+
+  // A checked access of `length` octets at `to`. `need` are the rights it takes. A zero length is checked like any other: callers that
+  // must not check zero-length accesses do not call. On failure gives the fault.
+  struct PinResult {
+    Pin pin;
+    StagFault fault = StagFault::kInvalid;
+    bool ok = false;
+  };
+  [[nodiscard]] PinResult pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const;
+  // The same by local address, as the scatter/gather entries of work requests name memory.
+  [[nodiscard]] PinResult pin_local(Stag lkey, PdId pd, Access need, const std::byte* address, std::size_t length) const;
+
+  // Tagged Offset of a local address inside the region of `lkey`; nullopt when it does not lie there (or lkey is invalid).
+  [[nodiscard]] std::optional<std::uint64_t> to_of(Stag lkey, PdId pd, const std::byte* address) const;
+
+  // Makes the STag unusable at once; accesses already pinned go on. False when it was not valid.
+  bool invalidate(Stag stag);
+  // What a Send with Invalidate from `who` does (RFC 5040 s5.3). Errors: kCannotInvalidate when the STag is unknown, belongs to somebody
+  // else, or was not registered with kRemoteInvalidate.
+  [[nodiscard]] Result<void> invalidate_remote(Stag stag, StreamKey who);
+  // True when no pinned access is under way. After invalidate() this becomes true within one copy or system call, whatever peers do.
+  [[nodiscard]] bool quiescent(Stag stag) const;
+  // True while the STag can be used.
+  [[nodiscard]] bool valid(Stag stag) const;
+  // Gives the index back. Precondition: invalidated and quiescent.
+  void release(Stag stag);
+
+  // Number of registrations not yet released.
+  [[nodiscard]] std::size_t size() const { return in_use_; }
+
+ private:
+  static constexpr std::uint32_t kSlotsPerChunk = 1024;
+  static constexpr std::uint32_t kChunks = (1U << 24) / kSlotsPerChunk;
+  static constexpr std::uint64_t kQuarantine = 65536;
+
+  struct Chunk;
+  struct Resting {
+    std::uint32_t index;
+    std::uint64_t since;
+  };
+
+  [[nodiscard]] internal::Slot* slot_of(Stag stag) const;
+  // Pins the slot of `stag` without any further check; nullopt when the STag is not valid.
+  [[nodiscard]] std::optional<Pin> acquire(Stag stag) const;
+  bool add_chunk(std::uint64_t random);
+
+  std::unique_ptr<std::atomic<Chunk*>[]> chunks_;
+  std::vector<std::uint32_t> unused_chunks_;
+  std::vector<std::uint32_t> free_;
+  std::deque<Resting> quarantine_;
+  std::uint64_t registrations_ = 0;
+  std::size_t in_use_ = 0;
+};
+
+}  // namespace iwarp::ddp

@@ -1,0 +1,45 @@
+#include "iwarp/rdmap/control.h"
+
+#include <array>
+
+namespace iwarp::rdmap {
+namespace {
+
+struct Row {
+  bool tagged;
+  std::uint32_t qn;
+  const char* name;
+};
+// Figure 4 of RFC 5040, indexed by opcode.
+constexpr std::array<Row, 8> kOpcodes = {{
+    {true, 0, "Write"},
+    {false, kReadRequestQn, "ReadRequest"},
+    {true, 0, "ReadResponse"},
+    {false, kSendQn, "Send"},
+    {false, kSendQn, "SendInvalidate"},
+    {false, kSendQn, "SendSolicited"},
+    {false, kSendQn, "SendSolicitedInvalidate"},
+    {false, kTerminateQn, "Terminate"},
+}};
+
+}  // namespace
+
+Result<Opcode> check_control(const ddp::SegmentHeader& header) {
+  const auto* tagged = std::get_if<ddp::TaggedHeader>(&header);
+  const auto* untagged = std::get_if<ddp::UntaggedHeader>(&header);
+  const std::uint8_t octet = tagged != nullptr ? tagged->rsvd_ulp : untagged->rsvd_ulp;
+  // DDP checks run before RDMAP's, so an unknown queue is a DDP error.
+  if (untagged != nullptr && untagged->qn > kTerminateQn) return make_error(Errc::kUntaggedInvalidQn);  // req: RFC5041-7.1-1
+  if ((octet >> 6) > 1) return make_error(Errc::kRdmapVersion);  // req: RFC5040-4.1-10 RFC5040-7.2-3; Rsv is not examined: RFC5040-4.1-12
+  const unsigned op = octet & 0x0F;
+  if (op >= kOpcodes.size()) return make_error(Errc::kRdmapOpcode);  // req: RFC5040-7.2-2
+  const Row& row = kOpcodes[op];
+  if (row.tagged != (tagged != nullptr) || (untagged != nullptr && untagged->qn != row.qn)) {  // req: RFC5040-4.1-6 RFC5040-4.1-8
+    return make_error(Errc::kRdmapOpcode, "RDMAP opcode contradicts the tagged flag or the queue number");
+  }
+  return static_cast<Opcode>(op);
+}
+
+const char* to_string(Opcode op) { return kOpcodes[static_cast<std::size_t>(op)].name; }
+
+}  // namespace iwarp::rdmap

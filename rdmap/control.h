@@ -1,0 +1,39 @@
+// RDMAP control field, opcodes and queue numbers (RFC 5040 s4.1, Figures 3 and 4).
+#pragma once
+
+#include <cstdint>
+
+#include "iwarp/base/result.h"
+#include "iwarp/ddp/segment_header.h"
+
+namespace iwarp::rdmap {
+
+enum class Opcode : std::uint8_t {
+  kWrite = 0,
+  kReadRequest = 1,
+  kReadResponse = 2,
+  kSend = 3,
+  kSendInvalidate = 4,
+  kSendSolicited = 5,
+  kSendSolicitedInvalidate = 6,
+  kTerminate = 7,
+};
+
+inline constexpr std::uint32_t kSendQn = 0;
+inline constexpr std::uint32_t kReadRequestQn = 1;
+inline constexpr std::uint32_t kTerminateQn = 2;
+
+// The octet that RDMAP puts first into RsvdULP of every segment: RV=01b, Rsv=0, opcode.
+[[nodiscard]] constexpr std::uint8_t control_octet(Opcode op) { return static_cast<std::uint8_t>(0x40 | static_cast<std::uint8_t>(op)); }
+
+[[nodiscard]] constexpr bool is_send(Opcode op) { return op >= Opcode::kSend && op <= Opcode::kSendSolicitedInvalidate; }
+[[nodiscard]] constexpr bool invalidates(Opcode op) { return op == Opcode::kSendInvalidate || op == Opcode::kSendSolicitedInvalidate; }
+[[nodiscard]] constexpr bool solicited(Opcode op) { return op == Opcode::kSendSolicited || op == Opcode::kSendSolicitedInvalidate; }
+
+// The opcode of a segment, after checking version, opcode, T bit and queue number against Figure 4. Errors: kRdmapVersion (RV 10b or 11b),
+// kRdmapOpcode (reserved, or in contradiction to T or QN), kUntaggedInvalidQn (no such queue).
+[[nodiscard]] Result<Opcode> check_control(const ddp::SegmentHeader& header);
+
+[[nodiscard]] const char* to_string(Opcode op);
+
+}  // namespace iwarp::rdmap

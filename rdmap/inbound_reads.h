@@ -1,0 +1,46 @@
+// Inbound RDMA Read Request queue (IRRQ): Read Requests that wait for their Response, in arrival order (RFC 5040 s5.2, s6.1). An entry is held
+// until the last octet of its Response was handed to TCP. Capacity is the IRD. Not thread-safe.
+#pragma once
+
+#include <array>
+
+#include "iwarp/base/ring.h"
+#include "iwarp/ddp/segment_header.h"
+#include "iwarp/rdmap/read_request.h"
+
+namespace iwarp::rdmap {
+
+struct InboundRead {
+  static constexpr std::size_t kUlpduBytes = ddp::UntaggedHeader::kSize + ReadRequest::kSize;
+
+  ReadRequest request{};
+  std::array<std::byte, kUlpduBytes> ulpdu{};  // as received: a Terminate quotes it
+};
+
+class InboundReads {
+ public:
+  explicit InboundReads(std::size_t ird) : waiting_(ird) {}
+
+  [[nodiscard]] bool full() const { return waiting_.size() + sending_ >= waiting_.capacity(); }
+  // Precondition: !full().
+  void push(const InboundRead& read) { waiting_.push(read); }
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
+  // Takes the oldest request for sending its Response; it keeps counting against the IRD until response_sent().
+  InboundRead start() {
+    ++sending_;
+    return waiting_.pop();
+  }
+  void response_sent() {
+    if (sending_ > 0) --sending_;  // none after clear(), though the last octets of a Response may still leave
+  }
+  void clear() {
+    waiting_.clear();
+    sending_ = 0;
+  }
+
+ private:
+  Ring<InboundRead> waiting_;
+  std::size_t sending_ = 0;
+};
+
+}  // namespace iwarp::rdmap

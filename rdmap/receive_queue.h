@@ -1,0 +1,48 @@
+// Receive queue: posted RecvWrs in order; the oldest unfilled one takes the next Send. Completed entries wait here until they are polled, so a
+// completion needs no storage of its own. Not thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "iwarp/base/ring.h"
+#include "iwarp/rdmap/work_request.h"
+
+namespace iwarp::rdmap {
+
+class ReceiveQueue {
+ public:
+  explicit ReceiveQueue(std::size_t depth) : entries_(depth) {}
+
+  // False when `depth` requests are posted and not yet polled as completions.
+  [[nodiscard]] bool post(const RecvWr& wr) { return entries_.push({wr, {}}); }
+  // The request that the next message goes to; null when none is posted. Valid until complete_front() or flush().
+  [[nodiscard]] const RecvWr* current() const { return done_ < entries_.size() ? &entries_.at(done_).wr : nullptr; }
+  // Completes current(). `c.wr_id` and `c.op` are filled in here. Precondition: current() != nullptr.
+  void complete_current(Completion c) {
+    Entry& e = entries_.at(done_++);
+    c.wr_id = e.wr.wr_id;
+    c.op = WcOp::kRecv;
+    e.completion = c;
+  }
+  // Completes all requests not yet completed with kFlushed.
+  void flush() {
+    while (current() != nullptr) complete_current({.status = Errc::kFlushed});
+  }
+  // Oldest completion not yet polled.
+  [[nodiscard]] std::optional<Completion> poll() {
+    if (done_ == 0) return std::nullopt;
+    --done_;
+    return entries_.pop().completion;
+  }
+  [[nodiscard]] std::size_t posted() const { return entries_.size() - done_; }
+
+ private:
+  struct Entry {
+    RecvWr wr;
+    Completion completion;
+  };
+  Ring<Entry> entries_;
+  std::size_t done_ = 0;  // how many at the front are completed
+};
+
+}  // namespace iwarp::rdmap

@@ -1,0 +1,214 @@
+#include "iwarp/rdmap/receiver.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace iwarp::rdmap {
+using ddp::Access;
+using ddp::TaggedHeader;
+using ddp::UntaggedHeader;
+
+Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
+  head_kept_ = std::min(ulpdu_head.size(), kHeadKept);
+  if (head_kept_ > 0) std::memcpy(head_.data(), ulpdu_head.data(), head_kept_);
+  ulpdu_bytes_ = ulpdu_bytes;
+  placed_ = 0;
+  payload_bytes_ = 0;
+
+  auto header = ddp::parse_segment_header(ulpdu_head);
+  if (!header) return header.error();
+  header_ = *header;
+  header_bytes_ = ddp::header_size(header_);
+  payload_bytes_ = ulpdu_bytes - header_bytes_;
+  const auto opcode = check_control(header_);
+  if (!opcode) return opcode.error();
+  opcode_ = *opcode;
+  if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) return begin_untagged(*untagged);
+  const auto& tagged = std::get<TaggedHeader>(header_);
+  return opcode_ == Opcode::kWrite ? begin_write(tagged) : begin_read_response(tagged);
+}
+
+Result<void> Receiver::begin_write(const TaggedHeader& h) const {
+  if (payload_bytes_ == 0) return {};  // req: RFC5041-5.2-16
+  const auto p = stags_.pin(h.stag, who_, Access::kRemoteWrite, h.to, payload_bytes_);
+  if (!p.ok) return ddp::tagged_error(p.fault);  // req: RFC5041-7.1-16
+  return {};
+}
+
+Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
+  if (rtr_response_due_) {
+    if (payload_bytes_ != 0 || !h.last) return make_error(Errc::kTaggedBounds, "data in the Response to a zero-length RDMA Read");
+    return {};
+  }
+  const auto read = sends_.oldest_read();
+  if (!read) return make_error(Errc::kUnexpectedReadResponse);  // req: RFC5040-5.2.2-5
+  const auto wanted = static_cast<std::uint32_t>(read->wr->sges.total());
+  if (payload_bytes_ > wanted - read->received) return make_error(Errc::kTaggedBounds, "Read Response is longer than requested");
+  if (payload_bytes_ != 0) {  // so there is a sink
+    const Sge& sink = read->wr->sges.view()[0];
+    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.address);
+    if (!to || h.stag != sink.lkey) return make_error(Errc::kTaggedInvalidStag, "Read Response names another STag than its Request");
+    if (h.to != *to + read->received) return make_error(Errc::kTaggedBounds, "Read Response is not contiguous");  // req: RFC5040-5.2.2-8
+  }
+  if (h.last && payload_bytes_ != wanted - read->received) return make_error(Errc::kTaggedBounds, "Read Response is shorter than requested");
+  return {};
+}
+
+Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
+  const ddp::UntaggedReceiver* queue = &send_rx_;
+  std::optional<std::uint64_t> room;
+  if (opcode_ == Opcode::kReadRequest) {
+    queue = &read_request_rx_;
+    if (!reads_.full()) room = ReadRequest::kSize;  // req: RFC5040-5.2.2-3 RFC5040-6.1-10
+  } else if (opcode_ == Opcode::kTerminate) {
+    queue = &terminate_rx_;
+    room = kTerminateRoom;  // req: RFC5040-5.4-5
+  } else if (const RecvWr* wr = recvs_.current()) {
+    room = wr->sges.total();  // req: RFC5040-5.3-2
+  }
+  const auto offset = queue->check(h, payload_bytes_, room);
+  if (!offset) return offset.error();
+  return {};
+}
+
+Result<void> Receiver::targets(std::vector<ddp::Pin>& out) const {
+  if (payload_remaining() == 0) return {};
+  if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) return send_targets(*untagged, out);
+  const auto& h = std::get<TaggedHeader>(header_);
+  if (opcode_ == Opcode::kWrite) {
+    auto p = stags_.pin(h.stag, who_, Access::kRemoteWrite, h.to + placed_, payload_remaining());
+    if (!p.ok) return ddp::tagged_error(p.fault);
+    out.push_back(std::move(p.pin));
+    return {};
+  }
+  const auto read = sends_.oldest_read();
+  if (!read) return make_error(Errc::kUnexpectedReadResponse);
+  const Sge& sink = read->wr->sges.view()[0];
+  auto p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.address + read->received + placed_, payload_remaining());
+  if (!p.ok) return ddp::tagged_error(p.fault);
+  out.push_back(std::move(p.pin));
+  return {};
+}
+
+Result<void> Receiver::send_targets(const UntaggedHeader& h, std::vector<ddp::Pin>& out) const {
+  const RecvWr* wr = recvs_.current();
+  if (wr == nullptr) return make_error(Errc::kUntaggedNoBuffer);
+  const std::size_t first = out.size();
+  std::size_t skip = h.mo + placed_;
+  std::size_t left = payload_remaining();
+  for (const Sge& sge : wr->sges.view()) {
+    if (left == 0) break;
+    if (skip >= sge.length) {
+      skip -= sge.length;
+      continue;
+    }
+    const std::size_t n = std::min<std::size_t>(sge.length - skip, left);
+    auto p = stags_.pin_local(sge.lkey, who_.pd, Access::kLocalWrite, sge.address + skip, n);
+    if (!p.ok) {
+      out.resize(first);
+      return make_error(Errc::kDdpCatastrophic, "buffer of a posted receive is not registered for local write");
+    }
+    out.push_back(std::move(p.pin));
+    left -= n;
+    skip = 0;
+  }
+  return {};
+}
+
+Result<void> Receiver::place(ConstBytes payload) {
+  if (payload.empty()) return {};
+  if (!direct()) {
+    const auto& h = std::get<UntaggedHeader>(header_);
+    std::memcpy(internal_.data() + h.mo + placed_, payload.data(), payload.size());  // begin_untagged() proved that it fits
+    placed_ += payload.size();
+    return {};
+  }
+  scratch_pins_.clear();
+  if (auto ok = targets(scratch_pins_); !ok) return ok;
+  for (const ddp::Pin& pin : scratch_pins_) {
+    const std::size_t n = std::min(pin.bytes().size(), payload.size());
+    if (n == 0) break;
+    std::memcpy(pin.bytes().data(), payload.data(), n);
+    payload = payload.subspan(n);
+    placed_ += n;
+  }
+  scratch_pins_.clear();
+  return {};
+}
+
+Result<void> Receiver::end() {
+  if (const auto* h = std::get_if<TaggedHeader>(&header_)) {
+    if (opcode_ == Opcode::kReadResponse) {
+      end_read_response(*h);
+    } else {
+      counters_.write_bytes += payload_bytes_;
+      if (h->last) ++counters_.writes;  // placed, never delivered. req: RFC5040-5.1-2
+    }
+    return {};
+  }
+  const auto& h = std::get<UntaggedHeader>(header_);
+  switch (opcode_) {
+    case Opcode::kReadRequest: return end_read_request(h);
+    case Opcode::kTerminate:
+      if (const auto length = terminate_rx_.commit(h, payload_bytes_)) {
+        peer_terminate_ = TerminateMessage::parse(ConstBytes{internal_}.first(*length));  // req: RFC5040-5.4-7
+        if (!peer_terminate_) peer_terminate_.emplace();                                   // req: RFC5040-5.4-8
+      }
+      return {};
+    default: return end_send(h);
+  }
+}
+
+Result<void> Receiver::end_send(const UntaggedHeader& h) {
+  counters_.send_bytes += payload_bytes_;
+  const auto length = send_rx_.commit(h, payload_bytes_);
+  if (!length) return {};
+  ++counters_.sends;
+  Completion c;
+  c.byte_len = *length;  // req: RFC5040-5.3-4
+  c.solicited = solicited(opcode_);
+  if (invalidates(opcode_)) {
+    const Stag stag{h.rsvd_ulp_tail};
+    if (auto ok = stags_.invalidate_remote(stag, who_); !ok) {
+      c.status = ok.error().code;
+      recvs_.complete_current(c);
+      return ok;
+    }
+    c.invalidated = true;
+    c.invalidated_stag = stag;
+  }
+  recvs_.complete_current(c);
+  return {};
+}
+
+Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
+  const auto length = read_request_rx_.commit(h, payload_bytes_);
+  if (!length) return {};
+  const auto request = ReadRequest::parse(ConstBytes{internal_}.first(*length));
+  if (!request) return make_error(Errc::kMalformedReadRequest);
+  ++counters_.read_requests;
+  InboundRead read;
+  read.request = *request;
+  UntaggedHeader whole = h;
+  whole.mo = 0;
+  whole.write_to(std::span{read.ulpdu}.first<UntaggedHeader::kSize>());
+  std::memcpy(read.ulpdu.data() + UntaggedHeader::kSize, internal_.data(), ReadRequest::kSize);
+  reads_.push(read);
+  return {};
+}
+
+void Receiver::end_read_response(const TaggedHeader& h) {
+  if (rtr_response_due_) {
+    rtr_response_due_ = false;
+    return;
+  }
+  counters_.read_response_bytes += payload_bytes_;
+  sends_.read_received(static_cast<std::uint32_t>(payload_bytes_));
+  if (h.last) sends_.read_done();  // req: RFC5040-5.2.2-4 RFC5040-5.5-29
+}
+
+TerminateMessage Receiver::terminate_for(const Error& error) const {
+  return make_terminate(error, ConstBytes{head_}.first(head_kept_), ulpdu_bytes_, opcode_ == Opcode::kReadRequest);
+}
+
+}  // namespace iwarp::rdmap

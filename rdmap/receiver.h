@@ -1,0 +1,103 @@
+// Receiving half of RDMAP over DDP (RFC 5040, RFC 5041 s7): takes ULPDUs in the order sent, checks them, says where their payload belongs,
+// and delivers. A segment passes through begin(), any number of place() or targets()+placed(), and end(). Payload may thus be copied from a
+// staging buffer or received straight into its final place. Knows nothing of FPDUs. Not thread-safe.
+//
+// After any error the caller drops all further input (RFC 5041 s7.1) and owes the peer terminate_for(error).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "iwarp/ddp/stag_table.h"
+#include "iwarp/ddp/untagged_receiver.h"
+#include "iwarp/rdmap/control.h"
+#include "iwarp/rdmap/inbound_reads.h"
+#include "iwarp/rdmap/receive_queue.h"
+#include "iwarp/rdmap/send_queue.h"
+#include "iwarp/rdmap/terminate_message.h"
+
+namespace iwarp::rdmap {
+
+// Octets and messages that arrived, by operation.
+struct RxCounters {
+  std::uint64_t sends = 0, send_bytes = 0;
+  std::uint64_t writes = 0, write_bytes = 0;
+  std::uint64_t read_requests = 0;
+  std::uint64_t read_response_bytes = 0;
+};
+
+class Receiver {
+ public:
+  Receiver(ddp::StagTable& stags, ddp::StreamKey who, ReceiveQueue& recvs, SendQueue& sends, InboundReads& reads)
+      : stags_(stags), who_(who), recvs_(recvs), sends_(sends), reads_(reads) {}
+
+  // How many octets of a ULPDU begin() wants to see: its headers. Precondition: !ulpdu.empty().
+  [[nodiscard]] static std::size_t head_bytes(ConstBytes ulpdu) { return ddp::expected_header_size(ulpdu); }
+
+  // Checks a segment of which `ulpdu_head` (at least its DDP header, or all of it if shorter) is known and whose ULPDU is `ulpdu_bytes` long.
+  [[nodiscard]] Result<void> begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes);
+
+  // The segment under way: octets of its DDP header, of its payload, and of payload not yet placed.
+  [[nodiscard]] std::size_t header_bytes() const { return header_bytes_; }
+  [[nodiscard]] std::size_t payload_remaining() const { return payload_bytes_ - placed_; }
+  // Whether targets() works for it (Write, Read Response and Sends; not Read Requests and Terminates).
+  [[nodiscard]] bool direct() const { return opcode_ != Opcode::kReadRequest && opcode_ != Opcode::kTerminate; }
+
+  // Appends pins of all memory where the payload_remaining() octets belong, in order. The memory is checked anew at every call, since it may
+  // have been revoked since begin(). Nothing is appended on error.
+  [[nodiscard]] Result<void> targets(std::vector<ddp::Pin>& out) const;
+  // `n` octets were received into what targets() gave.
+  void placed(std::size_t n) { placed_ += n; }
+  // Copies payload into place.
+  [[nodiscard]] Result<void> place(ConstBytes payload);
+
+  // The whole payload is placed: delivers. Completes a receive or a Read, queues a Read Request, or stores a Terminate.
+  [[nodiscard]] Result<void> end();
+
+  // The Terminate owed to the peer for an error that the calls above gave for the present segment.
+  [[nodiscard]] TerminateMessage terminate_for(const Error& error) const;
+  // The Terminate that the peer sent. Set once.
+  [[nodiscard]] const std::optional<TerminateMessage>& peer_terminate() const { return peer_terminate_; }
+
+  // The initiator's RTR was a zero-length Read: its Response precedes those of the send queue's Reads (RFC 6581 s9.2).
+  void expect_rtr_response() { rtr_response_due_ = true; }
+  [[nodiscard]] bool rtr_response_due() const { return rtr_response_due_; }
+  [[nodiscard]] const RxCounters& counters() const { return counters_; }
+
+ private:
+  static constexpr std::size_t kHeadKept = InboundRead::kUlpduBytes;
+  // Room for Terminates with trailing zeros beyond the 52 octets that RFC 5040 s5.4 asks for.
+  static constexpr std::size_t kTerminateRoom = 128;
+
+  [[nodiscard]] Result<void> begin_write(const ddp::TaggedHeader& h) const;
+  [[nodiscard]] Result<void> begin_read_response(const ddp::TaggedHeader& h) const;
+  [[nodiscard]] Result<void> begin_untagged(const ddp::UntaggedHeader& h) const;
+  [[nodiscard]] Result<void> send_targets(const ddp::UntaggedHeader& h, std::vector<ddp::Pin>& out) const;
+  [[nodiscard]] Result<void> end_send(const ddp::UntaggedHeader& h);
+  [[nodiscard]] Result<void> end_read_request(const ddp::UntaggedHeader& h);
+  void end_read_response(const ddp::TaggedHeader& h);
+
+  ddp::StagTable& stags_;
+  ddp::StreamKey who_;
+  ReceiveQueue& recvs_;
+  SendQueue& sends_;
+  InboundReads& reads_;
+
+  ddp::UntaggedReceiver send_rx_, read_request_rx_, terminate_rx_;
+  std::array<std::byte, kHeadKept> head_{};
+  std::size_t head_kept_ = 0;
+  std::size_t ulpdu_bytes_ = 0;
+  ddp::SegmentHeader header_;
+  Opcode opcode_ = Opcode::kWrite;
+  std::size_t header_bytes_ = 0;
+  std::size_t payload_bytes_ = 0;
+  std::size_t placed_ = 0;
+  std::array<std::byte, kTerminateRoom> internal_{};  // payload of the Read Request or Terminate under way
+  std::vector<ddp::Pin> scratch_pins_;
+  bool rtr_response_due_ = false;
+  std::optional<TerminateMessage> peer_terminate_;
+  RxCounters counters_;
+};
+
+}  // namespace iwarp::rdmap

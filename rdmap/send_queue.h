@@ -1,0 +1,70 @@
+// Send queue: work requests in posting order through queued -> transmitting -> (awaiting Read Response) -> done. Completions come in posting
+// order whatever finishes first (RFC 5040 s5.5 rule 15); entries wait here until they are polled. Not thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "iwarp/base/ring.h"
+#include "iwarp/rdmap/work_request.h"
+
+namespace iwarp::rdmap {
+
+class SendQueue {
+ public:
+  // Names one posted request; stays valid until its completion was polled.
+  using Ticket = std::uint64_t;
+
+  explicit SendQueue(std::size_t depth) : entries_(depth) {}
+
+  // False when `depth` requests are posted and not yet polled (unsignalled ones free their entry when they are done).
+  [[nodiscard]] bool post(const SendWr& wr) { return entries_.push({wr, State::kQueued, Errc::kOk, 0}); }
+
+  // The next request to transmit, or null: nothing queued, or the oldest queued one has to wait (a Read while `ord` Reads are outstanding, a
+  // fenced one while any is).
+  [[nodiscard]] const SendWr* next(std::size_t ord) const;
+  // Starts what next() gave. Precondition: next() != nullptr.
+  Ticket start();
+  // Its last octet was handed to TCP: Send and Write are done (rule 9), a Read now awaits its Response.
+  void sent(Ticket ticket);
+  // Ends a started request in error.
+  void fail(Ticket ticket, Errc status);
+
+  [[nodiscard]] const SendWr& request(Ticket ticket) const { return entries_.at(index(ticket)).wr; }
+
+  // The oldest Read without a complete Response, to which the next Read Response octets belong; null when none is outstanding.
+  struct OutstandingRead {
+    const SendWr* wr;
+    std::uint32_t received;
+  };
+  [[nodiscard]] std::optional<OutstandingRead> oldest_read() const;
+  void read_received(std::uint32_t bytes);
+  // The Response is complete: the Read is done.
+  void read_done();
+  [[nodiscard]] std::size_t outstanding_reads() const { return outstanding_reads_; }
+
+  // Everything not done completes with kFlushed.
+  void flush();
+  // Oldest request that is done, with all before it polled. Unsignalled successes are passed over.
+  [[nodiscard]] std::optional<Completion> poll();
+  [[nodiscard]] bool idle() const { return entries_.empty() || all_done(); }
+  [[nodiscard]] bool has_queued() const { return started_ < popped_ + entries_.size(); }
+
+ private:
+  enum class State : std::uint8_t { kQueued, kTransmitting, kAwaitingResponse, kDone };
+  struct Entry {
+    SendWr wr;
+    State state = State::kQueued;
+    Errc status = Errc::kOk;
+    std::uint32_t received = 0;
+  };
+  [[nodiscard]] std::size_t index(Ticket t) const { return static_cast<std::size_t>(t - popped_); }
+  [[nodiscard]] std::optional<std::size_t> oldest_read_index() const;
+  [[nodiscard]] bool all_done() const;
+
+  Ring<Entry> entries_;
+  Ticket popped_ = 0;   // ticket of the front entry
+  Ticket started_ = 0;  // ticket of the oldest entry not started
+  std::size_t outstanding_reads_ = 0;
+};
+
+}  // namespace iwarp::rdmap

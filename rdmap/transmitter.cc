@@ -1,0 +1,228 @@
+#include "iwarp/rdmap/transmitter.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "iwarp/ddp/segmenter.h"
+
+namespace iwarp::rdmap {
+using ddp::TaggedHeader;
+using ddp::UntaggedHeader;
+
+namespace {
+
+void put(Transmitter::Segment& s, const TaggedHeader& h) {
+  h.write_to(std::span{s.header}.first<TaggedHeader::kSize>());
+  s.header_bytes = TaggedHeader::kSize;
+}
+void put(Transmitter::Segment& s, const UntaggedHeader& h) {
+  h.write_to(std::span{s.header}.first<UntaggedHeader::kSize>());
+  s.header_bytes = UntaggedHeader::kSize;
+}
+void put(Transmitter::Segment& s, const ReadRequest& r) {
+  r.write_to(std::span{s.header}.subspan<UntaggedHeader::kSize, ReadRequest::kSize>());
+  s.header_bytes += ReadRequest::kSize;
+}
+
+Opcode opcode_of(const SendWr& wr) {
+  switch (wr.op) {
+    case SendOp::kSend: return wr.solicited ? Opcode::kSendSolicited : Opcode::kSend;
+    case SendOp::kSendInvalidate: return wr.solicited ? Opcode::kSendSolicitedInvalidate : Opcode::kSendInvalidate;
+    case SendOp::kWrite: return Opcode::kWrite;
+    case SendOp::kRead: return Opcode::kReadRequest;
+  }
+  return Opcode::kSend;
+}
+
+// STags of the RTR: never 0, which Chelsio hardware refuses even on zero-length messages (PEERS.md section 1.7).
+constexpr Stag kRtrStag{1};
+
+}  // namespace
+
+void Transmitter::queue_terminate(const TerminateMessage& message) {
+  if (!terminate_) terminate_ = message;  // req: RFC5040-7.1-6
+}
+
+bool Transmitter::ready(std::size_t ord) const {
+  if (terminate_) return !terminate_emitted_;
+  return rtr_ != Rtr::kNone || mid_message() || !reads_.empty() || sends_.next(ord) != nullptr;
+}
+
+bool Transmitter::start_next_message(std::size_t ord) {
+  const SendWr* wr = sends_.next(ord);
+  if (!reads_.empty() && (response_turn_ || wr == nullptr)) {
+    current_ = ResponseMessage{reads_.start(), 0};  // req: RFC5040-5.2.2-7 RFC5040-5.5-27
+    response_turn_ = false;
+    return true;
+  }
+  response_turn_ = true;
+  if (wr == nullptr) return false;
+  const auto total = static_cast<std::uint32_t>(wr->sges.total());
+  current_ = RequestMessage{.ticket = sends_.start(), .total = total};  // req: RFC5040-5.5-20
+  return true;
+}
+
+Result<std::optional<Transmitter::Segment>> Transmitter::next(std::size_t mulpdu, std::size_t ord, std::vector<ddp::Pin>& payload) {
+  if (terminate_) {
+    if (terminate_emitted_) return std::optional<Segment>{};  // req: RFC5040-5.4-10
+    return std::optional{terminate_segment()};
+  }
+  if (rtr_ != Rtr::kNone) return std::optional{rtr_segment()};
+  if (!mid_message() && !start_next_message(ord)) return std::optional<Segment>{};
+  if (auto* response = std::get_if<ResponseMessage>(&current_)) return response_segment(*response, mulpdu, payload);
+  return request_segment(std::get<RequestMessage>(current_), mulpdu, payload);
+}
+
+Transmitter::Segment Transmitter::terminate_segment() {
+  Segment s;
+  put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kTerminate), .qn = kTerminateQn, .msn = Msn{1}});
+  terminate_->write_to(std::span{s.header}.subspan(s.header_bytes));
+  s.header_bytes += terminate_->size();
+  s.done.what = Done::What::kTerminate;
+  terminate_emitted_ = true;
+  return s;
+}
+
+Transmitter::Segment Transmitter::rtr_segment() {
+  Segment s;
+  if (rtr_ == Rtr::kWrite) {
+    put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
+  } else {
+    put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
+    put(s, ReadRequest{.sink_stag = kRtrStag, .source_stag = kRtrStag});
+    read_msn_.advance();
+  }
+  s.done.what = Done::What::kRtr;
+  rtr_ = Rtr::kNone;
+  return s;
+}
+
+bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, std::vector<ddp::Pin>& payload) const {
+  const auto sges = wr.sges.view();
+  const std::size_t first = payload.size();
+  while (bytes > 0) {
+    const Sge& sge = sges[m.sge];
+    if (m.sge_offset == sge.length) {
+      ++m.sge;
+      m.sge_offset = 0;
+      continue;
+    }
+    const std::uint32_t n = std::min(bytes, sge.length - m.sge_offset);
+    auto p = stags_.pin_local(sge.lkey, who_.pd, ddp::Access::kLocalRead, sge.address + m.sge_offset, n);
+    if (!p.ok) {
+      payload.resize(first);
+      return false;
+    }
+    payload.push_back(std::move(p.pin));
+    m.sge_offset += n;
+    bytes -= n;
+  }
+  return true;
+}
+
+Error Transmitter::local_error(SendQueue::Ticket ticket) {
+  const Error error = make_error(Errc::kLocalProtection);
+  sends_.fail(ticket, error.code);
+  current_ = std::monostate{};
+  error_terminate_ = make_terminate(error, {}, 0, false);  // req: RFC5040-7.1-3
+  return error;
+}
+
+Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload) {
+  const SendWr& wr = sends_.request(m.ticket);
+  if (wr.op == SendOp::kRead) return read_request_segment(m);
+  const bool tagged = wr.op == SendOp::kWrite;
+  const ddp::Cut cut = ddp::next_cut(m.total - m.sent, mulpdu, tagged ? TaggedHeader::kSize : UntaggedHeader::kSize);
+  const std::uint32_t offset = m.sent;
+  if (!gather(wr, m, cut.payload_bytes, payload)) return local_error(m.ticket);
+
+  Segment s;
+  const std::uint8_t control = control_octet(opcode_of(wr));
+  if (tagged) {
+    put(s, TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});  // req: RFC5041-5.2-11 RFC5041-4.2-10
+    counters_.write_bytes += cut.payload_bytes;
+    if (cut.last) ++counters_.writes;
+  } else {
+    const std::uint32_t tail = wr.op == SendOp::kSendInvalidate ? raw(wr.remote_stag) : 0;  // req: RFC5040-4.1-4 RFC5040-4.1-14
+    put(s, UntaggedHeader{cut.last, control, tail, kSendQn, send_msn_, offset});            // req: RFC5041-5.2-8 RFC5041-4.3-12
+    counters_.send_bytes += cut.payload_bytes;
+    if (cut.last) {
+      ++counters_.sends;
+      send_msn_.advance();  // req: RFC5041-4.3-9
+    }
+  }
+  s.payload_bytes = cut.payload_bytes;
+  m.sent += cut.payload_bytes;
+  if (cut.last) {
+    s.done = {Done::What::kRequest, m.ticket};
+    current_ = std::monostate{};
+  }
+  return std::optional{s};
+}
+
+Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(const RequestMessage& m) {
+  const SendWr& wr = sends_.request(m.ticket);
+  ReadRequest request{.sink_stag = kRtrStag, .sink_to = 0, .size = m.total, .source_stag = wr.remote_stag, .source_to = wr.remote_to};
+  if (!wr.sges.view().empty()) {
+    const Sge& sink = wr.sges.view()[0];
+    const auto p = stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.address, sink.length);
+    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.address);
+    if (!p.ok || !to) return local_error(m.ticket);
+    request.sink_stag = sink.lkey;
+    request.sink_to = *to;
+  }
+  Segment s;
+  put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
+  put(s, request);
+  read_msn_.advance();
+  ++counters_.reads;
+  s.done = {Done::What::kRequest, m.ticket};
+  current_ = std::monostate{};
+  return std::optional{s};
+}
+
+Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload) {
+  const ReadRequest& r = m.read.request;
+  const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
+  if (r.size != 0) {  // req: RFC5040-5.2.1-14 RFC5040-5.2.1-15 RFC5040-5.2.1-16
+    // The whole rest is checked, so that a Request that leaves its buffer fails before its first octet.
+    const auto rest = stags_.pin(r.source_stag, who_, ddp::Access::kRemoteRead, r.source_to + m.sent, r.size - m.sent);
+    auto p = stags_.pin(r.source_stag, who_, ddp::Access::kRemoteRead, r.source_to + m.sent, cut.payload_bytes);
+    if (!rest.ok || !p.ok) {
+      const Error error = ddp::read_error(rest.ok ? p.fault : rest.fault);
+      // Quote the Request as received, or, when part of it was served, what is left of it. req: RFC5040-4.8-35 RFC5040-4.8-36
+      ReadRequest left = r;
+      left.sink_to += m.sent;
+      left.source_to += m.sent;
+      left.size -= m.sent;
+      left.write_to(std::span{m.read.ulpdu}.subspan<UntaggedHeader::kSize, ReadRequest::kSize>());
+      error_terminate_ = make_terminate(error, m.read.ulpdu, m.read.ulpdu.size(), true);
+      current_ = std::monostate{};
+      return error;
+    }
+    payload.push_back(std::move(p.pin));
+  }
+  Segment s;
+  put(s, TaggedHeader{cut.last, control_octet(Opcode::kReadResponse), r.sink_stag, r.sink_to + m.sent});  // req: RFC5040-4.4-3
+  s.payload_bytes = cut.payload_bytes;
+  s.may_change = true;
+  counters_.read_response_bytes += cut.payload_bytes;
+  m.sent += cut.payload_bytes;
+  if (cut.last) {
+    s.done.what = Done::What::kReadResponse;
+    current_ = std::monostate{};
+  }
+  return std::optional{s};
+}
+
+void Transmitter::segment_sent(const Done& done) {
+  switch (done.what) {
+    case Done::What::kRequest: sends_.sent(done.ticket); break;
+    case Done::What::kReadResponse: reads_.response_sent(); break;
+    case Done::What::kNothing:
+    case Done::What::kTerminate:
+    case Done::What::kRtr: break;
+  }
+}
+
+}  // namespace iwarp::rdmap

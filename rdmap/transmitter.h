@@ -1,0 +1,105 @@
+// Transmitting half of RDMAP over DDP: turns work requests, Read Responses, the RTR and the Terminate into DDP segments, one at a time, never
+// interleaving messages. Read Responses and the send queue take turns message by message. Knows nothing of FPDUs. Not thread-safe.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "iwarp/ddp/stag_table.h"
+#include "iwarp/rdmap/control.h"
+#include "iwarp/rdmap/inbound_reads.h"
+#include "iwarp/rdmap/send_queue.h"
+#include "iwarp/rdmap/terminate_message.h"
+
+namespace iwarp::rdmap {
+
+struct TxCounters {
+  std::uint64_t sends = 0, send_bytes = 0;
+  std::uint64_t writes = 0, write_bytes = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t read_response_bytes = 0;
+};
+
+enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
+
+class Transmitter {
+ public:
+  Transmitter(const ddp::StagTable& stags, ddp::StreamKey who, SendQueue& sends, InboundReads& reads)
+      : stags_(stags), who_(who), sends_(sends), reads_(reads) {}
+
+  // What has to happen when the last octet of a segment was handed to TCP: give it back to segment_sent().
+  struct Done {
+    enum class What : std::uint8_t { kNothing, kRequest, kReadResponse, kTerminate, kRtr };
+    What what = What::kNothing;
+    SendQueue::Ticket ticket = 0;
+  };
+  struct Segment {
+    // DDP header, then RDMAP header if any (Read Request, Terminate).
+    std::array<std::byte, ddp::UntaggedHeader::kSize + TerminateMessage::kMaxSize> header{};
+    std::size_t header_bytes = 0;
+    std::size_t payload_bytes = 0;
+    // Read Response payload may legally change at any time (RFC 5040 s5.5 rule 12): with CRC on it must be copied before it is summed.
+    bool may_change = false;
+    Done done{};
+
+    [[nodiscard]] ConstBytes head() const { return ConstBytes{header}.first(header_bytes); }
+  };
+
+  // True when next() would give a segment.
+  [[nodiscard]] bool ready(std::size_t ord) const;
+  // The next segment of at most `mulpdu` octets, its payload appended to `payload` as pinned memory; nullopt when there is nothing to send.
+  // On error (memory revoked under a work request or a Read) nothing is appended and the peer is owed error_terminate().
+  [[nodiscard]] Result<std::optional<Segment>> next(std::size_t mulpdu, std::size_t ord, std::vector<ddp::Pin>& payload);
+  void segment_sent(const Done& done);
+
+  // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1 (RFC 6581 s9.2).
+  void queue_rtr(Rtr rtr) { rtr_ = rtr; }
+  // Sends a Terminate as the next segment and nothing after it. Later calls change nothing (RFC 5040 s7.1 rule 4).
+  void queue_terminate(const TerminateMessage& message);
+  [[nodiscard]] bool terminate_queued() const { return terminate_.has_value(); }
+  [[nodiscard]] const TerminateMessage& error_terminate() const { return error_terminate_; }
+  // True between the first and the last segment of a message.
+  [[nodiscard]] bool mid_message() const { return !std::holds_alternative<std::monostate>(current_); }
+  [[nodiscard]] const TxCounters& counters() const { return counters_; }
+  // The fatal end of the stream: forget the message under way.
+  void abandon() { current_ = std::monostate{}; }
+
+ private:
+  struct RequestMessage {
+    SendQueue::Ticket ticket = 0;
+    std::uint32_t total = 0;
+    std::uint32_t sent = 0;
+    std::size_t sge = 0;         // next octet to send: piece and offset in it
+    std::uint32_t sge_offset = 0;
+  };
+  struct ResponseMessage {
+    InboundRead read;
+    std::uint32_t sent = 0;
+  };
+
+  [[nodiscard]] bool start_next_message(std::size_t ord);
+  [[nodiscard]] Segment terminate_segment();
+  [[nodiscard]] Segment rtr_segment();
+  [[nodiscard]] Result<std::optional<Segment>> request_segment(RequestMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload);
+  [[nodiscard]] Result<std::optional<Segment>> read_request_segment(const RequestMessage& m);
+  [[nodiscard]] Result<std::optional<Segment>> response_segment(ResponseMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload);
+  [[nodiscard]] Error local_error(SendQueue::Ticket ticket);
+  [[nodiscard]] bool gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, std::vector<ddp::Pin>& payload) const;
+
+  const ddp::StagTable& stags_;
+  ddp::StreamKey who_;
+  SendQueue& sends_;
+  InboundReads& reads_;
+
+  std::variant<std::monostate, RequestMessage, ResponseMessage> current_;
+  bool response_turn_ = true;
+  Msn send_msn_{}, read_msn_{};
+  Rtr rtr_ = Rtr::kNone;
+  std::optional<TerminateMessage> terminate_;
+  bool terminate_emitted_ = false;
+  TerminateMessage error_terminate_;
+  TxCounters counters_;
+};
+
+}  // namespace iwarp::rdmap

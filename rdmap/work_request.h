@@ -1,0 +1,77 @@
+// Work requests and completions in verbs vocabulary. Plain values: posting copies them, nothing is allocated.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "iwarp/base/error.h"
+#include "iwarp/base/ids.h"
+
+namespace iwarp::rdmap {
+
+inline constexpr std::size_t kMaxSge = 8;
+
+// One piece of local memory. `lkey` is the STag of a MemoryRegion of the queue pair's Protection Domain that covers it.
+struct Sge {
+  std::byte* address = nullptr;
+  std::uint32_t length = 0;
+  Stag lkey{};
+};
+
+// A list of at most kMaxSge pieces, held by value.
+class SgeList {
+ public:
+  SgeList() = default;
+  SgeList(const Sge& one) : count_(1) { sges_[0] = one; }  // NOLINT: implicit on purpose
+  // False (and unchanged) when full.
+  bool add(const Sge& sge) {
+    if (count_ == kMaxSge) return false;
+    sges_[count_++] = sge;
+    return true;
+  }
+  [[nodiscard]] std::span<const Sge> view() const { return {sges_.data(), count_}; }
+  [[nodiscard]] std::uint64_t total() const {
+    std::uint64_t sum = 0;
+    for (const Sge& s : view()) sum += s.length;
+    return sum;
+  }
+
+ private:
+  std::array<Sge, kMaxSge> sges_{};
+  std::uint8_t count_ = 0;
+};
+
+enum class SendOp : std::uint8_t { kSend, kSendInvalidate, kWrite, kRead };
+
+// Work request of the send queue. The memory that it names must stay registered and untouched until it completes.
+struct SendWr {
+  std::uint64_t wr_id = 0;
+  SendOp op = SendOp::kSend;
+  SgeList sges{};                 // source of Send and Write (0 to 4 GiB - 1 in all), sink of Read (at most one piece)
+  Stag remote_stag{};             // Write, Read: the peer's buffer. SendInvalidate: the STag that the peer shall invalidate
+  std::uint64_t remote_to = 0;    // Write, Read
+  bool solicited = false;         // Send: raise a solicited event at the peer
+  bool signaled = true;           // false: no completion unless it fails
+  bool fence = false;             // start only when all earlier Reads have completed (RFC 5040 s5.5 rule 12)
+};
+
+struct RecvWr {
+  std::uint64_t wr_id = 0;
+  SgeList sges{};  // a message shorter than this uses the whole request up; a longer one is an error
+};
+
+enum class WcOp : std::uint8_t { kSend, kWrite, kRead, kRecv };
+
+// Work completion. Completions of one queue come in posting order.
+struct Completion {
+  std::uint64_t wr_id = 0;
+  WcOp op = WcOp::kSend;
+  Errc status = Errc::kOk;        // kFlushed when the connection ended first
+  std::uint32_t byte_len = 0;     // received octets (kRecv), requested octets (kRead)
+  bool solicited = false;         // kRecv: the peer asked for a solicited event
+  bool invalidated = false;       // kRecv: invalidated_stag was revoked by the peer
+  Stag invalidated_stag{};
+};
+
+}  // namespace iwarp::rdmap

@@ -1,0 +1,243 @@
+#include "iwarp/stream/connection.h"
+
+#include <limits>
+
+namespace iwarp::stream {
+
+Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options& options)
+    : options_(options),
+      sends_(options.sq_depth),
+      recvs_(options.rq_depth),
+      rx_(stags, who, recvs_, sends_, reads_),
+      tx_(stags, who, sends_, reads_) {}
+
+Result<void> Connection::post_send(const rdmap::SendWr& wr) {
+  if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);  // req: RFC5041-6.2.1-3
+  if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max()) return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
+  if (wr.op == rdmap::SendOp::kRead) {
+    if (wr.sges.view().size() > 1) return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
+    if (negotiated_done_ && negotiated_.ord == 0) return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read (ORD is 0)");
+  }
+  if (!sends_.post(wr)) return make_error(Errc::kQueueFull, "send queue is full");
+  return {};
+}
+
+Result<void> Connection::post_recv(const rdmap::RecvWr& wr) {
+  if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);
+  if (!recvs_.post(wr)) return make_error(Errc::kQueueFull, "receive queue is full");
+  return {};
+}
+
+void Connection::start(mpa::Initiator initiator, TimePoint now) {
+  now_ = now;
+  is_initiator_ = true;
+  startup_ = std::move(initiator);
+  step(Input::kStart);
+  drain_startup();
+}
+
+void Connection::start(mpa::Responder responder, TimePoint now) {
+  now_ = now;
+  startup_ = std::move(responder);
+  deadline_ = now + options_.first_fpdu_timeout;  // for the Reply to leave
+  step(Input::kStart);
+  drain_startup();
+}
+
+void Connection::step(Input on) {
+  if (const auto to = next(phase_, on)) enter(*to);
+}
+
+void Connection::enter(Phase phase) {
+  phase_ = phase;
+  if (phase == Phase::kClosed || (phase == Phase::kFinWait && !graceful_)) {
+    flush();
+    gather_.clear();
+    tx_.abandon();
+  }
+  switch (phase) {
+    case Phase::kDraining:
+    case Phase::kTerminating:
+    case Phase::kFinWait: arm_close_timer(now_); break;
+    case Phase::kClosed: deadline_.reset(); break;
+    case Phase::kIdle:
+    case Phase::kStartup:
+    case Phase::kFull: break;
+  }
+}
+
+void Connection::arm_close_timer(TimePoint now) { deadline_ = now + options_.close_timeout; }
+
+void Connection::flush() {
+  sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2
+  recvs_.flush();
+  reads_.clear();
+}
+
+void Connection::end_with(Input on, const Error& reason) {
+  if (!next(phase_, on)) return;
+  if (phase_ <= Phase::kDraining) reason_ = reason;  // the first cause stands
+  if (on == Input::kAbort || on == Input::kTimeout) reset_ = true;
+  step(on);
+}
+
+void Connection::violation(const Error& error, const rdmap::TerminateMessage& message) {
+  if (!may_transmit() || phase_ == Phase::kFinWait) {  // req: RFC5044-7.1.2-18
+    end_with(Input::kAbort, error);
+    return;
+  }
+  if (!next(phase_, Input::kError)) return;
+  reason_ = error;
+  sent_terminate_ = message;
+  gather_.drop_unbegun();
+  tx_.abandon();
+  tx_.queue_terminate(message);
+  flush();
+  step(Input::kError);
+}
+
+void Connection::disconnect(TimePoint now) {
+  now_ = now;
+  if (phase_ == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
+  if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, "closed by the local application");
+  step(Input::kDisconnect);
+  check_drained();
+}
+
+void Connection::abort(const Error& reason) {
+  if (phase_ == Phase::kStartup) startup_ = std::monostate{};
+  end_with(Input::kAbort, reason);
+}
+
+void Connection::check_drained() {
+  if (phase_ != Phase::kDraining || !sends_.idle() || !gather_.empty() || !reads_.empty() || tx_.mid_message()) return;
+  graceful_ = true;
+  step(Input::kDrained);
+}
+
+std::size_t Connection::ord() const {
+  const std::size_t taken = rx_.rtr_response_due() ? 1 : 0;
+  return negotiated_.ord > taken ? negotiated_.ord - taken : 0;
+}
+
+bool Connection::receiving() const {
+  return phase_ == Phase::kFull || phase_ == Phase::kDraining || (phase_ == Phase::kFinWait && graceful_);
+}
+
+void Connection::drain_startup() {
+  if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) {
+    deadline_ = initiator->deadline();
+    while (auto event = initiator->poll_event()) {
+      if (auto* established = std::get_if<mpa::Established>(&*event)) {
+        on_negotiated(*established);
+      } else if (auto* rejected = std::get_if<mpa::Rejected>(&*event)) {
+        rejected_with_ = rejected->enhanced;
+        peer_private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());
+        end_with(Input::kStartupFailed, make_error(Errc::kPeerRejected));
+      } else {
+        on_startup_failed(std::get<mpa::Failed>(*event));
+      }
+    }
+  } else if (auto* responder = std::get_if<mpa::Responder>(&startup_)) {
+    if (const auto earlier = responder->deadline()) deadline_ = earlier;
+    while (auto event = responder->poll_event()) {
+      if (auto* established = std::get_if<mpa::Established>(&*event)) {
+        on_negotiated(*established);
+      } else if (auto* failed = std::get_if<mpa::Failed>(&*event)) {
+        on_startup_failed(*failed);
+      } else if (std::holds_alternative<mpa::Rejected>(*event)) {
+        end_with(Input::kStartupFailed, make_error(Errc::kAborted, "rejected by the local application"));
+      }
+    }
+  }
+}
+
+void Connection::on_negotiated(const mpa::Established& e) {
+  negotiated_ = e.negotiated;
+  negotiated_done_ = true;
+  peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
+  decoder_ = mpa::FpduDecoder(negotiated_.crc);
+  reads_ = rdmap::InboundReads(negotiated_.ird);
+  deadline_.reset();
+  step(Input::kNegotiated);
+  if (is_initiator_) {
+    tx_.queue_rtr(e.rtr_to_send == mpa::Rtr::kWrite ? rdmap::Rtr::kWrite : e.rtr_to_send == mpa::Rtr::kRead ? rdmap::Rtr::kRead : rdmap::Rtr::kNone);
+    if (e.rtr_to_send == mpa::Rtr::kRead) rx_.expect_rtr_response();
+  } else if (negotiated_.peer_to_peer) {
+    deadline_ = now_ + options_.first_fpdu_timeout;  // req: RFC5044-7.1.2-32
+  }
+}
+
+void Connection::on_startup_failed(const mpa::Failed& failed) {
+  if (failed.error.tell_peer && failed.negotiated) {
+    negotiated_ = *failed.negotiated;
+    violation(failed.error, rdmap::make_terminate(failed.error, {}, 0, false));
+    return;
+  }
+  if (failed.suggest_revision_1_fallback) {
+    retry_ = failed.error;
+    deadline_.reset();
+    step(Input::kStartupRetry);
+    return;
+  }
+  end_with(Input::kStartupFailed, failed.error);
+}
+
+void Connection::on_deadline(TimePoint now) {
+  now_ = now;
+  if (!deadline_ || now < *deadline_) return;
+  if (phase_ == Phase::kStartup) {
+    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->on_deadline(now);
+    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->on_deadline(now);
+    drain_startup();
+    if (phase_ != Phase::kStartup) return;
+    startup_ = std::monostate{};
+    end_with(Input::kTimeout, make_error(Errc::kStartupTimeout, "peer did not take the MPA Reply"));
+    return;
+  }
+  deadline_.reset();
+  end_with(Input::kTimeout, phase_ == Phase::kFull ? make_error(Errc::kStartupTimeout, "no FPDU arrived after the MPA Reply")
+                                                   : make_error(Errc::kTimeout, "peer did not take what was left to send"));
+}
+
+std::optional<Event> Connection::poll_event() {
+  if (retry_) return RetryWithRevision1{*std::exchange(retry_, std::nullopt)};
+  const bool due = negotiated_done_ && (is_initiator_ || peer_seen_ || !negotiated_.peer_to_peer);
+  if (due && !established_told_) {
+    established_told_ = true;
+    return Established{negotiated_, peer_private_data_};
+  }
+  if (phase_ == Phase::kClosed && !disconnected_told_) {
+    disconnected_told_ = true;
+    Disconnected d;
+    d.reason = reason_;
+    d.received = rx_.peer_terminate();
+    d.sent = sent_terminate_;
+    d.was_established = established_told_;
+    d.rejected_with = rejected_with_;
+    if (!established_told_) d.private_data = peer_private_data_;
+    return d;
+  }
+  return std::nullopt;
+}
+
+LinkAction Connection::link_action() {
+  if (phase_ == Phase::kFinWait && !fin_given_ && gather_.empty()) {
+    fin_given_ = true;
+    return LinkAction::kShutdownWrite;
+  }
+  if (phase_ == Phase::kClosed && !close_given_ && (reset_ || !tx_pending())) {
+    close_given_ = true;
+    return reset_ ? LinkAction::kReset : LinkAction::kClose;
+  }
+  return LinkAction::kNone;
+}
+
+bool Connection::is_consistent() const {
+  if (direct_ && (negotiated_.crc || carry_used_ != 0)) return false;
+  if (carry_used_ > carry_.size()) return false;
+  if (phase_ == Phase::kClosed && (!gather_.empty() || deadline_)) return false;
+  return phase_ != Phase::kTerminating || tx_.terminate_queued();
+}
+
+}  // namespace iwarp::stream

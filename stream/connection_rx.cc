@@ -1,0 +1,240 @@
+// Receive side of the connection core. With CRC on, FPDUs are received into scratch, checked, then placed: nothing unchecked reaches the
+// application's memory (RFC 5044 s6). With CRC off, the rest of a large FPDU is received straight into its final buffer.
+#include <algorithm>
+#include <cstring>
+
+#include "iwarp/stream/connection.h"
+
+namespace iwarp::stream {
+namespace {
+
+// A missing rest shorter than this is cheaper to copy than to receive apart.
+constexpr std::size_t kDirectMinimum = 4096;
+// While large FPDUs arrive directly, only so much of what follows is read ahead (and then copied): the next header and a little payload.
+constexpr std::size_t kLookahead = 1024;
+constexpr std::size_t kLargestHeader = mpa::kLengthBytes + ddp::UntaggedHeader::kSize;
+
+}  // namespace
+
+std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
+  rx_spans_.clear();
+  rx_pins_.clear();
+  scratch_ = scratch;
+  rx_mode_ = RxMode::kNone;
+  switch (phase_) {
+    case Phase::kIdle:
+    case Phase::kClosed: return {};
+    case Phase::kStartup:
+      // Until the Reply has left nothing can be expected, and what came anyway would have no decoder yet.
+      if (const auto* responder = std::get_if<mpa::Responder>(&startup_); responder != nullptr && !responder->tx_bytes().empty()) return {};
+      rx_mode_ = RxMode::kStartup;
+      rx_spans_.push_back(scratch);
+      return rx_spans_;
+    case Phase::kFull:
+    case Phase::kDraining:
+    case Phase::kTerminating:
+    case Phase::kFinWait: break;
+  }
+  if (direct_ && receiving()) {
+    if (auto ok = rx_.targets(rx_pins_); !ok) {
+      direct_.reset();
+      violation(ok.error(), rx_.terminate_for(ok.error()));
+      if (phase_ == Phase::kClosed) return {};
+    } else {
+      for (const ddp::Pin& pin : rx_pins_) rx_spans_.push_back(pin.bytes());
+      rx_spans_.push_back(MutBytes{trailer_}.first(direct_->trailer_left));
+      rx_spans_.push_back(scratch.first(std::min(scratch.size(), kLookahead)));
+      rx_mode_ = RxMode::kDirect;
+      return rx_spans_;
+    }
+  }
+  if (!receiving()) {
+    rx_mode_ = RxMode::kDiscard;
+    rx_spans_.push_back(scratch);
+    return rx_spans_;
+  }
+  rx_mode_ = RxMode::kCarry;
+  if (carry_used_ < carry_.size()) rx_spans_.push_back(MutBytes{carry_}.subspan(carry_used_));
+  const bool read_ahead_little = !negotiated_.crc && last_fpdu_bytes_ >= 2 * kDirectMinimum;
+  rx_spans_.push_back(read_ahead_little ? scratch.first(std::min(scratch.size(), kLookahead)) : scratch);
+  return rx_spans_;
+}
+
+void Connection::rx_commit(std::size_t n, TimePoint now) {
+  now_ = now;
+  switch (std::exchange(rx_mode_, RxMode::kNone)) {
+    case RxMode::kNone:
+    case RxMode::kDiscard: return;
+    case RxMode::kStartup: rx_startup(scratch_.first(n), now); break;
+    case RxMode::kDirect: rx_direct(n); break;
+    case RxMode::kCarry: rx_carry(n); break;
+  }
+  rx_pins_.clear();
+  if (carry_used_ == 0 && carry_.capacity() != 0 && !direct_) carry_ = {};  // an idle connection owns no staging memory
+  check_drained();
+}
+
+void Connection::rx_startup(MutBytes bytes, TimePoint now) {
+  std::size_t used = 0;
+  if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) used = initiator->rx(bytes, now);
+  if (auto* responder = std::get_if<mpa::Responder>(&startup_)) used = responder->rx(bytes, now);
+  drain_startup();
+  if (receiving()) process(bytes.subspan(used));
+}
+
+void Connection::rx_direct(std::size_t& n) {
+  const std::size_t payload = std::min(n, rx_.payload_remaining());
+  rx_.placed(payload);
+  rx_pins_.clear();
+  const std::size_t trailer = std::min(n - payload, direct_->trailer_left);
+  direct_->trailer_left -= trailer;
+  if (rx_.payload_remaining() != 0 || direct_->trailer_left != 0) return;
+  decoder_.skip(direct_->layout);
+  direct_.reset();
+  finish_segment();
+  process(scratch_.first(n - payload - trailer));
+}
+
+void Connection::rx_carry(std::size_t& n) {
+  const std::size_t into_carry = std::min(n, carry_.size() - carry_used_);
+  carry_used_ += into_carry;
+  if (carry_used_ < carry_.size()) return;
+  if (carry_used_ > 0) process_carry();
+  MutBytes rest = scratch_.first(n - into_carry);
+  // The carried FPDU may have turned out longer than what was asked for: what follows it continues it.
+  while (!rest.empty() && receiving() && (carry_used_ > 0 || direct_)) {
+    if (direct_) {
+      const std::size_t payload = std::min(rest.size(), rx_.payload_remaining());
+      if (auto ok = rx_.place(rest.first(payload)); !ok) {
+        direct_.reset();
+        violation(ok.error(), rx_.terminate_for(ok.error()));
+        return;
+      }
+      rest = rest.subspan(payload);
+      const std::size_t trailer = std::min(rest.size(), direct_->trailer_left);
+      direct_->trailer_left -= trailer;
+      rest = rest.subspan(trailer);
+      if (rx_.payload_remaining() != 0 || direct_->trailer_left != 0) return;
+      decoder_.skip(direct_->layout);
+      direct_.reset();
+      finish_segment();
+      break;
+    }
+    const std::size_t more = std::min(rest.size(), carry_.size() - carry_used_);
+    std::memcpy(carry_.data() + carry_used_, rest.data(), more);
+    carry_used_ += more;
+    rest = rest.subspan(more);
+    if (carry_used_ == carry_.size()) process_carry();
+  }
+  process(rest);
+}
+
+void Connection::process_carry() {
+  auto result = decoder_.decode(MutBytes{carry_}.first(carry_used_));
+  if (auto* frame = std::get_if<mpa::FpduFrame>(&result)) {
+    process_fpdu(*frame);
+    carry_used_ = 0;
+    carry_.clear();
+  } else if (auto* more = std::get_if<mpa::NeedMore>(&result)) {
+    stash(ConstBytes{carry_}.first(carry_used_), more->at_least);
+  } else {
+    const Error& error = std::get<Error>(result);
+    violation(error, rdmap::make_terminate(error, {}, 0, false));
+    carry_used_ = 0;
+    carry_.clear();
+  }
+}
+
+void Connection::process(MutBytes bytes) {
+  while (!bytes.empty() && receiving()) {
+    auto result = decoder_.decode(bytes);
+    if (auto* frame = std::get_if<mpa::FpduFrame>(&result)) {
+      process_fpdu(*frame);
+      bytes = bytes.subspan(frame->fpdu_bytes);
+    } else if (auto* more = std::get_if<mpa::NeedMore>(&result)) {
+      stash(bytes, more->at_least);
+      return;
+    } else {
+      const Error& error = std::get<Error>(result);  // req: RFC5044-8-2
+      violation(error, rdmap::make_terminate(error, {}, 0, false));
+      return;
+    }
+  }
+}
+
+void Connection::process_fpdu(const mpa::FpduFrame& frame) {
+  last_fpdu_bytes_ = frame.fpdu_bytes;
+  if (!peer_seen_) {  // valid as far as MPA can tell; should DDP think otherwise, the peer may be told
+    peer_seen_ = true;
+    if (phase_ == Phase::kFull) deadline_.reset();
+  }
+  auto ok = rx_.begin(frame.ulpdu, frame.ulpdu.size());
+  if (ok) ok = rx_.place(frame.ulpdu.subspan(rx_.header_bytes()));
+  if (!ok) {
+    violation(ok.error(), rx_.terminate_for(ok.error()));
+    return;
+  }
+  finish_segment();
+}
+
+void Connection::finish_segment() {
+  if (auto ok = rx_.end(); !ok) {
+    violation(ok.error(), rx_.terminate_for(ok.error()));
+    return;
+  }
+  if (rx_.peer_terminate()) end_with(Input::kPeerTerminate, make_error(Errc::kRemoteTerminate));
+}
+
+// Keeps the start of an FPDU whose rest has not arrived, of which `need` octets are wanted next. `partial` may lie in carry_ itself.
+void Connection::stash(ConstBytes partial, std::size_t need) {
+  if (!negotiated_.crc) {
+    if (begin_direct(partial)) {
+      carry_used_ = 0;
+      carry_.clear();
+      return;
+    }
+    // Enough for the headers first: then the payload may go straight to its place.
+    if (partial.size() < kLargestHeader) need = std::min(need, kLargestHeader);
+  }
+  if (partial.data() != carry_.data()) carry_.assign(partial.begin(), partial.end());
+  carry_used_ = partial.size();
+  carry_.resize(std::max(need, carry_used_));
+}
+
+// Starts to place an incomplete FPDU directly. False when that is not possible or not worth it. With CRC off the header needs no check.
+bool Connection::begin_direct(ConstBytes partial) {
+  if (!may_transmit()) return false;  // the first FPDU opens the way for ours, so it has to be whole
+  const auto layout = mpa::FpduDecoder::peek(partial);
+  if (!layout || layout->fpdu_bytes - partial.size() < kDirectMinimum) return false;
+  const ConstBytes ulpdu = partial.subspan(mpa::kLengthBytes);
+  if (ulpdu.empty() || ulpdu.size() < rdmap::Receiver::head_bytes(ulpdu)) return false;
+  if (auto ok = rx_.begin(ulpdu, layout->ulpdu_bytes); !ok) {
+    violation(ok.error(), rx_.terminate_for(ok.error()));
+    return true;
+  }
+  if (!rx_.direct()) return false;
+  if (auto ok = rx_.place(ulpdu.subspan(rx_.header_bytes())); !ok) {
+    violation(ok.error(), rx_.terminate_for(ok.error()));
+    return true;
+  }
+  last_fpdu_bytes_ = layout->fpdu_bytes;
+  direct_ = Direct{*layout, layout->trailer_bytes};
+  return true;
+}
+
+void Connection::rx_end(TcpEnd how, TimePoint now) {
+  now_ = now;
+  if (phase_ == Phase::kStartup) {
+    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->rx_end(how == TcpEnd::kReset);
+    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how == TcpEnd::kReset);
+    drain_startup();
+  }
+  if (how == TcpEnd::kReset) {
+    end_with(Input::kPeerReset, make_error(Errc::kConnectionLost, "TCP connection reset by the peer"));
+    return;
+  }
+  const bool inside_fpdu = direct_ || carry_used_ > 0;
+  end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU") : make_error(Errc::kPeerClosed));
+}
+
+}  // namespace iwarp::stream

@@ -1,0 +1,130 @@
+// Transmit side of the connection core: batches of FPDUs, headers and trailers in blocks of the gather list, payload where it lies.
+#include <cstring>
+
+#include "iwarp/stream/connection.h"
+
+namespace iwarp::stream {
+namespace {
+
+// One batch, octets and pieces: enough to amortise a system call, small enough to stay in cache and below IOV_MAX.
+constexpr std::size_t kBatchBytes = 256 * 1024;
+constexpr std::size_t kBatchPieces = 256;
+// Payload up to this is cheaper to copy beside its header than to gather.
+constexpr std::size_t kCopyLimit = 256;
+
+}  // namespace
+
+bool Connection::tx_pending() const {
+  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_); initiator != nullptr && !initiator->tx_bytes().empty()) return true;
+  if (const auto* responder = std::get_if<mpa::Responder>(&startup_); responder != nullptr && !responder->tx_bytes().empty()) return true;
+  if (phase_ != Phase::kFull && phase_ != Phase::kDraining && phase_ != Phase::kTerminating) return false;
+  return !gather_.empty() || (may_transmit() && tx_.ready(ord()));
+}
+
+std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
+  now_ = now;
+  startup_span_.clear();
+  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_); initiator != nullptr && !initiator->tx_bytes().empty()) {
+    startup_span_.push_back(initiator->tx_bytes());
+    return startup_span_;
+  }
+  if (const auto* responder = std::get_if<mpa::Responder>(&startup_); responder != nullptr && !responder->tx_bytes().empty()) {
+    startup_span_.push_back(responder->tx_bytes());
+    return startup_span_;
+  }
+  if (!tx_pending()) return {};
+  if (!gather_.resume()) {
+    if (gather_.broken()) {
+      end_with(Input::kAbort, make_error(Errc::kLocalProtection, "memory was revoked under a partly sent FPDU"));
+      return {};
+    }
+    const Error error = make_error(gather_.lost_read_source() ? Errc::kReadInvalidStag : Errc::kLocalProtection);
+    violation(error, rdmap::make_terminate(error, {}, 0, false));
+    (void)gather_.resume();
+  }
+  encode_batch();
+  return gather_.spans();
+}
+
+void Connection::encode_batch() {
+  const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_);
+  while (gather_.bytes() < kBatchBytes && gather_.pieces() < kBatchPieces && tx_.ready(ord())) {
+    segment_pins_.clear();
+    auto segment = tx_.next(mulpdu, ord(), segment_pins_);
+    if (!segment) {
+      violation(segment.error(), tx_.error_terminate());
+      continue;
+    }
+    if (!*segment) break;
+    encode(**segment);
+  }
+}
+
+void Connection::encode(const rdmap::Transmitter::Segment& segment) {
+  const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
+  const bool copy = segment.payload_bytes <= kCopyLimit || (negotiated_.crc && segment.may_change);
+  mpa::Crc32c crc;
+  mpa::Crc32c* const crc_or_null = negotiated_.crc ? &crc : nullptr;
+
+  const std::size_t head_bytes = mpa::kLengthBytes + segment.header_bytes;
+  const std::size_t trailer_bytes = mpa::fpdu_bytes(ulpdu_bytes) - mpa::kLengthBytes - ulpdu_bytes;
+  const MutBytes own = gather_.allocate(copy ? head_bytes + segment.payload_bytes + trailer_bytes : head_bytes);
+  mpa::write_length(own.first<mpa::kLengthBytes>(), ulpdu_bytes);
+  std::memcpy(own.data() + mpa::kLengthBytes, segment.header.data(), segment.header_bytes);
+  if (crc_or_null != nullptr) crc.update(own.first(head_bytes));
+
+  if (copy) {
+    MutBytes at = own.subspan(head_bytes);
+    for (const ddp::Pin& pin : segment_pins_) {
+      std::memcpy(at.data(), pin.bytes().data(), pin.bytes().size());
+      at = at.subspan(pin.bytes().size());
+    }
+    if (crc_or_null != nullptr) crc.update(own.subspan(head_bytes, segment.payload_bytes));
+    const mpa::FpduTrailer trailer = mpa::make_trailer(crc_or_null, ulpdu_bytes);
+    std::memcpy(at.data(), trailer.bytes.data(), trailer.size);
+    gather_.append(own);
+  } else {
+    gather_.append(own);
+    for (ddp::Pin& pin : segment_pins_) {
+      if (crc_or_null != nullptr) crc.update(pin.bytes());
+      gather_.append(std::move(pin));
+    }
+    const mpa::FpduTrailer trailer = mpa::make_trailer(crc_or_null, ulpdu_bytes);
+    const MutBytes tail = gather_.allocate(trailer.size);
+    std::memcpy(tail.data(), trailer.bytes.data(), trailer.size);
+    gather_.append(tail);
+  }
+  segment_pins_.clear();
+  gather_.end_fpdu(segment.done, segment.may_change && !copy);
+}
+
+void Connection::tx_commit(std::size_t n, TimePoint now) {
+  now_ = now;
+  if (auto* initiator = std::get_if<mpa::Initiator>(&startup_); initiator != nullptr && !initiator->tx_bytes().empty()) {
+    initiator->tx_commit(n);
+    drain_startup();
+    return;
+  }
+  if (auto* responder = std::get_if<mpa::Responder>(&startup_); responder != nullptr && !responder->tx_bytes().empty()) {
+    responder->tx_commit(n);
+    drain_startup();
+    return;
+  }
+  if (gather_.empty()) return;
+  if (n == 0) {
+    gather_.suspend();
+    return;
+  }
+  done_.clear();
+  gather_.commit(n, done_);
+  bool terminate_sent = false;
+  for (const auto& done : done_) {
+    tx_.segment_sent(done);
+    terminate_sent = terminate_sent || done.what == rdmap::Transmitter::Done::What::kTerminate;
+  }
+  if (phase_ == Phase::kDraining) arm_close_timer(now);  // the peer is taking data: time starts again
+  if (terminate_sent) step(Input::kTerminateSent);
+  check_drained();
+}
+
+}  // namespace iwarp::stream

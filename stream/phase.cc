@@ -1,0 +1,77 @@
+#include "iwarp/stream/phase.h"
+
+#include <array>
+
+namespace iwarp::stream {
+namespace {
+
+struct Row {
+  Phase from;
+  Input on;
+  Phase to;
+};
+using enum Phase;
+constexpr std::array kRows = {
+    Row{kIdle, Input::kStart, kStartup},
+    Row{kIdle, Input::kAbort, kClosed},
+    Row{kIdle, Input::kDisconnect, kClosed},
+
+    Row{kStartup, Input::kNegotiated, kFull},
+    Row{kStartup, Input::kStartupFailed, kClosed},
+    Row{kStartup, Input::kStartupRetry, kIdle},
+    Row{kStartup, Input::kError, kTerminating},  // req: RFC6581-9.1-18 RFC6581-9.2-19
+    Row{kStartup, Input::kDisconnect, kClosed},
+    Row{kStartup, Input::kPeerFin, kClosed},
+    Row{kStartup, Input::kPeerReset, kClosed},
+    Row{kStartup, Input::kTimeout, kClosed},
+    Row{kStartup, Input::kAbort, kClosed},
+
+    Row{kFull, Input::kError, kTerminating},  // req: RFC5040-7.1-2
+    Row{kFull, Input::kDisconnect, kDraining},
+    Row{kFull, Input::kPeerTerminate, kFinWait},
+    Row{kFull, Input::kPeerFin, kClosed},
+    Row{kFull, Input::kPeerReset, kClosed},
+    Row{kFull, Input::kTimeout, kClosed},
+    Row{kFull, Input::kAbort, kClosed},
+
+    Row{kDraining, Input::kDrained, kFinWait},  // req: RFC5041-6.2.1-2
+    Row{kDraining, Input::kError, kTerminating},
+    Row{kDraining, Input::kPeerTerminate, kFinWait},
+    Row{kDraining, Input::kPeerFin, kClosed},
+    Row{kDraining, Input::kPeerReset, kClosed},
+    Row{kDraining, Input::kTimeout, kClosed},
+    Row{kDraining, Input::kAbort, kClosed},
+
+    Row{kTerminating, Input::kTerminateSent, kFinWait},  // req: RFC5040-6.2.1-4
+    Row{kTerminating, Input::kPeerFin, kClosed},
+    Row{kTerminating, Input::kPeerReset, kClosed},
+    Row{kTerminating, Input::kTimeout, kClosed},
+    Row{kTerminating, Input::kAbort, kClosed},
+
+    Row{kFinWait, Input::kPeerFin, kClosed},
+    Row{kFinWait, Input::kPeerReset, kClosed},
+    Row{kFinWait, Input::kTimeout, kClosed},
+    Row{kFinWait, Input::kAbort, kClosed},
+};
+
+}  // namespace
+
+std::optional<Phase> next(Phase from, Input on) {
+  for (const Row& r : kRows) {
+    if (r.from == from && r.on == on) return r.to;
+  }
+  return std::nullopt;
+}
+
+const char* name(Phase phase) {
+  constexpr std::array<const char*, kPhases> kNames = {"IDLE", "STARTUP", "FULL", "DRAINING", "TERMINATING", "FIN_WAIT", "CLOSED"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+const char* name(Input input) {
+  constexpr std::array<const char*, kInputs> kNames = {"start",          "negotiated",     "startup failed", "startup retry", "error",     "disconnect", "drained",
+                                                       "terminate sent", "peer terminate", "peer fin",       "peer reset", "timeout",    "abort"};
+  return kNames[static_cast<std::size_t>(input)];
+}
+
+}  // namespace iwarp::stream

@@ -1,0 +1,42 @@
+// Life of a connection core as data: which input moves it where (DESIGN section 3). An absent pair means that the input no longer matters.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace iwarp::stream {
+
+enum class Phase : std::uint8_t {
+  kIdle,         // not started: receives may be posted
+  kStartup,      // MPA Request and Reply
+  kFull,         // full operation
+  kDraining,     // local disconnect(): what was posted before still goes out
+  kTerminating,  // an error: our Terminate is on its way, input is dropped
+  kFinWait,      // our FIN is due or sent, waiting for the peer's
+  kClosed,
+};
+
+enum class Input : std::uint8_t {
+  kStart,
+  kNegotiated,      // startup succeeded
+  kStartupFailed,   // startup failed and nothing is owed
+  kStartupRetry,    // startup failed, and revision 1 on a new TCP connection may succeed
+  kError,           // a violation, ours or the peer's: a Terminate is queued
+  kDisconnect,      // local orderly close
+  kDrained,         // nothing is left to send
+  kTerminateSent,
+  kPeerTerminate,
+  kPeerFin,
+  kPeerReset,
+  kTimeout,
+  kAbort,           // local abortive close, or an error after which no octet can be sent
+};
+
+inline constexpr std::size_t kPhases = 7;
+inline constexpr std::size_t kInputs = 13;
+
+[[nodiscard]] std::optional<Phase> next(Phase from, Input on);
+[[nodiscard]] const char* name(Phase phase);
+[[nodiscard]] const char* name(Input input);
+
+}  // namespace iwarp::stream

@@ -1,0 +1,21 @@
+// The subcommands of `iwarp`. Each registers its flags with the CLI parser and runs when chosen; the value returned is the exit code:
+// 0 success, 1 the operation failed, 2 wrong usage (by the parser), 130 interrupted.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace iwarp::tools {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;
+
+using Run = std::function<int()>;
+
+// Adds the subcommand; the function returned runs it after parsing.
+[[nodiscard]] Run add_rping(CLI::App& app);
+[[nodiscard]] Run add_gateway(CLI::App& app);
+
+}  // namespace iwarp::tools

@@ -1,0 +1,58 @@
+#include "tools/policy_flags.h"
+
+#include <map>
+#include <sstream>
+
+namespace iwarp::tools {
+namespace {
+
+const std::map<std::string, mpa::Policy::Crc> kCrc = {
+    {"on", mpa::Policy::Crc::kOn}, {"prefer-off", mpa::Policy::Crc::kPreferOff}, {"off", mpa::Policy::Crc::kOff}};
+const std::map<std::string, mpa::FpduPolicy> kFpdu = {
+    {"emss", mpa::FpduPolicy::kEmss}, {"16k", mpa::FpduPolicy::k16k}, {"max", mpa::FpduPolicy::kMax}};
+
+std::string check_rtr(const std::string& list) {
+  std::istringstream in(list);
+  for (std::string form; std::getline(in, form, ',');) {
+    if (form != "write" && form != "read") return "unknown RTR form '" + form + "': use write, read or write,read";
+  }
+  return list.empty() ? "at least one RTR form is needed: write, read or write,read" : "";
+}
+
+}  // namespace
+
+void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord) {
+  ird_ = ord_ = ird_ord;
+  const std::string group = "Connection policy";
+  app.add_option("--mpa-rev", revision_, "MPA revision: 2 negotiates IRD, ORD and RTR (RFC 6581), 1 does not")
+      ->check(CLI::IsMember({1U, 2U}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--crc", crc_, "CRC32c of FPDUs: on; prefer-off (only if the peer wants it); off (refuse a peer that wants it)")
+      ->transform(CLI::CheckedTransformer(kCrc))
+      ->default_str("on")
+      ->group(group);
+  app.add_flag("--p2p,!--no-p2p", peer_to_peer_, "Peer-to-peer connection set-up with an RTR message (initiator; default on)")->group(group);
+  app.add_option("--rtr", rtr_, "RTR forms to offer and take: write, read or both")->check(check_rtr)->capture_default_str()->group(group);
+  app.add_option("--ird", ird_, "Inbound RDMA Reads to admit")->check(CLI::Range(0, 16382))->capture_default_str()->group(group);
+  app.add_option("--ord", ord_, "Outbound RDMA Reads to have outstanding")->check(CLI::Range(0, 16382))->capture_default_str()->group(group);
+  app.add_option("--fpdu", fpdu_, "FPDU size: emss (fits a TCP segment, for RNICs); 16k; max (software peers, loopback)")
+      ->transform(CLI::CheckedTransformer(kFpdu))
+      ->default_str("emss")
+      ->group(group);
+}
+
+mpa::Policy PolicyFlags::policy() const {
+  mpa::Policy p;
+  p.revision = static_cast<std::uint8_t>(revision_);
+  p.crc = crc_;
+  p.peer_to_peer = peer_to_peer_ && revision_ == 2;
+  p.rtr_write = rtr_.find("write") != std::string::npos;
+  p.rtr_read = rtr_.find("read") != std::string::npos;
+  p.ird = ird_;
+  p.ord = ord_;
+  if (auto ok = mpa::validate(p); !ok) throw CLI::ValidationError("connection policy", ok.error().why);
+  return p;
+}
+
+}  // namespace iwarp::tools

@@ -1,0 +1,299 @@
+// `iwarp rping`: wire-compatible with rdma-core's rping, both roles. Per iteration: the client advertises a source buffer (Send), the server reads
+// it (RDMA Read) and acknowledges (Send); the client advertises a sink, the server writes the data back (RDMA Write) and acknowledges.
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/use_future.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <future>
+#include <iostream>
+#include <thread>
+
+#include "iwarp/base/wire.h"
+#include "iwarp/cm/connector.h"
+#include "iwarp/cm/listener.h"
+#include "iwarp/verbs/memory_region.h"
+#include "tools/command.h"
+#include "tools/connection_log.h"
+#include "tools/policy_flags.h"
+
+namespace iwarp::tools {
+namespace {
+
+using namespace std::chrono_literals;
+using ddp::Access;
+using verbs::MemoryRegion;
+
+struct Flags {
+  bool server = false;
+  bool client = false;
+  bool persistent = false;
+  bool verbose = false;
+  bool validate = false;
+  std::string address;
+  std::uint16_t port = 7174;
+  std::uint32_t size = 64;
+  std::uint64_t count = 0;
+  PolicyFlags policy;
+};
+
+constexpr std::size_t kInfoBytes = 16;  // 0 buffer address (8) | 8 rkey (4) | 12 size (4)
+constexpr std::uint32_t kMinSize = 26;  // room for "rdma-ping-4294967295: " and one character
+constexpr std::uint32_t kMaxSize = 65535;
+
+std::atomic<bool> interrupted{false};
+void on_signal(int) { interrupted = true; }
+
+// What both roles share: queue pair, completion queue, the two 16-octet message buffers and the data buffers.
+class Side {
+ public:
+  Side(cm::Engine& engine, const Flags& flags)
+      : flags_(flags), pd_(engine.context()), cq_(64, &engine), data_(flags.size), source_(flags.size) {
+    verbs::QueuePair::Options o;
+    o.send_cq = o.recv_cq = &cq_;
+    o.stream.sq_depth = o.stream.rq_depth = 8;
+    o.stream.fpdu = flags.policy.fpdu();
+    qp_ = std::make_shared<verbs::QueuePair>(pd_, o);
+    send_mr_ = add(send_, Access::kLocalRead);
+    recv_mr_ = add(recv_, Access::kLocalWrite);
+    data_mr_ = add(data_, Access::kLocalWrite | Access::kRemoteWrite);
+    source_mr_ = add(source_, Access::kRemoteRead);
+    check(post_recv());
+  }
+
+  // False when the connection ended (told apart by `why`) or the user pressed Ctrl-C.
+  bool ping_client(const std::shared_ptr<cm::Connection>& connection);
+  bool pong_server(const std::shared_ptr<cm::Connection>& connection);
+  [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
+  [[nodiscard]] bool data_error() const { return data_error_; }
+
+ private:
+  static void check(const Result<void>& r) {
+    if (!r) throw std::runtime_error(r.error().why);
+  }
+  MemoryRegion add(MutBytes memory, Access access) {
+    MemoryRegion::Options o;
+    o.access = access;
+    auto region = MemoryRegion::register_memory(pd_, memory, o);
+    if (!region) throw std::runtime_error(region.error().why);
+    return std::move(*region);
+  }
+  Result<void> post_recv() { return qp_->post_recv({.wr_id = 0, .sges = verbs::Sge{recv_.data(), kInfoBytes, recv_mr_.stag()}}); }
+  bool send_info(const MemoryRegion& advertised, std::uint32_t size) {
+    FixedWriter<kInfoBytes> w{std::span{send_}};
+    w.be<0>(advertised ? advertised.to_of(advertised.memory().data()) : std::uint64_t{0});
+    w.be<8>(advertised ? raw(advertised.stag()) : std::uint32_t{0});
+    w.be<12>(size);
+    return run({.op = verbs::SendOp::kSend, .sges = verbs::Sge{send_.data(), kInfoBytes, send_mr_.stag()}});
+  }
+  // Posts and waits for the completion. Receives that complete meanwhile are counted.
+  bool run(const verbs::SendWr& wr) {
+    if (!qp_->post_send(wr)) return false;
+    while (sends_done_ == 0) {
+      if (!pump()) return false;
+    }
+    --sends_done_;
+    return true;
+  }
+  bool await_message() {
+    while (messages_ == 0) {
+      if (!pump()) return false;
+    }
+    --messages_;
+    return true;
+  }
+  bool pump() {
+    verbs::Completion c;
+    while (cq_.poll({&c, 1}) == 0) {
+      if (interrupted) return false;
+      cq_.wait_for(200ms);
+    }
+    if (c.status != Errc::kOk) return false;
+    if (c.op != verbs::WcOp::kRecv) {
+      ++sends_done_;
+      return true;
+    }
+    if (c.byte_len != kInfoBytes) {
+      spdlog::error("peer sent a message of {} octets where rping has {}", c.byte_len, kInfoBytes);
+      return false;
+    }
+    const auto v = *FixedView<kInfoBytes>::of(recv_);
+    remote_to_ = v.be<std::uint64_t, 0>();
+    remote_stag_ = Stag{v.be<std::uint32_t, 8>()};
+    remote_size_ = v.be<std::uint32_t, 12>();
+    ++messages_;
+    return static_cast<bool>(post_recv());
+  }
+
+  const Flags& flags_;
+  verbs::ProtectionDomain pd_;
+  verbs::CompletionQueue cq_;
+  std::array<std::byte, kInfoBytes> send_{}, recv_{};
+  std::vector<std::byte> data_, source_;
+  std::shared_ptr<verbs::QueuePair> qp_;
+  MemoryRegion send_mr_, recv_mr_, data_mr_, source_mr_;
+  std::size_t sends_done_ = 0, messages_ = 0;
+  std::uint64_t remote_to_ = 0;
+  Stag remote_stag_{};
+  std::uint32_t remote_size_ = 0;
+  bool data_error_ = false;
+};
+
+void fill(std::span<std::byte> buffer, std::uint64_t iteration, char first) {
+  std::array<char, 48> head{};
+  const int n = std::snprintf(head.data(), head.size(), "rdma-ping-%d: ", static_cast<int>(iteration));
+  const std::size_t text = std::min(static_cast<std::size_t>(n), buffer.size());
+  std::memcpy(buffer.data(), head.data(), text);
+  char c = first;
+  for (std::size_t i = text; i < buffer.size(); ++i) {
+    buffer[i] = static_cast<std::byte>(c);
+    c = c == 122 ? char{65} : static_cast<char>(c + 1);
+  }
+  buffer.back() = std::byte{0};
+}
+
+bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
+  char first = 65;
+  for (std::uint64_t i = 0; flags_.count == 0 || i < flags_.count; ++i) {
+    fill(source_, i, first);
+    first = first == 122 ? char{65} : static_cast<char>(first + 1);
+    if (!send_info(source_mr_, flags_.size) || !await_message()) return false;
+    if (!send_info(data_mr_, flags_.size) || !await_message()) return false;
+    if (flags_.validate && std::memcmp(source_.data(), data_.data(), flags_.size) != 0) {
+      spdlog::error("data mismatch in iteration {}", i);
+      data_error_ = true;
+      return false;
+    }
+    if (flags_.verbose) std::cout << "ping data: " << reinterpret_cast<const char*>(data_.data()) << '\n';
+  }
+  connection->disconnect();
+  return true;
+}
+
+bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
+  for (std::uint64_t i = 0;; ++i) {
+    if (!await_message()) return i > 0;
+    if (remote_size_ > flags_.size) {
+      spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_size_, flags_.size, remote_size_);
+      connection->abort();
+      return false;
+    }
+    const verbs::Sge sink{data_.data(), remote_size_, data_mr_.stag()};
+    if (!run({.op = verbs::SendOp::kRead, .sges = sink, .remote_stag = remote_stag_, .remote_to = remote_to_})) return false;
+    if (flags_.verbose) std::cout << "server ping data: " << reinterpret_cast<const char*>(data_.data()) << '\n';
+    if (flags_.validate && !std::equal(data_.begin(), data_.begin() + 10, reinterpret_cast<const std::byte*>("rdma-ping-"))) {
+      spdlog::error("what the client pinged with does not start with rdma-ping-");
+      data_error_ = true;
+      return false;
+    }
+    if (!send_info({}, 0) || !await_message()) return false;
+    const std::size_t text = ::strnlen(reinterpret_cast<const char*>(data_.data()), data_.size() - 1) + 1;
+    const verbs::Sge back{data_.data(), static_cast<std::uint32_t>(std::min<std::size_t>(text, remote_size_)), data_mr_.stag()};
+    if (!run({.op = verbs::SendOp::kWrite, .sges = back, .remote_stag = remote_stag_, .remote_to = remote_to_})) return false;
+    if (!send_info({}, 0)) return false;
+    if (flags_.count != 0 && i + 1 == flags_.count) {
+      connection->disconnect();
+      return true;
+    }
+  }
+}
+
+int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Side& side) {
+  if (interrupted) connection->abort();
+  if (!ok && !interrupted) connection->disconnect();
+  const stream::Disconnected how = connection->async_wait_disconnected(boost::asio::use_future).get();
+  log_closed(*connection, how);
+  if (interrupted) return kExitInterrupted;
+  return ok && !side.data_error() ? kExitOk : kExitFailed;
+}
+
+int run_client(const Flags& flags) {
+  cm::Engine engine;
+  Side side(engine, flags);
+  cm::ConnectOptions o;
+  o.host = flags.address;
+  o.port = flags.port;
+  o.policy = flags.policy.policy();
+  auto [error, connection] = cm::async_connect(engine, side.qp(), o, boost::asio::use_future).get();
+  if (error.code != Errc::kOk) {
+    log_failed(flags.address + ":" + std::to_string(flags.port), error);
+    return kExitFailed;
+  }
+  log_established(*connection);
+  return finish(connection, side.ping_client(connection), side);
+}
+
+int serve(cm::Engine& engine, const Flags& flags, std::unique_ptr<cm::ConnectRequest> request) {
+  Side side(engine, flags);
+  const mpa::Policy policy = flags.policy.policy();
+  const std::string peer = cm::to_string(request->remote());
+  auto [error, connection] = request->async_accept(side.qp(), {policy.ird, policy.ord, {}}, boost::asio::use_future).get();
+  if (error.code != Errc::kOk) {
+    log_failed(peer, error);
+    return kExitFailed;
+  }
+  log_established(*connection);
+  return finish(connection, side.pong_server(connection), side);
+}
+
+int run_server(const Flags& flags) {
+  cm::Engine engine;
+  cm::ListenOptions o;
+  o.policy = flags.policy.policy();
+  boost::system::error_code bad;
+  const auto address = boost::asio::ip::make_address(flags.address.empty() ? "::" : flags.address, bad);
+  if (bad) throw CLI::ValidationError("-a", "'" + flags.address + "' is not an IP address of this host");
+  o.endpoint = {address, flags.port};
+  auto listener = cm::Listener::listen(engine, o);
+  if (!listener) {
+    spdlog::error("cannot listen on {}: {}", cm::to_string(o.endpoint), listener.error().why);
+    return kExitFailed;
+  }
+  spdlog::info("listening on {}", cm::to_string((*listener)->local()));
+  std::vector<std::jthread> clients;
+  for (;;) {
+    auto next = (*listener)->async_accept(boost::asio::use_future);
+    while (next.wait_for(200ms) != std::future_status::ready) {
+      if (interrupted) return kExitInterrupted;
+    }
+    auto [error, request] = next.get();
+    if (error.code != Errc::kOk) return kExitFailed;
+    if (!flags.persistent) return serve(engine, flags, std::move(request));
+    clients.emplace_back([&engine, &flags, r = std::move(request)]() mutable { (void)serve(engine, flags, std::move(r)); });
+  }
+}
+
+}  // namespace
+
+Run add_rping(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* cmd = app.add_subcommand("rping", "RDMA ping, compatible with rdma-core's rping");
+  auto* server = cmd->add_flag("-s,--server", flags->server, "Server: wait for a client");
+  cmd->add_flag("-c,--client", flags->client, "Client: ping a server")->excludes(server);
+  cmd->add_flag("-P,--persistent", flags->persistent, "Server: serve clients until interrupted, many at a time");
+  cmd->add_option("-a,--address", flags->address, "Server: address to listen on (default all). Client: host to ping");
+  cmd->add_option("-p,--port", flags->port, "TCP port")->capture_default_str();
+  cmd->add_option("-S,--size", flags->size, "Octets per ping")->check(CLI::Range(kMinSize, kMaxSize))->capture_default_str();
+  cmd->add_option("-C,--count", flags->count, "Iterations (default: until interrupted)");
+  cmd->add_flag("-V,--validate", flags->validate, "Verify the data");
+  cmd->add_flag("-v,--verbose", flags->verbose, "Print the data");
+  flags->policy.add(*cmd, 1);
+  cmd->footer(
+      "Examples:\n"
+      "  iwarp rping -s                             serve one client on port 7174\n"
+      "  iwarp rping -c -a 10.0.0.2 -C 10 -v -V     ping ten times, print and verify\n"
+      "  iwarp rping -c -a ::1 --crc prefer-off     without CRC if the server agrees");
+  return [flags]() -> int {
+    if (flags->server == flags->client) throw CLI::ValidationError("rping", "choose one of -s (server) and -c (client)");
+    if (flags->client && flags->address.empty()) throw CLI::ValidationError("rping", "-c needs the server's address: -a HOST");
+    std::signal(SIGINT, on_signal);
+    std::signal(SIGTERM, on_signal);
+    // A server takes whatever its clients send, up to the protocol's limit, unless told otherwise.
+    return flags->server ? run_server(*flags) : run_client(*flags);
+  };
+}
+
+}  // namespace iwarp::tools

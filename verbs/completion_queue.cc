@@ -1,0 +1,48 @@
+#include "iwarp/verbs/completion_queue.h"
+
+#include <utility>
+
+namespace iwarp::verbs {
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) {
+  const std::lock_guard lock(mu_);
+  std::size_t n = 0;
+  while (n < out.size() && !entries_.empty()) out[n++] = entries_.pop();
+  return n;
+}
+
+bool CompletionQueue::empty() const {
+  const std::lock_guard lock(mu_);
+  return entries_.empty();
+}
+
+void CompletionQueue::arm(Notify what, Notifier& notifier) {
+  const std::lock_guard lock(mu_);
+  notifier_ = &notifier;
+  notify_what_ = what;
+}
+
+void CompletionQueue::disarm() {
+  const std::lock_guard lock(mu_);
+  notifier_ = nullptr;
+}
+
+bool CompletionQueue::push(const Completion& c) {
+  {
+    const std::lock_guard lock(mu_);
+    if (!entries_.push(c)) return false;
+    const bool wanted = notify_what_ == Notify::kNext || c.solicited || c.status != Errc::kOk;
+    // Told under the lock, so that disarm() guarantees silence when it returns.
+    if (notifier_ != nullptr && wanted) std::exchange(notifier_, nullptr)->notify(*this);
+  }
+  if (progress_ != nullptr) progress_->wake(*this);
+  return true;
+}
+
+bool CompletionQueue::wait_for(std::chrono::nanoseconds timeout) {
+  if (!empty()) return true;
+  if (progress_ == nullptr) return false;
+  return progress_->wait(*this, std::chrono::steady_clock::now() + timeout);
+}
+
+}  // namespace iwarp::verbs

@@ -1,0 +1,61 @@
+// Context: the resources that connections share - the STag table, Protection Domains, unpredictable keys. One per engine; thread-safe.
+// After fork() the objects of the child are dead: their calls fail with kInvalidArgument instead of corrupting the parent's streams.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "iwarp/ddp/stag_table.h"
+
+namespace iwarp::verbs {
+
+class Context {
+ public:
+  Context();
+
+  [[nodiscard]] ddp::StagTable& stags() { return stags_; }
+  [[nodiscard]] PdId allocate_pd() { return PdId{next_pd_.fetch_add(1)}; }
+  [[nodiscard]] ddp::StreamId allocate_stream() { return ddp::StreamId{next_stream_.fetch_add(1)}; }
+
+  [[nodiscard]] Result<Stag> register_memory(const ddp::Registration& registration);
+  // Revokes the STag, waits until no access to it is under way (at most one copy or non-blocking system call) and frees it.
+  void deregister(Stag stag);
+  // Revokes the STag and waits as above; the index stays taken. Harmless when the peer has revoked it already.
+  void invalidate(Stag stag);
+  // Waits until no access to a revoked STag is under way.
+  void fence(Stag stag);
+
+  // True in the process that made this context, false in a forked child.
+  [[nodiscard]] bool alive() const;
+
+ private:
+  // Precondition: mu_ held.
+  [[nodiscard]] std::uint64_t random();
+
+  ddp::StagTable stags_;
+  std::mutex mu_;
+  std::array<std::uint64_t, 64> entropy_{};
+  std::size_t entropy_left_ = 0;
+  std::atomic<std::uint32_t> next_pd_{1};
+  std::atomic<std::uint64_t> next_stream_{1};
+  pid_t owner_;
+};
+
+// Protection Domain (RFC 5042 s5.1): queue pairs reach only memory of their own domain. A cheap handle; copies name the same domain.
+class ProtectionDomain {
+ public:
+  explicit ProtectionDomain(std::shared_ptr<Context> context) : context_(std::move(context)), id_(context_->allocate_pd()) {}
+
+  [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
+  [[nodiscard]] PdId id() const { return id_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  PdId id_;
+};
+
+}  // namespace iwarp::verbs

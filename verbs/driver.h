@@ -1,0 +1,29 @@
+// What the object model needs from the engine below the socket, implemented by cm.
+#pragma once
+
+#include <chrono>
+
+namespace iwarp::verbs {
+
+class CompletionQueue;
+
+// Moves the bytes of one queue pair.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  // Something was posted: send what can be sent now. Called in the posting thread with the queue pair's lock held; must not block, and must not
+  // call back into the application.
+  virtual void kick() = 0;
+};
+
+// Makes I/O go forward while a thread waits for a completion queue.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  // Returns when `cq` is not empty or the deadline has passed; true if it is not empty. Any thread.
+  virtual bool wait(CompletionQueue& cq, std::chrono::steady_clock::time_point deadline) = 0;
+  // A completion was added to `cq`, on which a thread may be waiting. Any thread; must not block.
+  virtual void wake(CompletionQueue& cq) = 0;
+};
+
+}  // namespace iwarp::verbs

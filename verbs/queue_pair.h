@@ -1,0 +1,70 @@
+// QueuePair: the application's end of one connection. Exists and takes post_recv() before it is connected and before a Reply leaves, so that no
+// early Send finds the queue empty. Thread-safe: one lock guards the connection core; a post on an idle connection transmits in the calling thread.
+//
+// A queue pair serves one connection in its life. Keep it in a std::shared_ptr: the engine shares it while connected.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "iwarp/stream/connection.h"
+#include "iwarp/verbs/completion_queue.h"
+#include "iwarp/verbs/context.h"
+
+namespace iwarp::verbs {
+
+using rdmap::RecvWr;
+using rdmap::SendOp;
+using rdmap::SendWr;
+using rdmap::Sge;
+using rdmap::SgeList;
+using rdmap::WcOp;
+
+class QueuePair {
+ public:
+  struct Options {
+    CompletionQueue* send_cq = nullptr;  // both are needed, may be the same, and must outlive the queue pair
+    CompletionQueue* recv_cq = nullptr;
+    stream::Options stream{};            // queue depths, FPDU policy, timeouts
+  };
+
+  // Precondition: both completion queues are given.
+  QueuePair(const ProtectionDomain& pd, const Options& options);
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  // See stream::Connection for the errors. The memory named must stay registered and untouched until the completion.
+  [[nodiscard]] Result<void> post_send(const SendWr& wr) { return post_send(std::span{&wr, 1}); }
+  // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if given) tells how many.
+  [[nodiscard]] Result<void> post_send(std::span<const SendWr> list, std::size_t* posted = nullptr);
+  [[nodiscard]] Result<void> post_recv(const RecvWr& wr);
+
+  // Unique in this process; completions carry it.
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  [[nodiscard]] const ProtectionDomain& pd() const { return pd_; }
+  // For memory that only this connection may reach.
+  [[nodiscard]] ddp::StreamId stream() const { return who_.stream; }
+
+  // --- For the driver (cm).
+  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mu_); }
+  // The members below need the lock.
+  [[nodiscard]] stream::Connection& core() { return core_; }
+  void set_driver(Driver* driver) { driver_ = driver; }
+  [[nodiscard]] Driver* driver() const { return driver_; }
+  // Moves completions from the core to the completion queues.
+  void drain_completions();
+
+ private:
+  ProtectionDomain pd_;
+  ddp::StreamKey who_;
+  Options options_;
+  std::uint32_t number_;
+  std::mutex mu_;
+  stream::Connection core_;
+  Driver* driver_ = nullptr;
+};
+
+}  // namespace iwarp::verbs
