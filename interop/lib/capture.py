@@ -1,0 +1,153 @@
+"""Reads a boot's capture with tshark: framing, CRC, malformed packets, and the operations each side sent.
+
+tshark's view is compared with our own counters message by message, so a stream whose framing tshark lost cannot pass.
+tshark 4.0 calls an NFS READ reply malformed when its data went by RDMA Write, between two kernels as well; that kind, and
+only that kind, is accepted.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Iterable, Mapping
+
+from lib.errors import ScenarioFailure
+from lib.guest import HOST_ADDRESS
+from lib.processes import run_tool
+
+# RDMAP opcode -> the name that our counters use.
+_OPERATIONS = {0: "write", 1: "read_request", 2: "read", 3: "send", 4: "send", 5: "send", 6: "send", 7: "terminate"}
+_COLUMNS = ("frame.number", "ip.src", "tcp.srcport", "tcp.dstport", "tcp.stream", "iwarp_mpa.key.req", "iwarp_mpa.key.rep",
+            "iwarp_rdma.opcode", "iwarp_ddp.last_flag", "_ws.malformed", "rpc.msgtyp", "nfs.opcode", "nfs.procedure_v3")
+_NFS4_READ, _NFS3_READ, _RPC_REPLY = "25", "6", "1"
+_TIMEOUT = 180.0
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one scenario put on one TCP port: complete messages by (side, operation), side "ours" or "peer"."""
+
+    scenario: str
+    port: int                       # as seen in the guest's network
+    connections: int
+    messages: Mapping[tuple[str, str], int]
+    crc: bool
+
+
+@dataclass
+class _Seen:
+    requests: int = 0
+    replies: int = 0
+    messages: Counter[tuple[str, str]] = field(default_factory=Counter)
+    good_crcs: int = 0
+
+
+def messages_of(counters: Mapping[str, int]) -> dict[tuple[str, str], int]:
+    """Messages by side and operation, from the counters of our `closed` lines."""
+    names = {("ours", "send"): "tx_send", ("peer", "send"): "rx_send",
+             ("ours", "write"): "tx_write", ("peer", "write"): "rx_write"}
+    return {key: counters[name] for key, name in names.items() if name in counters}
+
+
+def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
+    """Compare a capture with what the scenarios did. Returns a one-line summary; fails the scenario on any difference."""
+    wanted = {item.port: item for item in traffic}
+    seen: dict[int, _Seen] = {port: _Seen() for port in wanted}
+    problems: list[str] = []
+    known = 0
+    for row in _read_rows(pcap):
+        port = next((int(p) for p in (row["tcp.srcport"], row["tcp.dstport"]) if p.isdigit() and int(p) in wanted), None)
+        if port is None:
+            continue
+        side = "ours" if row["ip.src"] == HOST_ADDRESS else "peer"
+        _count(row, side, seen[port])
+        if row["_ws.malformed"]:
+            if _is_known_malformed(row):
+                known += 1
+            elif side == "ours":
+                problems.append(f"frame {row['frame.number']} (port {port}): {row['_ws.malformed']}")
+    if any(item.crc for item in wanted.values()):
+        problems += _check_crcs(pcap, seen)
+    for item in wanted.values():
+        problems += _compare(item, seen[item.port])
+    if problems:
+        more = f" ... and {len(problems) - 8} more" if len(problems) > 8 else ""
+        raise ScenarioFailure("tshark: " + "; ".join(problems[:8]) + more)
+    count = sum(sum(s.messages.values()) for s in seen.values())
+    return f"{count} messages on {len(wanted)} ports, {known} known READ replies, {sum(s.good_crcs for s in seen.values())} good CRCs"
+
+
+def _count(row: Mapping[str, str], side: str, seen: _Seen) -> None:
+    seen.requests += bool(row["iwarp_mpa.key.req"])
+    seen.replies += bool(row["iwarp_mpa.key.rep"])
+    # A frame may hold several FPDUs; each contributes one opcode and one last flag.
+    for opcode, last in zip(_split(row["iwarp_rdma.opcode"]), _split(row["iwarp_ddp.last_flag"])):
+        if last in ("1", "True"):
+            seen.messages[(side, _OPERATIONS.get(int(opcode, 0), f"opcode {opcode}"))] += 1
+
+
+def _compare(item: Traffic, seen: _Seen) -> list[str]:
+    found = []
+    if seen.requests != item.connections or seen.replies != item.connections:
+        found.append(f"{item.scenario}: {seen.requests} MPA Requests and {seen.replies} Replies, "
+                     f"expected {item.connections} of each")
+    for key, expected in item.messages.items():
+        if seen.messages[key] != expected:
+            found.append(f"{item.scenario} (port {item.port}): {seen.messages[key]} messages '{key[1]}' from "
+                         f"{key[0]}, our counters say {expected}")
+    for side in ("ours", "peer"):
+        if seen.messages[(side, "terminate")]:
+            found.append(f"{item.scenario} (port {item.port}): Terminate from {side}")
+    if item.crc and not seen.good_crcs:
+        found.append(f"{item.scenario} (port {item.port}): no FPDU with a good CRC")
+    return found
+
+
+def _is_known_malformed(row: Mapping[str, str]) -> bool:
+    is_read = _NFS4_READ in _split(row["nfs.opcode"]) or _NFS3_READ in _split(row["nfs.procedure_v3"])
+    return "NFS" in row["_ws.malformed"] and _RPC_REPLY in _split(row["rpc.msgtyp"]) and is_read
+
+
+def _read_rows(pcap: Path) -> Iterable[dict[str, str]]:
+    argv = _tshark(pcap, "-Y", "iwarp_mpa || _ws.malformed", "-T", "fields", "-E", "separator=/t")
+    for column in _COLUMNS:
+        argv += ["-e", column]
+    for line in _output(argv):
+        yield dict(zip(_COLUMNS, line.split("\t")))
+
+
+def _check_crcs(pcap: Path, seen: Mapping[int, _Seen]) -> list[str]:
+    """tshark shows the verdict on a CRC only as text below the MPA layer."""
+    problems = []
+    frame, ports = "?", []
+    for line in _output(_tshark(pcap, "-Y", "iwarp_mpa.crc_check || iwarp_mpa.crc", "-O", "iwarp_mpa")):
+        if line.startswith("Frame "):
+            frame = line.split()[1].rstrip(":")
+        elif line.startswith("Transmission Control Protocol"):
+            ports = [int(word.rstrip(",")) for word in line.split() if word.rstrip(",").isdigit()]
+        elif "(Good CRC32)" in line:
+            for port in ports[:2]:
+                if port in seen:
+                    seen[port].good_crcs += 1
+        elif "(Bad CRC32" in line:
+            problems.append(f"frame {frame}: {line.strip()}")
+    return problems
+
+
+def _tshark(pcap: Path, *arguments: str) -> list[str]:
+    # Ports are chosen at run time and may collide with ones that tshark knows: heuristics first.
+    return ["tshark", "-n", "-o", "tcp.try_heuristic_first:TRUE", "-o", "tcp.desegment_tcp_streams:TRUE",
+            "-r", str(pcap), *arguments]
+
+
+def _output(argv: list[str]) -> list[str]:
+    done: subprocess.CompletedProcess[bytes] = run_tool(argv, _TIMEOUT)
+    if done.returncode != 0:
+        raise ScenarioFailure(f"tshark failed: {done.stderr.decode(errors='replace')[-500:].strip()}")
+    return done.stdout.decode(errors="replace").splitlines()
+
+
+def _split(text: str) -> list[str]:
+    return text.split(",") if text else []

@@ -1,0 +1,127 @@
+"""Command line of interop/run."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import IO, Sequence
+
+from lib.errors import SetupError
+from lib.runner import Runner
+from lib.scenario import Scenario, all_scenarios
+from lib.siw_build import VARIANTS, build_peer
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_PROGRAMS = ("qemu-system-x86_64", "make", "gcc", "cpio", "xz", "rping", "rdma", "mount.nfs", "rpc.nfsd", "rpc.mountd",
+             "rpcbind", "ganesha.nfsd", "nfs-ls", "nfs-cp", "nfs-cat", "tshark")
+_EPILOG = """\
+examples:
+  interop/run                                  everything, all four variants
+  interop/run --list                           what there is
+  interop/run rping-server rping-client        only these, then the check of their captures
+  interop/run mount-v4.1 --variant crc,rtr-crc --keep
+  interop/run baseline-rping baseline-mount    the peers without us: is the environment sound?
+  interop/run --build-dir build/asan rping-server
+
+The peer is Linux with siw, in QEMU without KVM; interop/packages names the Debian packages it takes. Exit status: 0 all
+passed, 1 a scenario failed, 2 wrong usage or a missing piece, 130 interrupted.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parse(arguments)
+    scenarios = all_scenarios()
+    if options.list:
+        for scenario in scenarios:
+            print(f"{scenario.name:<16} {scenario.summary}{'  (only when named)' if scenario.on_demand else ''}")
+        return 0
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    try:
+        chosen = _choose(scenarios, options.scenario)
+        variants = _variants(options.variant)
+        binary = (options.build_dir / "bin" / "iwarp").resolve()
+        _check_environment(binary, any(s.needs_iwarp for s in chosen))
+        work = (options.work_dir or options.build_dir / "interop").resolve()
+        work.mkdir(parents=True, exist_ok=True)
+        with _lock(work):
+            return _run(work, binary, chosen, variants, options.keep)
+    except SetupError as error:
+        print(f"interop/run: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interop/run: interrupted; everything it started has been stopped", file=sys.stderr)
+        return 130
+
+
+def _run(work: Path, binary: Path, chosen: Sequence[Scenario], variants: Sequence[str], keep: bool) -> int:
+    peer = build_peer(work, lambda text: print(text, flush=True))
+    runner = Runner(peer, binary, work / "run", keep)
+    runner.run(variants, chosen)
+    if keep or runner.failed:
+        print(f"logs and captures: {os.path.relpath(work / 'run')}")
+    print(f"{runner.passed} passed, {runner.failed} failed")
+    return 1 if runner.failed else 0
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="interop/run", description="Runs our stack against the Linux kernel's iWARP, NFS/RDMA client and server.",
+        epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenario", nargs="*", help="scenarios to run (default: all but those that are only run when named)")
+    parser.add_argument("--list", action="store_true", help="list the scenarios and exit")
+    parser.add_argument("--keep", action="store_true", help="keep logs and captures even when everything passes")
+    parser.add_argument("--variant", default=",".join(VARIANTS), metavar="V[,V...]",
+                        help="siw variants: %(default)s (default: all)")
+    parser.add_argument("--build-dir", type=Path, default=_ROOT / "build" / "release", metavar="DIR",
+                        help="where bin/iwarp is (default: build/release)")
+    parser.add_argument("--work-dir", type=Path, metavar="DIR",
+                        help="where the peer is built and logs are kept (default: interop/ in the build directory)")
+    return parser.parse_args(arguments)
+
+
+def _choose(scenarios: Sequence[Scenario], names: Sequence[str]) -> list[Scenario]:
+    if not names:
+        return [s for s in scenarios if not s.on_demand]
+    by_name = {s.name: s for s in scenarios}
+    unknown = [name for name in names if name not in by_name]
+    if unknown:
+        raise SetupError(f"no scenario named {', '.join(unknown)}; there are: {', '.join(by_name)}")
+    return [s for s in scenarios if s.name in names]
+
+
+def _variants(text: str) -> list[str]:
+    chosen = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in chosen if name not in VARIANTS]
+    if unknown or not chosen:
+        raise SetupError(f"no variant named {', '.join(unknown) or '(none given)'}; there are: {', '.join(VARIANTS)}")
+    return chosen
+
+
+def _check_environment(binary: Path, needs_binary: bool) -> None:
+    # Servers live in sbin, which an unprivileged PATH leaves out.
+    os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
+    missing = [program for program in _PROGRAMS if shutil.which(program) is None]
+    if missing:
+        raise SetupError(f"missing programs: {', '.join(missing)}; install the packages named in interop/packages")
+    if needs_binary and not os.access(binary, os.X_OK):
+        raise SetupError(f"{os.path.relpath(binary)} is missing; build the project or give another --build-dir")
+
+
+def _lock(work: Path) -> IO[str]:
+    lock = open(work / "lock", "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise SetupError(f"another run uses {os.path.relpath(work)}; give another --work-dir") from None
+    return lock
+
+
+def _interrupt(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,89 @@
+"""Starts our `iwarp` command and reads its connection log.
+
+Each process prints a line per connection event with key=value fields: `... established local= peer= role= rev= crc= ...`
+and `... closed peer= reason= tx_send= ...`. Only the words `established` and `closed` and the fields matter here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Mapping, Sequence
+
+from lib.errors import ScenarioFailure, check
+from lib.processes import Child, Children
+
+_FIELD = re.compile(r"(?<![\w-])([a-z][a-z0-9_]*)=(\"[^\"]*\"|\S+)")
+_WAIT_CLOSED = 15.0
+
+
+@dataclass
+class Connection:
+    """One RDMA connection: what was negotiated, and the counters it ended with (empty while it lives)."""
+
+    negotiated: dict[str, str]
+    counters: dict[str, int] = field(default_factory=dict)
+    reason: str | None = None
+
+    def check_negotiated(self, who: str, expected: Mapping[str, str]) -> None:
+        """Fail unless every expected parameter was negotiated."""
+        wrong = [f"{key}={self.negotiated.get(key, '(absent)')} instead of {value}"
+                 for key, value in expected.items() if self.negotiated.get(key) != value]
+        check(not wrong, f"{who} negotiated {', '.join(wrong)}")
+
+    def check_range(self, who: str, name: str, low: int, high: int) -> None:
+        """Fail unless a negotiated number lies in low..high."""
+        text = self.negotiated.get(name, "")
+        check(text.isdigit() and low <= int(text) <= high,
+              f"{who} negotiated {name}={text or '(absent)'}, expected {low}..{high}")
+
+
+def parse_connections(log: str) -> list[Connection]:
+    """RDMA connections in the order of their `established` lines."""
+    found: list[Connection] = []
+    open_by_peer: dict[str, Connection] = {}
+    for line in log.splitlines():
+        fields = {key: value.strip('"') for key, value in _FIELD.findall(line)}
+        words = line.split()
+        if "established" in words and "role" in fields:
+            connection = Connection(fields)
+            found.append(connection)
+            open_by_peer[fields["peer"]] = connection
+        elif "closed" in words and fields.get("peer") in open_by_peer and "tx_send" in fields:
+            connection = open_by_peer.pop(fields["peer"])
+            connection.reason = fields.get("reason")
+            connection.counters = {key: int(value) for key, value in fields.items()
+                                   if key.startswith(("tx_", "rx_")) and value.isdigit()}
+    return found
+
+
+def total(connections: Sequence[Connection]) -> dict[str, int]:
+    """Counters summed over connections."""
+    sums: dict[str, int] = {}
+    for connection in connections:
+        for name, value in connection.counters.items():
+            sums[name] = sums.get(name, 0) + value
+    return sums
+
+
+class IwarpProcess:
+    """A running `iwarp` command."""
+
+    def __init__(self, binary: Path, arguments: Sequence[str], log: Path, children: Children) -> None:
+        self.child: Child = children.start(f"iwarp {arguments[0]}", [str(binary), *arguments], log)
+
+    def connections(self) -> list[Connection]:
+        """Connections so far, closed or not."""
+        return parse_connections(self.child.log_text())
+
+    def closed_connections(self, at_least: int = 1) -> list[Connection]:
+        """All connections, once at least that many were established and every one has logged its end."""
+        def ended(log: str) -> bool:
+            connections = parse_connections(log)
+            return len(connections) >= at_least and all(c.reason is not None for c in connections)
+        log = self.child.wait_log(ended, f"end of {at_least} connection(s) in its log", _WAIT_CLOSED) \
+            if self.child.running() else self.child.log_text()
+        if not ended(log):
+            raise ScenarioFailure(f"{self.child.name} ended without logging the end of {at_least} connection(s)")
+        return parse_connections(log)

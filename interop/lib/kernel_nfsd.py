@@ -1,0 +1,58 @@
+"""The guest's kernel NFS server: exports /srv/export from a tmpfs over TCP and over siw."""
+
+from __future__ import annotations
+
+from lib.guest import Guest
+
+EXPORT = "/srv/export"      # path for v3; v4 sees it as its root
+TCP_PORT = 2049
+MOUNT_PORT = 20048
+RDMA_PORT = 20049
+
+# The grace period is ended by hand: its least is 10 s, its default 90 s.
+_START = f"""
+set -e
+modprobe -a nfsd rpcrdma
+mkdir -p {EXPORT} /run/rpcbind /var/lib/nfs/sm /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery
+: > /var/lib/nfs/etab; : > /var/lib/nfs/rmtab; : > /var/lib/nfs/state
+mount -t rpc_pipefs sunrpc /var/lib/nfs/rpc_pipefs
+mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+echo '{EXPORT} *(rw,fsid=0,insecure,no_root_squash,no_subtree_check,sync)' > /etc/exports
+rm -f /etc/exports.d/*.exports
+rpcbind -w
+rpc.mountd -p {MOUNT_PORT}
+exportfs -a
+echo 10 > /proc/fs/nfsd/nfsv4gracetime
+rpc.nfsd --rdma={RDMA_PORT} 4
+echo Y > /proc/fs/nfsd/v4_end_grace || true
+cat /proc/fs/nfsd/portlist
+"""
+
+
+class KernelNfsd:
+    """A running kernel NFS server in a guest, with a copy of the host's test tree in its export."""
+
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        guest.must("bash -s", 60, stdin=_START)
+        guest.wait_listening(TCP_PORT, 10)
+        guest.wait_listening(MOUNT_PORT, 10)
+
+    @property
+    def tcp_port(self) -> int:
+        """Port of 127.0.0.1 on the host that reaches NFS over TCP."""
+        return self.guest.forwards[TCP_PORT]
+
+    @property
+    def mount_port(self) -> int:
+        """Port of 127.0.0.1 on the host that reaches the mount service."""
+        return self.guest.forwards[MOUNT_PORT]
+
+    @property
+    def rdma_port(self) -> int:
+        """Port of 127.0.0.1 on the host that reaches NFS over RDMA."""
+        return self.guest.forwards[RDMA_PORT]
+
+    def copy_tree(self, source: str) -> None:
+        """Fill the export from a directory of the host, unless it is filled."""
+        self.guest.must(f"test -e {EXPORT}/complete || cp -r '{source}'/. {EXPORT}/", 120)

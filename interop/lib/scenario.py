@@ -1,0 +1,118 @@
+"""What a scenario is, and what it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Sequence
+
+from lib.capture import Traffic
+from lib.ganesha import Ganesha
+from lib.guest import Guest
+from lib.iwarp_tool import IwarpProcess
+from lib.kernel_nfsd import KernelNfsd
+from lib.nfs_files import make_tree
+from lib.processes import Children
+
+# Guest TCP ports that every boot forwards: one per rping case (a port is not reused within a boot), and the NFS server's.
+RPING_PORTS = range(7174, 7186)
+
+
+@dataclass
+class Services:
+    """Servers that live longer than a scenario, started when first wanted."""
+
+    directory: Path
+    children: Children
+    _ganesha: Ganesha | None = None
+
+    @property
+    def ganesha(self) -> Ganesha:
+        """nfs-ganesha on the host, shared by all variants of a run."""
+        if self._ganesha is None:
+            root = self.directory / "export"
+            make_tree(root)
+            self._ganesha = Ganesha(self.directory, root, self.children)
+        return self._ganesha
+
+
+@dataclass
+class Boot:
+    """One boot of a guest, and what its capture must contain."""
+
+    guest: Guest
+    directory: Path
+    traffic: list[Traffic] = field(default_factory=list)
+    rping_ports: list[int] = field(default_factory=lambda: list(RPING_PORTS))
+    _nfsd: KernelNfsd | None = None
+
+    @property
+    def nfsd(self) -> KernelNfsd:
+        """The guest's kernel NFS server."""
+        if self._nfsd is None:
+            self._nfsd = KernelNfsd(self.guest)
+        return self._nfsd
+
+
+@dataclass
+class Context:
+    """Everything a scenario may use. `children` and `log_directory` are its own; both go when it has passed."""
+
+    variant: str
+    boot: Boot
+    services: Services
+    binary: Path
+    children: Children
+    log_directory: Path
+    traffic: list[Traffic] = field(default_factory=list)
+    _started: int = 0
+
+    @property
+    def guest(self) -> Guest:
+        return self.boot.guest
+
+    @property
+    def peer_wants_crc(self) -> bool:
+        return self.variant in ("crc", "rtr-crc")
+
+    @property
+    def peer_wants_rtr(self) -> bool:
+        return self.variant in ("rtr", "rtr-crc")
+
+    def iwarp(self, *arguments: str) -> IwarpProcess:
+        """Start our command; its output goes to a log of its own."""
+        self._started += 1
+        log = self.log_directory / f"iwarp-{self._started}-{arguments[0]}.log"
+        return IwarpProcess(self.binary, arguments, log, self.children)
+
+    def take_rping_port(self) -> int:
+        """A guest port that nothing has listened on in this boot."""
+        return self.boot.rping_ports.pop(0)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    summary: str
+    run: Callable[[Context], None]
+    needs_iwarp: bool = True
+    on_demand: bool = False     # runs only when named: proves the peers without us
+    variants: Sequence[str] | None = None
+
+
+_REGISTRY: list[Scenario] = []
+
+
+def scenario(name: str, summary: str, *, needs_iwarp: bool = True, on_demand: bool = False,
+             variants: Sequence[str] | None = None) -> Callable[[Callable[[Context], None]], Callable[[Context], None]]:
+    """Register a function as a scenario; the run order is the order of registration."""
+    def register(run: Callable[[Context], None]) -> Callable[[Context], None]:
+        _REGISTRY.append(Scenario(name, summary, run, needs_iwarp, on_demand, variants))
+        return run
+    return register
+
+
+def all_scenarios() -> list[Scenario]:
+    import scenarios  # noqa: F401  registers them
+
+    return list(_REGISTRY)

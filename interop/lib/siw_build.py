@@ -1,0 +1,145 @@
+"""Builds the kernel peer: siw in four compile-time variants, and the initramfs that boots into the host's own root.
+
+Debian's kernel leaves CONFIG_RDMA_SIW off, so siw is built out of tree from linux-source against the installed headers.
+Everything lands in one directory per kernel version and recipe, and is built once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from lib.errors import SetupError
+
+# Constants of siw_main.c that each variant turns on.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "crc": ("mpa_crc_required",),
+    "rtr": ("peer_to_peer",),
+    "rtr-crc": ("mpa_crc_required", "peer_to_peer"),
+}
+_SIW_PATH = "drivers/infiniband/sw/siw"
+_BOOT_MODULES = ("virtio_pci", "virtio_net", "virtio_console", "9pnet_virtio", "9p", "overlay")
+_GUEST_FILES = Path(__file__).resolve().parent.parent / "guest"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What QEMU boots: the Debian kernel and an initramfs that holds every variant."""
+
+    release: str
+    kernel: Path
+    initramfs: Path
+
+
+def newest_kernel() -> str:
+    """Release of the newest installed kernel whose headers are installed too."""
+    def order(release: str) -> list[int]:
+        return [int(part) for part in re.findall(r"\d+", release)]
+    found = [p.name.removeprefix("vmlinuz-") for p in Path("/boot").glob("vmlinuz-*")]
+    usable = [r for r in found if Path(f"/usr/src/linux-headers-{r}/Makefile").exists()
+              and Path(f"/lib/modules/{r}/modules.dep").exists()]
+    if not usable:
+        raise SetupError("no kernel image with matching headers; install linux-image-amd64 and linux-headers-amd64")
+    return max(usable, key=order)
+
+
+def build_peer(cache: Path, say: "callable[[str], None]") -> Peer:
+    """The peer for the newest kernel, from `cache` when it was built before."""
+    release = newest_kernel()
+    recipe = hashlib.sha256()
+    for path in (Path(__file__), *sorted(_GUEST_FILES.iterdir())):
+        recipe.update(path.read_bytes())
+    initramfs = cache / f"peer-{release}-{recipe.hexdigest()[:12]}.gz"
+    peer = Peer(release, Path(f"/boot/vmlinuz-{release}"), initramfs)
+    if not initramfs.exists():
+        modules = _build_siw(cache / f"siw-{release}", release, say)
+        say(f"packing the initramfs of {release}")
+        _pack_initramfs(cache / "initramfs.tmp", release, modules, initramfs)
+    return peer
+
+
+def _build_siw(target: Path, release: str, say: "callable[[str], None]") -> dict[str, Path]:
+    """siw modules by variant; a finished one is kept."""
+    modules = {name: target / f"siw-{name}.ko" for name in VARIANTS}
+    if all(path.exists() for path in modules.values()):
+        return modules
+    version = ".".join(release.split(".")[:2])
+    tarball = Path(f"/usr/src/linux-source-{version}.tar.xz")
+    if not tarball.exists():
+        raise SetupError(f"{tarball} is missing; install linux-source-{version}")
+    say(f"building siw for {release}: {', '.join(VARIANTS)} (once, about a minute)")
+    scratch = target / "build"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    _run(["tar", "-C", str(scratch), "-xf", str(tarball), "--wildcards", f"*/{_SIW_PATH}/*"], 300)
+    source = scratch / f"linux-source-{version}" / _SIW_PATH
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        jobs = [pool.submit(_build_variant, source, scratch / name, release, path, VARIANTS[name])
+                for name, path in modules.items()]
+        for job in jobs:
+            job.result()
+    shutil.rmtree(scratch)
+    return modules
+
+
+def _build_variant(source: Path, copy: Path, release: str, module: Path, constants: tuple[str, ...]) -> None:
+    shutil.copytree(source, copy)
+    main = copy / "siw_main.c"
+    text = main.read_text()
+    for constant in constants:
+        text, changes = re.subn(rf"^const bool {constant};", f"const bool {constant} = true;", text, flags=re.M)
+        if changes != 1:
+            raise SetupError(f"siw_main.c does not define 'const bool {constant};' as expected")
+    main.write_text(text)
+    _run(["make", "-C", f"/usr/src/linux-headers-{release}", f"M={copy}", "CONFIG_RDMA_SIW=m", "modules"], 300)
+    (copy / "siw.ko").rename(module)
+
+
+def _pack_initramfs(root: Path, release: str, siw: dict[str, Path], target: Path) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    for directory in ("bin", "modules", "proc", "sys", "dev", "lower", "upper", "root"):
+        (root / directory).mkdir(parents=True)
+    shutil.copy2("/bin/busybox", root / "bin/busybox")
+    (root / "modules/order").write_text("".join(
+        f"{_place_module(path, root / 'modules')}\n" for path in _module_files(release)))
+    for name, path in siw.items():
+        shutil.copy2(path, root / f"modules/siw-{name}.ko")
+    for path in _GUEST_FILES.iterdir():
+        if path.is_file():
+            shutil.copy2(path, root / path.name)
+    (root / "init").chmod(0o755)
+    partial = target.with_suffix(".partial")
+    _run(["sh", "-c", f"find . | cpio --quiet -o -H newc -R 0:0 | gzip -1 > '{partial}'"], 60, cwd=root)
+    partial.rename(target)
+    shutil.rmtree(root)
+
+
+def _module_files(release: str) -> list[Path]:
+    """Boot modules with everything they depend on, in an order that insmod accepts."""
+    ordered: list[Path] = []
+    for name in _BOOT_MODULES:
+        shown = _run(["/sbin/modprobe", "--show-depends", "-S", release, name], 20)
+        for line in shown.splitlines():
+            words = line.split()
+            if words[:1] == ["insmod"] and Path(words[1]) not in ordered:
+                ordered.append(Path(words[1]))
+    return ordered
+
+
+def _place_module(path: Path, directory: Path) -> str:
+    shutil.copy2(path, directory / path.name)
+    return path.name
+
+
+def _run(argv: list[str], timeout: float, cwd: Path | None = None) -> str:
+    done = subprocess.run(argv, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+    if done.returncode != 0:
+        raise SetupError(f"{' '.join(argv)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout

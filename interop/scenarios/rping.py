@@ -1,0 +1,117 @@
+"""Issue scenario 2a: rping in both directions, data verified by both ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Sequence
+
+from lib.capture import Traffic, messages_of
+from lib.errors import check, check_equal
+from lib.guest import GUEST_ADDRESS, HOST_ADDRESS
+from lib.iwarp_tool import Connection
+from lib.processes import free_port, wait_listening
+from lib.scenario import Context, scenario
+
+ITERATIONS = 100
+SIZES = (64, 4096, 65535)
+ADVERTISEMENT_BYTES = 16
+_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One rping run: our policy flags and what must be negotiated with them."""
+
+    size: int
+    flags: Sequence[str]
+    crc: bool
+    rtr: str        # "none" means no peer-to-peer mode
+
+    def expected(self, role: str) -> dict[str, str]:
+        return {"role": role, "rev": "2", "enhanced": "1", "crc": str(int(self.crc)),
+                "p2p": str(int(self.rtr != "none")), "rtr": self.rtr, "ird": "1", "ord": "1"}
+
+
+def server_cases(context: Context) -> list[Case]:
+    """The kernel initiates: it asks for CRC and RTR according to its variant, we follow."""
+    # siw offers both RTR kinds; of these we take Read unless the policy leaves only Write.
+    rtr = "read" if context.peer_wants_rtr else "none"
+    cases = [Case(size, ("--crc", "prefer-off"), context.peer_wants_crc, rtr) for size in SIZES]
+    if context.peer_wants_rtr:
+        cases.append(Case(4096, ("--crc", "prefer-off", "--rtr", "write"), context.peer_wants_crc, "write"))
+    if not context.peer_wants_crc:
+        cases.append(Case(4096, ("--crc", "on"), True, rtr))
+    return cases
+
+
+def client_cases(context: Context) -> list[Case]:
+    """We initiate: siw echoes our CRC flag and, asked for RTR, takes Write if it was offered."""
+    crc = context.peer_wants_crc
+    crc_flags = ("--crc", "on" if crc else "prefer-off")
+    if not context.peer_wants_rtr:
+        cases = [Case(size, (*crc_flags, "--no-p2p"), crc, "none") for size in SIZES]
+    else:
+        cases = [Case(size, (*crc_flags, "--p2p", "--rtr", "write,read"), crc, "write") for size in SIZES]
+        cases.append(Case(4096, (*crc_flags, "--p2p", "--rtr", "read"), crc, "read"))
+    if not crc:
+        cases.append(Case(4096, (), True, "write"))     # the defaults
+    return cases
+
+
+@scenario("rping-server", "kernel rping client -> iwarp rping -s: 100 iterations of 64, 4096, 65535 bytes, verified")
+def kernel_client_to_ours(context: Context) -> None:
+    for case in server_cases(context):
+        port = free_port()
+        server = context.iwarp("rping", "-s", "-a", "127.0.0.1", "-p", str(port), *_rping_flags(case), *case.flags)
+        wait_listening(port, "iwarp rping -s", 10, server.child)
+        output = context.guest.must(_counted(f"rping -c -a {HOST_ADDRESS} -p {port} {' '.join(_rping_flags(case))}"), _TIMEOUT)
+        check_equal(f"pings that the kernel's client verified at {case.size} bytes", output.split()[-1], str(ITERATIONS))
+        check_equal("exit status of iwarp rping -s", server.child.wait_exit(15), 0)
+        connection = _only(server.closed_connections())
+        connection.check_negotiated("our responder", case.expected("responder"))
+        _check_counters(connection, case.size, we_are_server=True)
+        context.traffic.append(Traffic("rping-server", port, 1, messages_of(connection.counters), case.crc))
+
+
+@scenario("rping-client", "iwarp rping -c -> kernel rping server: 100 iterations of 64, 4096, 65535 bytes, verified")
+def ours_to_kernel_server(context: Context) -> None:
+    for case in client_cases(context):
+        port = context.take_rping_port()
+        flags = " ".join(_rping_flags(case))
+        server = context.guest.spawn(_counted(f"rping -s -a {GUEST_ADDRESS} -p {port} {flags}"))
+        context.guest.wait_listening(port, 15, rdma=True)
+        client = context.iwarp("rping", "-c", "-a", "127.0.0.1", "-p", str(context.guest.forwards[port]),
+                               *_rping_flags(case), *case.flags)
+        check_equal("exit status of iwarp rping -c", client.child.wait_exit(_TIMEOUT), 0)
+        served = server.wait(15)
+        check_equal(f"pings that the kernel's server took at {case.size} bytes", served.output.split()[-1:], [str(ITERATIONS)])
+        connection = _only(client.closed_connections())
+        connection.check_negotiated("our initiator", case.expected("initiator"))
+        _check_counters(connection, case.size, we_are_server=False)
+        context.traffic.append(Traffic("rping-client", port, 1, messages_of(connection.counters), case.crc))
+
+
+def _rping_flags(case: Case) -> list[str]:
+    return ["-S", str(case.size), "-C", str(ITERATIONS), "-V", "-v"]
+
+
+def _counted(command: str) -> str:
+    """A kernel rping whose last word of output counts its pings: its exit status is 0 even when it gave up early."""
+    return f"{command} >/tmp/rping.out 2>&1; status=$?; cut -c1-200 /tmp/rping.out | grep -v 'ping data:'; " \
+           f"echo \"status $status\"; grep -ac 'ping data:' /tmp/rping.out"
+
+
+def _only(connections: list[Connection]) -> Connection:
+    check(len(connections) == 1, f"expected one connection in the log, found {len(connections)}")
+    return connections[0]
+
+
+def _check_counters(connection: Connection, size: int, *, we_are_server: bool) -> None:
+    """Each ping: the server Reads `size` bytes and Writes them back; two advertisements, two go-aheads."""
+    bulk, small = ITERATIONS * size, 2 * ITERATIONS * ADVERTISEMENT_BYTES
+    expected = {"tx_send_bytes": small, "rx_send_bytes": small, "tx_send": 2 * ITERATIONS, "rx_send": 2 * ITERATIONS,
+                "rx_read_bytes": bulk if we_are_server else 0, "tx_read_bytes": 0 if we_are_server else bulk,
+                "tx_write_bytes": bulk if we_are_server else 0, "rx_write_bytes": 0 if we_are_server else bulk}
+    wrong = [f"{name}={connection.counters.get(name, '(absent)')} instead of {value}"
+             for name, value in expected.items() if connection.counters.get(name) != value]
+    check(not wrong, f"counters after {ITERATIONS} pings of {size} bytes: {', '.join(wrong)}")
