@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/covers.h"
+#include "tests/support/pair.h"
+
+namespace iwarp::stream {
+namespace {
+
+using test::Pair;
+using test::PairOptions;
+
+PairOptions with_crc(bool crc) {
+  PairOptions o;
+  o.initiator_policy.crc = o.responder_policy.crc = crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kPreferOff;
+  return o;
+}
+
+constexpr std::size_t kSizes[] = {0, 1, 3, 4, 5, 127, 1427, 1428, 1429, 65535, 1 << 20};
+
+struct Shape {
+  bool crc;
+  mpa::FpduPolicy policy;
+  std::size_t emss;
+  std::size_t scratch;
+};
+
+class Transfer : public ::testing::TestWithParam<Shape> {
+ protected:
+  static PairOptions options() {
+    PairOptions o = with_crc(GetParam().crc);
+    o.initiator.fpdu = o.responder.fpdu = GetParam().policy;
+    o.emss = GetParam().emss;
+    o.scratch_bytes = GetParam().scratch;
+    o.max_steps = 200'000;
+    return o;
+  }
+  // Every size, from odd addresses to odd addresses, cut into pieces at the sender and at the receiver, in both directions.
+  template <class Operation>
+  static void each(const Operation& operation) {
+    Pair p(options());
+    p.establish();
+    for (const std::size_t size : kSizes) {
+      for (const bool forward : {true, false}) {
+        SCOPED_TRACE(std::to_string(size) + (forward ? " from the initiator" : " from the responder"));
+        operation(p, forward ? p.initiator : p.responder, forward ? p.responder : p.initiator, size);
+        if (::testing::Test::HasFailure()) return;
+      }
+    }
+  }
+};
+
+rdmap::SgeList three_pieces(test::Region& r, std::size_t offset, std::size_t size) {
+  return test::list({r.sge(offset, size / 3), r.sge(offset + size / 3, size / 2), r.sge(offset + size / 3 + size / 2, size - size / 3 - size / 2)});
+}
+
+TEST_P(Transfer, SendsArriveWhole) {
+  COVERS("RFC5040-5.3-8");
+  COVERS("RFC5040-5.3-12");
+  COVERS("RFC5041-5.4-6");
+  each([](Pair& p, test::Endpoint& from, test::Endpoint& to, std::size_t size) {
+    auto& source = from.region(size + 3);
+    auto& sink = to.region(size + 10);
+    source.fill(test::pattern(size + 3, 5));
+    to.post(rdmap::RecvWr{7, three_pieces(sink, 1, size + 8)});
+    from.post(test::send_wr(8, three_pieces(source, 3, size)));
+    p.settle();
+    ASSERT_EQ(to.recvs.size(), 1U) << p.log();
+    EXPECT_EQ(to.recvs[0].status, Errc::kOk);
+    EXPECT_EQ(to.recvs[0].byte_len, size);
+    EXPECT_EQ(to.recvs[0].wr_id, 7U);
+    ASSERT_EQ(from.sends.size(), 1U) << p.log();
+    EXPECT_EQ(from.sends[0].status, Errc::kOk);
+    EXPECT_TRUE(std::equal(source.bytes().begin() + 3, source.bytes().end(), sink.bytes().begin() + 1));
+    EXPECT_EQ(sink.bytes()[0], std::byte{0});
+    EXPECT_EQ(sink.bytes()[size + 1], std::byte{0});
+    to.recvs.clear();
+    from.sends.clear();
+    source.revoke();
+    sink.revoke();
+  });
+}
+
+TEST_P(Transfer, WritesArriveWhole) {
+  COVERS("RFC5040-5.1-2");
+  COVERS("RFC5040-5.1-4");
+  COVERS("RFC5040-5.1-5");
+  COVERS("RFC5040-5.1-6");
+  COVERS("RFC5040-5.1-10");
+  each([](Pair& p, test::Endpoint& from, test::Endpoint& to, std::size_t size) {
+    auto& source = from.region(size + 3);
+    auto& sink = to.region(size + 10, test::kRemoteAll, 0xFFFF'FFFF'0000'0001);
+    source.fill(test::pattern(size + 3, 6));
+    from.post(test::write_wr(8, three_pieces(source, 3, size), sink, 5));
+    p.settle();
+    ASSERT_EQ(from.sends.size(), 1U) << p.log();
+    EXPECT_EQ(from.sends[0].status, Errc::kOk);
+    EXPECT_EQ(from.sends[0].op, rdmap::WcOp::kWrite);
+    EXPECT_TRUE(std::equal(source.bytes().begin() + 3, source.bytes().end(), sink.bytes().begin() + 5));
+    EXPECT_EQ(sink.bytes()[4], std::byte{0});
+    EXPECT_EQ(sink.bytes()[size + 5], std::byte{0});
+    EXPECT_TRUE(to.recvs.empty());
+    from.sends.clear();
+    source.revoke();
+    sink.revoke();
+  });
+}
+
+TEST_P(Transfer, ReadsFetchWhole) {
+  COVERS("RFC5040-5.2-1");
+  COVERS("RFC5040-4.4-3");
+  COVERS("RFC5040-4.4-5");
+  COVERS("RFC5040-4.4-8");
+  COVERS("RFC5040-5.2.1-17");
+  COVERS("RFC5040-5.2.2-4");
+  COVERS("RFC5040-5.5-15");
+  each([](Pair& p, test::Endpoint& from, test::Endpoint& to, std::size_t size) {
+    auto& source = to.region(size + 10, test::kRemoteAll, 77);
+    auto& sink = from.region(size + 3);
+    source.fill(test::pattern(size + 10, 11));
+    from.post(test::read_wr(8, sink.sge(1, size), source, 5));
+    p.settle();
+    ASSERT_EQ(from.sends.size(), 1U) << p.log();
+    EXPECT_EQ(from.sends[0].status, Errc::kOk);
+    EXPECT_EQ(from.sends[0].op, rdmap::WcOp::kRead);
+    EXPECT_EQ(from.sends[0].byte_len, size);
+    EXPECT_TRUE(std::equal(sink.bytes().begin() + 1, sink.bytes().end() - 2, source.bytes().begin() + 5));
+    EXPECT_EQ(sink.bytes()[0], std::byte{0});
+    EXPECT_EQ(sink.bytes()[size + 1], std::byte{0});
+    from.sends.clear();
+    source.revoke();
+    sink.revoke();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Transfer,
+    ::testing::Values(Shape{true, mpa::FpduPolicy::kEmss, 1448, 65536}, Shape{false, mpa::FpduPolicy::kEmss, 1448, 65536},
+                      Shape{true, mpa::FpduPolicy::kMax, 1448, 262144}, Shape{false, mpa::FpduPolicy::kMax, 1448, 262144},
+                      Shape{false, mpa::FpduPolicy::kMax, 1448, 64}, Shape{true, mpa::FpduPolicy::kMax, 1448, 64},
+                      Shape{true, mpa::FpduPolicy::k16k, 1448, 4096}, Shape{false, mpa::FpduPolicy::k16k, 1448, 4096},
+                      Shape{false, mpa::FpduPolicy::kEmss, 65483, 65536}, Shape{true, mpa::FpduPolicy::kEmss, 100, 1000},
+                      Shape{false, mpa::FpduPolicy::kEmss, 536, 777}, Shape{true, mpa::FpduPolicy::kEmss, 9000, 65536}),
+    [](const auto& tested) {
+      const Shape& s = tested.param;
+      return std::string(s.crc ? "Crc" : "NoCrc") + (s.policy == mpa::FpduPolicy::kEmss ? "Emss" : s.policy == mpa::FpduPolicy::k16k ? "16k" : "Max") +
+             std::to_string(s.emss) + "Scratch" + std::to_string(s.scratch);
+    });
+
+}  // namespace
+}  // namespace iwarp::stream

@@ -1,0 +1,111 @@
+// One stream::Connection with its STag table and memory, driven the way its header demands by a test that plays network, clock and
+// application. After each input the connection must say that it is consistent.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "iwarp/stream/connection.h"
+#include "tests/support/hex.h"
+
+namespace iwarp::test {
+
+inline constexpr ddp::Access kLocal = ddp::Access::kLocalWrite;
+inline constexpr ddp::Access kRemoteAll = ddp::Access::kLocalWrite | ddp::Access::kRemoteRead | ddp::Access::kRemoteWrite;
+
+// Registered memory. Base TO is the number `base_to`, not the address, so that a mix-up of the two shows.
+class Region {
+ public:
+  Region(ddp::StagTable& stags, PdId pd, std::size_t bytes, ddp::Access access, std::uint64_t base_to,
+         ddp::StreamId stream, std::uint64_t random)
+      : stags_(stags), memory_(bytes), base_to_(base_to) {
+    stag_ = stags_.register_memory({memory_, base_to, pd, stream, access}, random).value();
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  [[nodiscard]] Stag stag() const { return stag_; }
+  [[nodiscard]] std::uint64_t to(std::size_t offset = 0) const { return base_to_ + offset; }
+  [[nodiscard]] Bytes& bytes() { return memory_; }
+  [[nodiscard]] rdmap::Sge sge(std::size_t offset, std::size_t length) {
+    return {memory_.data() + offset, static_cast<std::uint32_t>(length), stag_};
+  }
+  [[nodiscard]] rdmap::Sge all() { return sge(0, memory_.size()); }
+  void fill(const Bytes& content, std::size_t offset = 0) {
+    std::copy(content.begin(), content.end(), memory_.begin() + static_cast<std::ptrdiff_t>(offset));
+  }
+  // Revokes the registration as verbs would: invalidate, then nobody may hold it.
+  void revoke() {
+    EXPECT_TRUE(stags_.invalidate(stag_));
+    EXPECT_TRUE(stags_.quiescent(stag_));
+    stags_.release(stag_);
+  }
+
+ private:
+  ddp::StagTable& stags_;
+  Bytes memory_;
+  std::uint64_t base_to_;
+  Stag stag_{};
+};
+
+class Endpoint {
+ public:
+  // `number` makes the Protection Domain, stream id and STags of this end its own. `scratch_bytes`: what the driver lends for receiving.
+  explicit Endpoint(unsigned number, const stream::Options& options = {}, std::size_t scratch_bytes = 64 * 1024);
+
+  [[nodiscard]] stream::Connection& conn() { return conn_; }
+  [[nodiscard]] ddp::StagTable& stags() { return stags_; }
+  [[nodiscard]] ddp::StreamKey key() const { return key_; }
+  Region& region(std::size_t bytes, ddp::Access access = kLocal, std::uint64_t base_to = 0x10000,
+                 std::optional<ddp::StreamKey> owner = std::nullopt);
+
+  void start(mpa::Initiator initiator, TimePoint now);
+  void start(mpa::Responder responder, TimePoint now);
+
+  // Takes at most `limit` octets of what the connection wants to send, as one write.
+  [[nodiscard]] Bytes send(std::size_t limit, TimePoint now);
+  // Hands octets over as one read. Gives how many the connection took; 0 when it does not want any.
+  std::size_t receive(ConstBytes bytes, TimePoint now);
+  void end(stream::TcpEnd how, TimePoint now);
+  void expire(TimePoint now);
+  void disconnect(TimePoint now);
+  // Drains events and completions into the lists below. All of the above do it at their end.
+  void collect();
+
+  std::vector<stream::Event> events;
+  std::vector<rdmap::Completion> sends;
+  std::vector<rdmap::Completion> recvs;
+
+  [[nodiscard]] const stream::Established* established() const;
+  [[nodiscard]] const stream::Disconnected* disconnected() const;
+  // "send 1 ok", "recv 7 flushed", ... in order of each queue, and the events: what must not depend on fragmentation.
+  [[nodiscard]] std::string log() const;
+
+  // Posting with the results checked.
+  void post(const rdmap::SendWr& wr);
+  void post(const rdmap::RecvWr& wr);
+
+ private:
+  void check();
+
+  ddp::StagTable stags_;
+  ddp::StreamKey key_;
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Region>> regions_;
+  stream::Connection conn_;
+  Bytes scratch_[2];
+  unsigned turn_ = 0;
+};
+
+// Work requests in one line.
+[[nodiscard]] rdmap::SendWr send_wr(std::uint64_t id, const rdmap::SgeList& sges);
+[[nodiscard]] rdmap::SendWr write_wr(std::uint64_t id, const rdmap::SgeList& sges, const Region& remote, std::size_t offset = 0);
+[[nodiscard]] rdmap::SendWr read_wr(std::uint64_t id, const rdmap::SgeList& sink, const Region& remote, std::size_t offset = 0);
+[[nodiscard]] rdmap::SgeList list(std::initializer_list<rdmap::Sge> sges);
+
+}  // namespace iwarp::test
