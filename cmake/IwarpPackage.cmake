@@ -32,6 +32,7 @@ set(known_packages
   "OpenSSL::|find_dependency(OpenSSL)|libcrypto"
   "Boost::|find_dependency(Boost ${Boost_VERSION_STRING})|"
   "fmt::|find_dependency(fmt)|fmt"
+  "nlohmann_json::|find_dependency(nlohmann_json)|nlohmann_json"
   "spdlog::|find_dependency(spdlog)|spdlog"
   "PkgConfig::ISAL|find_dependency(PkgConfig)\npkg_check_modules(ISAL REQUIRED QUIET IMPORTED_TARGET libisal)|libisal")
 foreach(entry IN LISTS known_packages)
