@@ -26,7 +26,7 @@ constexpr std::string_view kV2BeforeSymlinkPath = "sso";
 constexpr std::string_view kV2Attributes = "ssssw";
 constexpr std::string_view kV3BeforeWriteData = "odww";
 // diropargs3, then sattr3: mode, uid, gid, size, atime, mtime.
-constexpr std::string_view kV3BeforeSymlinkPath = "oo{1=w;0=}{1=w;0=}{1=w;0=}{1=d;0=}{0=;1=;2=d}{0=;1=;2=d}";
+constexpr std::string_view kV3BeforeSymlinkPath = "oo{1=w;0=}{1=w;0=}{1=w;0=}{1=d;0=}{2=d;*=}{2=d;*=}";
 constexpr std::string_view kV3PostOpAttributes = "{1=sssssw;0=}";  // fattr3 is 84 octets
 
 struct CompoundHead {
@@ -54,6 +54,7 @@ std::optional<std::uint32_t> read_compound_reply(ReadCursor& in) {
   return results;
 }
 
+// req: RFC8267-6.5.2-4
 // Lowers the three size words of the channel_attrs4 at `at`; false if they are not there.
 bool clamp_sizes(MutBytes message, std::size_t at, std::uint32_t limit) {
   constexpr std::size_t kFirst = 4;  // behind ca_headerpadsize: maxrequestsize, maxresponsesize, maxresponsesize_cached
@@ -76,6 +77,7 @@ bool find_back_channel(ReadCursor& in, std::string_view before, std::size_t mess
 // The head of a Call to NFS whose body is plain XDR, and its arguments.
 std::optional<RpcCall> parse_nfs_call(ConstBytes call) {
   const Result<RpcCall> head = RpcCall::parse(call);
+  // req: RFC8267-5.2-2
   if (!head || head->program != kNfsProgram || !head->body_is_plain()) return std::nullopt;  // req: RFC8166-8.2.2.3-2
   return *head;
 }
@@ -89,8 +91,8 @@ std::optional<DdpItem> ItemScan::describe() {
   out.length = in.be<std::uint32_t>();
   if (!in.ok()) return std::nullopt;
   out.offset = size - in.remaining();
-  out.position = out.offset + absent;  // req: RFC8166-3.4.5-2 RFC8166-4.3.1.1-1
-  out.ordinal = found++;
+  out.position = out.offset + absent;  // req: RFC8166-3.4.5-2 RFC8166-4.3.1.1-1 RFC8267-6.4.1-1
+  out.ordinal = found++;               // req: RFC8267-6.4.3-1
   out.in_message = out.padded_length() <= in.remaining();
   pending_octets = out.padded_length();
   return out;

@@ -1,6 +1,5 @@
 #include "iwarp/rpcrdma/transport_header.h"
 
-#include <cassert>
 #include <cinttypes>
 #include <cstdio>
 
@@ -61,6 +60,7 @@ const char* read_write_chunk(ReadCursor& in, const Limits& limits, WriteChunk& c
   return nullptr;
 }
 
+// req: RFC8166-4.1.2-6 RFC8166-4.3-1 RFC8166-4.2.4-5
 const char* read_lists(ReadCursor& in, const Limits& limits, Header& h) {
   if (const char* why = read_read_list(in, limits, h.read_list)) return why;
   const char* why = nullptr;
@@ -78,6 +78,7 @@ const char* read_lists(ReadCursor& in, const Limits& limits, Header& h) {
 ParseResult parse_error_body(ReadCursor in, Header h, std::size_t message_size) {
   // Never answered, whatever is wrong with it. req: RFC8166-4.5-10 RFC8166-4.2.4-12
   const auto drop = [&](const char* why) { return ParseError{Answer::kDrop, h.xid, h.version, why}; };
+  h.proc = Proc::kError;
   const auto code = in.be<std::uint32_t>();
   if (code == static_cast<std::uint32_t>(HeaderError::kVers)) {
     // This layout is the same in every version, so a peer of another one can say what it speaks. req: RFC8166-7-2
@@ -111,7 +112,7 @@ void append_chunk(std::string& out, const WriteChunk& chunk) {
 }
 
 const char* proc_name(Proc proc) {
-  switch (proc) {
+  switch (proc) {  // req: RFC8166-4.1.2-13
     case Proc::kMsg:
       return "RDMA_MSG";
     case Proc::kNomsg:
@@ -145,7 +146,7 @@ std::uint64_t read_chunk_length(const ReadList& list, std::uint32_t position) {
 ParseResult Header::parse(ConstBytes message, const Limits& limits) {
   ReadCursor in(message);
   Header h;
-  h.xid = in.be<std::uint32_t>();
+  h.xid = in.be<std::uint32_t>();  // req: RFC8166-4.2-1
   h.version = in.be<std::uint32_t>();
   h.credits = in.be<std::uint32_t>();
   const auto proc = in.be<std::uint32_t>();
@@ -168,13 +169,16 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
   h.proc = static_cast<Proc>(proc);
   if (const char* why = read_lists(in, limits, h)) return error(Answer::kErrChunk, why);  // req: RFC8166-4.5.2-4
   if (h.proc == Proc::kNomsg && !h.has_chunks()) {
-    return error(Answer::kErrChunk, "RDMA_NOMSG without any chunk");  // req: RFC8166-4.5.2-2 RFC8166-4.2.4-8
+    return error(Answer::kErrChunk,
+                 "RDMA_NOMSG without any chunk");  // req: RFC8166-4.5.2-2 RFC8166-4.2.4-7 RFC8166-4.2.4-8
   }
+  // req: RFC8166-4.2.4-1
   const std::size_t payload_offset = message.size() - in.remaining();
   return ParsedHeader{std::move(h), payload_offset};
 }
 
 std::size_t Header::encoded_size() const {
+  // req: RFC8166-4.2.4-10
   if (proc == Proc::kError) return error.code == HeaderError::kVers ? kErrVersBytes : kErrChunkBytes;
   std::size_t size = kMinHeaderBytes + read_list.size() * (4 + ReadSegment::kSize);  // req: RFC8166-4.7-7
   for (const WriteChunk& c : write_list) size += 4 + c.encoded_size();
@@ -183,10 +187,10 @@ std::size_t Header::encoded_size() const {
 }
 
 std::size_t Header::write_to(MutBytes out) const {
-  assert(proc == Proc::kMsg || proc == Proc::kNomsg || proc == Proc::kError);  // req: RFC8166-4.6.1-1 RFC8166-4.6.2-1
+  if (proc == Proc::kMsgp || proc == Proc::kDone) return 0;  // req: RFC8166-4.6.1-1 RFC8166-4.6.2-1
   if (out.size() < encoded_size()) return 0;
   WriteCursor w(out);
-  w.be(xid);
+  w.be(xid);  // req: RFC8166-4-1
   w.be(version);
   w.be(credits);
   w.be(static_cast<std::uint32_t>(proc));

@@ -24,11 +24,14 @@ inline constexpr std::size_t kErrChunkBytes = 20;
 inline constexpr std::size_t kErrVersBytes = 28;
 
 // rdma_proc, octets 12..15. The values of kMsg, kNomsg and kError hold in every protocol version.
+// req: RFC8166-4.1.2-12
 enum class Proc : std::uint32_t { kMsg = 0, kNomsg = 1, kMsgp = 2, kDone = 3, kError = 4 };
 // rpc_rdma_errcode, octets 16..19 of an RDMA_ERROR.
+// req: RFC8166-4.1.2-9
 enum class HeaderError : std::uint32_t { kVers = 1, kChunk = 2 };
 
 // Plain segment, 16 octets: handle | length | offset (64 bits). Length 0 is an empty segment.
+// req: RFC8166-4.1.2-1
 struct Segment {
   Stag handle{};
   std::uint32_t length = 0;  // octets
@@ -40,6 +43,7 @@ struct Segment {
 
 // Read segment, 20 octets: position | segment. Segments of equal Position form one Read chunk; Position 0 holds the
 // whole RPC message.
+// req: RFC8166-4.1.2-2
 struct ReadSegment {
   std::uint32_t position = 0;  // octet offset in the *unreduced* RPC message, a multiple of 4
   Segment target{};
@@ -50,6 +54,7 @@ struct ReadSegment {
 
 // Write chunk or Reply chunk: count word | count segments. A count of 0 is an *empty* chunk ("return this in line"); a
 // chunk whose lengths are all 0 is *unused*. The two differ.
+// req: RFC8166-4.1.2-4 RFC8166-3.4.6-7
 struct WriteChunk {
   SmallVector<Segment, 4> segments{};
 
@@ -61,12 +66,14 @@ struct WriteChunk {
 };
 
 using ReadList = SmallVector<ReadSegment, 4>;
+// req: RFC8166-4.1.2-5
 using WriteList = SmallVector<WriteChunk, 1>;
 
 // Octets of the Read chunk at `position`: the sum of its segments.
 [[nodiscard]] std::uint64_t read_chunk_length(const ReadList& list, std::uint32_t position);
 
 // Body of an RDMA_ERROR. The versions belong to kVers only.
+// req: RFC8166-4.1.2-10
 struct ErrorBody {
   HeaderError code = HeaderError::kChunk;
   std::uint32_t version_low = 0;
@@ -78,6 +85,7 @@ struct ErrorBody {
 // What a receiver accepts. Every count is compared with these and with the octets left before any loop or allocation;
 // more is answered with ERR_CHUNK (RFC 8267 s6.4.2). Lower values than RFC 8267's (1 Write chunk, 16 segments) break
 // NFS peers.
+// req: RFC8267-6.4.2-2 RFC8267-6.4.2-3 RFC8267-6.4.2-4 RFC8267-6.4.2-5
 struct Limits {
   std::size_t max_read_segments = 256;       // more than any peer puts into a 4096-octet Send
   std::size_t max_write_chunks = 16;         // an NFSv4 COMPOUND with more READs gets the rest in line or an error
@@ -107,10 +115,11 @@ using ParseResult = std::variant<ParsedHeader, ParseError>;
 
 // rdma_msg: xid | vers | credit | proc | body. The body is three optional lists (RDMA_MSG, RDMA_NOMSG) or `error`
 // (RDMA_ERROR).
+// req: RFC8166-4.1.2-14
 struct Header {
   std::uint32_t xid = 0;
-  std::uint32_t version = kVersion1;
-  std::uint32_t credits = 0;  // requested in a Call, granted in a Reply
+  std::uint32_t version = kVersion1;  // req: RFC8166-4.2.2-1
+  std::uint32_t credits = 0;          // requested in a Call, granted in a Reply
   Proc proc = Proc::kMsg;
   ReadList read_list{};
   WriteList write_list{};
@@ -124,8 +133,8 @@ struct Header {
   [[nodiscard]] static ParseResult parse(ConstBytes message, const Limits& limits = {});
   // Octets write_to() needs.
   [[nodiscard]] std::size_t encoded_size() const;
-  // Writes the header to the start of `out` and returns its size, or 0 if it does not fit. Precondition: proc is kMsg,
-  // kNomsg or kError.
+  // Writes the header to the start of `out` and returns its size; 0 and nothing written if it does not fit or `proc` is
+  // one that must never be sent (kMsgp, kDone).
   [[nodiscard]] std::size_t write_to(MutBytes out) const;
   // One line for traces, e.g. "RDMA_MSG(xid=0x12, vers=1, credits=128, reads=[], writes=[[0x7:65536@0x0]], reply=-)".
   [[nodiscard]] std::string to_string() const;
