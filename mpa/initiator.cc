@@ -99,6 +99,7 @@ void Initiator::on_reply(const StartupFrame& reply) {
 Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const {
   out.revision = reply.revision;  // req: RFC5044-3-14
   out.enhanced = reply.enhanced;
+  // Settled before the first FPDU. req: RFC5044-4.4-8, RFC5044-4.4-11
   out.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-6
   out.ird = policy_.ird;
   out.ord = policy_.ord;

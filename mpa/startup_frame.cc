@@ -61,9 +61,8 @@ EnhancedData parse_enhanced(const FixedView<kEnhancedDataBytes>& view) {
 }
 
 StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data_bytes) {
-  if (!starts_like(bytes,
-                   is_reply ? kReplyKey : kRequestKey)) {  // req: RFC5044-7.1.1-3, RFC5044-7.1.1-4, RFC5044-7.1.1-6,
-                                                           // RFC5044-7.1.1-7, RFC5044-7.1.2-19
+  // req: RFC5044-7.1.1-3, RFC5044-7.1.1-4, RFC5044-7.1.1-6, RFC5044-7.1.1-7, RFC5044-7.1.2-19
+  if (!starts_like(bytes, is_reply ? kReplyKey : kRequestKey)) {
     // req: RFC5044-7.1-10, RFC5044-7.1.2-20, RFC5044-7.1.2-25
     const bool other = bytes.size() >= kKeyBytes && starts_like(bytes, is_reply ? kRequestKey : kReplyKey);
     return make_error(Errc::kMalformedStartupFrame,
