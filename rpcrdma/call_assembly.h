@@ -78,9 +78,9 @@ class CallAssembler {
   void add(std::uint32_t owner, CallPlan plan, Buffer received, std::size_t payload_offset);
   // Starts and continues what memory, ORD and send queue allow. An error means that the endpoint refused: close.
   [[nodiscard]] Result<void> pump();
-  // A Read of ours completed. Returns the Call when that was its last one.
-  [[nodiscard]] std::optional<Done> on_completion(const Completion& done);
-  // Calls finished without any Read outstanding (all their chunks were empty).
+  // A Read of ours completed.
+  void on_completion(const Completion& done);
+  // The oldest Call that has become complete.
   [[nodiscard]] std::optional<Done> take_finished();
   [[nodiscard]] bool waits_for_memory() const { return !waiting_.empty(); }
   // No further posts; Calls that wait are dropped.
@@ -98,7 +98,7 @@ class CallAssembler {
   };
 
   [[nodiscard]] bool start(Job& job);
-  [[nodiscard]] Done finish(std::uint32_t slot);
+  void release(std::uint32_t slot);
 
   Endpoint& endpoint_;
   BufferPool& pool_;

@@ -9,6 +9,7 @@
 #include "iwarp/base/result.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
 #include "iwarp/rpcrdma/endpoint.h"
+#include "iwarp/rpcrdma/transport_header.h"
 
 namespace iwarp::rpcrdma {
 

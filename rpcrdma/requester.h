@@ -61,6 +61,7 @@ class Requester {
   enum class Failure : std::uint8_t {
     kErrChunk,  // the server could not use our chunks, or its Reply did not fit into them
     kErrVers,   // the server does not speak version 1
+    kBadReply,  // the Reply chunk does not hold the Reply
     kLocal,     // we could not expose memory for it
   };
   // That Call gets no Reply, and must not be sent again as it is. Answer the RPC client with an RPC error.
@@ -116,13 +117,12 @@ class Requester {
   // (stop reading from the RPC client until can_take_call()), kNotConnected.
   [[nodiscard]] Result<void> call(Buffer&& message);
   [[nodiscard]] bool can_take_call() const { return !dead_ && queued_.size() < options_.max_queued_calls; }
-  // Nobody wants the Reply any more. The memory is fenced and given back now; the credit returns with the Reply. False
-  // if that xid is not outstanding.
+  // Nobody wants the Reply any more: no event will tell of it. Memory and credit of a Call that was sent come back with
+  // the Reply. False if that xid is not outstanding.
   bool cancel(std::uint32_t xid);
 
   // Answers a backward Call with an RPC Reply of that xid. Errors, with `message` untouched: kInvalidArgument (unknown
-  // token; not the Reply to that Call; longer than max_backward_bytes(): answer with something shorter), kNotConnected,
-  // kResource (no memory for a header at present: give Buffers back, then try again).
+  // token; not the Reply to that Call; longer than max_backward_bytes(): answer with something shorter), kNotConnected.
   [[nodiscard]] Result<void> reply_backward(CallToken token, Buffer&& message);
   void abandon_backward(CallToken token);
   // Largest RPC message of the backward direction, both ways: what CREATE_SESSION has to be clamped to.
@@ -163,10 +163,10 @@ class Requester {
   void on_reply(Buffer message, const ParsedHeader& parsed);
   void on_error_message(const Header& header);
   void on_backward_call(Buffer message, const ParsedHeader& parsed);
-  void refuse_backward(const Header& header);
   void complete(Call& call, Buffer message, bool in_reply_chunk);
   void fail_call(Call& call, Failure why, const ErrorBody& error);
   void pump();
+  void answer_err_chunk(std::uint32_t xid);
   // False: it cannot go out yet.
   [[nodiscard]] bool try_send(Queued& queued);
   // Ends all remote access to the Call's memory; false: the connection is being closed.
@@ -174,8 +174,7 @@ class Requester {
   void finish(Call& call);
   void fail(Error error);
   [[nodiscard]] Call* find(std::uint32_t xid);
-  [[nodiscard]] std::optional<Buffer> encode(const Header& header);
-  [[nodiscard]] Result<void> transmit(OutgoingMessage message);
+  [[nodiscard]] PeerCall* find_peer_call(CallToken token);
 
   Endpoint& endpoint_;
   BufferPool& pool_;
@@ -187,7 +186,6 @@ class Requester {
   std::deque<Queued> queued_;
   std::vector<Call> calls_;
   std::vector<PeerCall> peer_calls_;
-  std::deque<Header> owed_errors_;
   std::deque<Event> events_;
   Stats stats_{};
   bool dead_ = false;

@@ -2,8 +2,8 @@
 // them over as contiguous RPC messages, and returns Replies in line, in Write chunks or in the Reply chunk. It also
 // sends backward Calls (RFC 8167), in line only. It does no I/O: it posts to an Endpoint and is driven by completions.
 //
-// Driving: construct with what private data negotiated, start() before the peer may send, then after every input (
-// on_completion, reply, send_backward_call, progress) drain poll_event(). Call progress() after Buffers were given
+// Driving: construct with what private data negotiated, start() before the peer may send, then after every input
+// (on_completion, reply, send_backward_call, progress) drain poll_event(). Call progress() after Buffers were given
 // back: delayed RDMA Reads go on. After MustClose only completions are accepted; close the connection.
 //
 // Lifetime: endpoint and pool outlive the Responder. Memory is in use by the endpoint until the completions came:
@@ -33,7 +33,8 @@ struct ResponderOptions {
   // Calls the client may have outstanding, granted in every Reply; at least 1. 64 is what Linux grants. Each costs two
   // Receive buffers. Lower values slow parallel clients.
   std::uint32_t credits = 64;
-  // Backward Calls outstanding at a time; also what our backward Calls request. Linux clients serve up to 16.
+  // Backward Calls outstanding at a time; also what our backward Calls request. 2 is what Linux servers use, Linux
+  // clients serve up to 16. 0 switches the backward direction off.
   std::uint32_t backward_credits = 2;
   // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. 4096 is what Linux uses;
   // larger ones move more in line and cost credits x 2 times as much memory.
@@ -123,7 +124,7 @@ class Responder {
   // Answers a Call with a complete RPC Reply of that xid, in a Buffer of this connection's pool (purpose kReply, or
   // any), which is taken over. How it travels, ERR_CHUNK included, is decided here (reply_plan.h). Errors, with
   // `message` untouched: kInvalidArgument (unknown token, or not the Reply to that Call), kNotConnected (after
-  // MustClose), kResource (no memory for a header at present: give Buffers back, then try again).
+  // MustClose).
   [[nodiscard]] Result<void> reply(CallToken token, Buffer&& message);
   // No Reply will come. The client is told nothing and may wait for ever: meant for connections about to close.
   void abandon(CallToken token);
@@ -170,17 +171,19 @@ class Responder {
   void deliver(std::uint32_t slot, Buffer message);
   void deliver_assembled(CallAssembler::Done done);
   void refuse_arguments(std::uint32_t slot);
-  void answer_error(const Header& header);
+  void answer_error(const ParseError& error);
+  void answer_err_chunk(std::uint32_t xid);
   void pump();
   void pump_backward();
   void free_call(std::uint32_t slot);
   void fail(Error error);
-  [[nodiscard]] std::optional<std::uint32_t> claim_slot(std::uint32_t xid);
+  [[nodiscard]] bool overrun();
+  // Forgets a backward Call that was sent; whether its Reply is wanted. Nullopt: no such Call.
+  [[nodiscard]] std::optional<bool> end_backward_call(std::uint32_t xid);
+  [[nodiscard]] bool names_delivered_call(CallToken token) const;
   [[nodiscard]] bool is_outstanding(std::uint32_t xid) const;
   [[nodiscard]] std::uint32_t grant() const;
-  [[nodiscard]] Result<void> transmit(OutgoingMessage message);
-  [[nodiscard]] std::optional<Buffer> encode(const Header& header);
-  void send_plan(ReplyPlan plan, const ReplyOffer& offer, Buffer message);
+  void send_reply(std::uint32_t slot, Buffer message);
 
   Endpoint& endpoint_;
   BufferPool& pool_;
@@ -193,7 +196,6 @@ class Responder {
   std::vector<Call> calls_;
   std::vector<std::uint32_t> free_calls_;
   std::deque<BackwardCall> backward_calls_;
-  std::deque<Header> owed_errors_;  // RDMA_ERRORs that wait for a header buffer
   std::deque<Event> events_;
   std::size_t outstanding_ = 0;
   Stats stats_{};

@@ -12,6 +12,7 @@
 #include "iwarp/rpcrdma/buffer_pool.h"
 #include "iwarp/rpcrdma/endpoint.h"
 #include "iwarp/rpcrdma/small_vector.h"
+#include "iwarp/rpcrdma/transport_header.h"
 
 namespace iwarp::rpcrdma {
 
@@ -33,7 +34,7 @@ struct RemoteWrite {
 using RemoteWrites = SmallVector<RemoteWrite, 4>;
 
 struct OutgoingMessage {
-  Buffer header{};        // transport header; its storage may take in-line pieces behind it
+  Header header{};
   Buffer payload{};       // RPC message; may be empty
   ByteRanges in_line{};   // parts of the payload that follow the header in the Send
   RemoteWrites writes{};  // executed before the Send
@@ -42,12 +43,11 @@ struct OutgoingMessage {
 
 class TransmitQueue {
  public:
-  explicit TransmitQueue(Endpoint& endpoint);
+  TransmitQueue(Endpoint& endpoint, BufferPool& pool);
 
-  // Takes over `message` and posts what there is room for. An error means that the endpoint refused: close.
-  // Pieces beyond what one Send can gather are copied behind the header; precondition: they fit into its storage.
-  [[nodiscard]] Result<void> send(OutgoingMessage message);
-  // Posts more, after room appeared.
+  // Takes over `message`; pump() posts it.
+  void send(OutgoingMessage message);
+  // Posts what there is room for. An error means that the endpoint refused: close.
   [[nodiscard]] Result<void> pump();
   // Handles a completion of ours; the message's buffers are released with its last one.
   void on_completion(const Completion& done);
@@ -55,29 +55,35 @@ class TransmitQueue {
   // Send queue entries of others (RDMA Reads). True if one was reserved; give it back when it completed.
   [[nodiscard]] bool reserve();
   void unreserve() { --used_; }
-  // Nothing waits for room: new work may be handed over without growing the backlog.
-  [[nodiscard]] bool idle() const { return backlog_.empty(); }
+  // Messages not yet posted completely.
   [[nodiscard]] std::size_t backlog() const { return backlog_.size(); }
+  // Operations posted and not completed, RDMA Reads included.
+  [[nodiscard]] std::size_t posted() const { return used_; }
   // No further posts; what was never posted is dropped. Posted messages wait for their flush completions.
   void stop();
 
  private:
   struct Job {
     OutgoingMessage message{};
+    Buffer header{};  // encoded; its storage may take in-line pieces too
     std::size_t next_write = 0;
     std::size_t uncompleted = 0;
-    bool sent = false;
+    bool all_posted = false;
   };
 
+  // False: no room, or no memory for the header.
   [[nodiscard]] Result<bool> post_more(std::uint32_t slot);
-  [[nodiscard]] Result<void> post_final_send(std::uint32_t slot);
+  [[nodiscard]] bool encode_header(Job& job);
+  [[nodiscard]] Result<void> post_send(Job& job, std::uint32_t slot);
   void release(std::uint32_t slot);
 
   Endpoint& endpoint_;
+  BufferPool& pool_;
   EndpointLimits limits_;
   std::deque<Job> jobs_;  // references stay valid while it grows
   std::vector<std::uint32_t> free_;
   std::deque<std::uint32_t> backlog_;
+  std::vector<LocalSlice> slices_;  // scratch of post_send()
   std::size_t used_ = 0;
   bool stopped_ = false;
 };

@@ -1,0 +1,38 @@
+#include "iwarp/rpcrdma/receive_ring.h"
+
+#include <algorithm>
+
+namespace iwarp::rpcrdma {
+
+ReceiveRing::ReceiveRing(Endpoint& endpoint, BufferPool& pool, std::size_t receives, std::size_t receive_bytes)
+    : endpoint_(endpoint),
+      pool_(pool),
+      receive_bytes_(std::max<std::size_t>(receive_bytes, kDefaultInlineBytes)),  // req: RFC8166-3.3.3-4
+      slots_(receives) {
+  missing_.reserve(receives);
+  for (std::size_t i = receives; i-- > 0;) missing_.push_back(static_cast<std::uint32_t>(i));
+}
+
+Result<void> ReceiveRing::fill() {
+  while (!missing_.empty()) {
+    auto buffer = pool_.acquire(receive_bytes_, BufferPool::Purpose::kControl);
+    if (!buffer) break;
+    const std::uint32_t slot = missing_.back();
+    if (auto posted = endpoint_.post_recv(work_id(WorkOwner::kReceive, slot), buffer->slice()); !posted) return posted;
+    missing_.pop_back();
+    slots_[slot] = std::move(*buffer);
+  }
+  return {};
+}
+
+Buffer ReceiveRing::take(const Completion& done) {
+  const std::size_t slot = work_slot(done.id);
+  if (slot >= slots_.size() || !slots_[slot]) return {};
+  Buffer out = std::move(slots_[slot]);
+  missing_.push_back(static_cast<std::uint32_t>(slot));
+  if (done.status != OpStatus::kOk || done.byte_len > receive_bytes_) return {};
+  out.set_view(0, done.byte_len);
+  return out;
+}
+
+}  // namespace iwarp::rpcrdma

@@ -1,0 +1,207 @@
+#include "iwarp/rpcrdma/requester.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "iwarp/rpcrdma/reply_bounds.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::rpcrdma {
+
+PrivateData private_data(const RequesterOptions& options) {
+  return {options.remote_invalidation, options.inline_bytes, options.inline_bytes};
+}
+
+BufferPool::Options pool_options(const RequesterOptions& options) {
+  constexpr std::size_t kHeadersInFlight = 128;
+  const std::size_t receives = std::size_t{options.credits} + options.backward_credits;
+  BufferPool::Options out;
+  out.control_bytes = 2 * receives * BufferPool::charged_bytes(options.inline_bytes) +
+                      kHeadersInFlight * BufferPool::charged_bytes(kDefaultInlineBytes);
+  return out;
+}
+
+Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits,
+                     const RequesterOptions& options)
+    : endpoint_(endpoint),
+      pool_(pool),
+      limits_(limits),
+      options_(options),
+      // One for the Reply to every Call, one for every backward Call granted.
+      // req: RFC8166-3.3.1-8 RFC8167-4.3.1-1 RFC8167-4.3.1-2
+      receives_(endpoint, pool, std::max<std::size_t>(options.credits, 1) + options.backward_credits,
+                options.inline_bytes),
+      transmit_(endpoint, pool),
+      window_(options.credits),
+      calls_(window_.requested()),
+      peer_calls_(options.backward_credits) {}
+
+Result<void> Requester::start() {
+  if (auto posted = receives_.fill(); !posted) return posted;
+  if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
+  return {};
+}
+
+void Requester::on_completion(const Completion& completion) {
+  const bool ok = completion.status == OpStatus::kOk;
+  switch (work_owner(completion.id)) {
+    case WorkOwner::kReceive: {
+      Buffer message = receives_.take(completion);
+      if (dead_ || !ok) break;
+      if (auto posted = receives_.fill(); !posted) return fail(posted.error());
+      // `invalidated` needs no look: invalidate() succeeds for what the peer has taken away already.
+      if (message) on_message(std::move(message));
+      break;
+    }
+    case WorkOwner::kTransmit:
+      transmit_.on_completion(completion);
+      break;
+    case WorkOwner::kAssembly:
+      break;
+  }
+  if (!ok) {
+    return fail(completion.status == OpStatus::kFlushed ? make_error(Errc::kFlushed)
+                                                        : make_error(Errc::kConnectionLost, "RDMA operation failed"));
+  }
+  pump();
+}
+
+std::optional<Requester::Event> Requester::poll_event() {
+  if (events_.empty()) return std::nullopt;
+  Event out = std::move(events_.front());
+  events_.pop_front();
+  return out;
+}
+
+Result<void> Requester::call(Buffer&& message) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  const auto xid = rpc_xid(message.bytes());
+  if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {
+    return make_error(Errc::kInvalidArgument, "not an RPC Call");
+  }
+  const bool waits = std::any_of(queued_.begin(), queued_.end(), [&](const Queued& q) { return q.xid == *xid; });
+  if (waits || find(*xid) != nullptr)
+    return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
+  if (!can_take_call()) return make_error(Errc::kQueueFull);
+  queued_.push_back({*xid, std::move(message)});
+  pump();
+  return {};
+}
+
+void Requester::pump() {
+  if (dead_) return;
+  if (auto posted = receives_.fill(); !posted) return fail(posted.error());
+  // The Reply must find a Receive, beside those for backward Calls. req: RFC8166-3.3.1-8 RFC8166-6.2-1
+  while (!queued_.empty() && window_.available() > 0 && receives_.missing() == 0) {
+    if (!try_send(queued_.front())) break;
+    queued_.pop_front();
+  }
+  if (auto posted = transmit_.pump(); !posted) return fail(posted.error());
+}
+
+bool Requester::try_send(Queued& queued) {
+  OutgoingMessage out;
+  Header& h = out.header;
+  h.xid = queued.xid;
+  h.credits = window_.requested();
+
+  Buffer reply;
+  const bool may_be_long = options_.max_reply_bytes + kMinHeaderBytes > limits_.reply_inline_bytes;
+  if (may_be_long && !reply_is_short(queued.message.bytes())) {  // req: RFC8166-4.3.3-1 RFC8166-4.3.3-2
+    auto room = pool_.acquire(options_.max_reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes);
+    if (!room) {
+      if (pool_.can_hold(options_.max_reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes)) return false;
+      events_.emplace_back(CallFailed{queued.xid, Failure::kLocal});
+      return true;
+    }
+    reply = std::move(*room);
+    h.reply_chunk.emplace().segments.push_back({});
+  }
+  const std::size_t message_bytes = queued.message.size();
+  const bool in_line = h.encoded_size() + message_bytes <= limits_.call_inline_bytes;  // req: RFC8166-3.5.3-1
+
+  Call& call = *std::find_if(calls_.begin(), calls_.end(), [](const Call& c) { return !c.used; });
+  call.used = true;
+  call.cancelled = false;
+  call.xid = queued.xid;
+  const auto expose = [this](const Buffer& memory, RemoteAccess access) -> std::optional<ExposedMemory> {
+    auto exposed = endpoint_.register_memory(memory.bytes(), access, options_.remote_invalidation);
+    if (!exposed) return std::nullopt;
+    return *exposed;
+  };
+  // Fresh handles for every Call, exposed no earlier than now. req: RFC8166-8.1.2-1 RFC8166-8.1.3-1 RFC8166-3.4.5-6
+  if (reply) call.reply_memory = expose(reply, RemoteAccess::kWrite);
+  if (!in_line) call.call_memory = expose(queued.message, RemoteAccess::kRead);
+  call.reply = std::move(reply);
+  if ((call.reply && !call.reply_memory) || (!in_line && !call.call_memory)) {
+    window_.on_call_sent();
+    fail_call(call, Failure::kLocal, {});  // req: RFC8166-4.5.4-1
+    return true;
+  }
+
+  if (call.reply_memory) {
+    const auto length = static_cast<std::uint32_t>(call.reply.size());
+    h.reply_chunk->segments[0] = {call.reply_memory->handle, length, call.reply_memory->offset};
+    ++stats_.reply_chunks_offered;
+  }
+  if (in_line) {
+    out.in_line.push_back({0, message_bytes});
+    out.payload = std::move(queued.message);
+    ++stats_.calls_in_line;
+    stats_.send_payload_bytes += message_bytes;
+  } else {
+    h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-2 RFC8166-3.5.3-3
+    h.read_list.push_back(
+        {0, {call.call_memory->handle, static_cast<std::uint32_t>(message_bytes), call.call_memory->offset}});
+    call.message = std::move(queued.message);
+    ++stats_.calls_in_read_chunk;
+    stats_.read_chunk_bytes += message_bytes;
+  }
+  window_.on_call_sent();
+  transmit_.send(std::move(out));
+  return true;
+}
+
+bool Requester::cancel(std::uint32_t xid) {
+  const auto waits = std::find_if(queued_.begin(), queued_.end(), [&](const Queued& q) { return q.xid == xid; });
+  if (waits != queued_.end()) {
+    queued_.erase(waits);
+    return true;
+  }
+  Call* call = find(xid);
+  if (call == nullptr || call->cancelled) return false;
+  // Its memory stays exposed, and ours to keep, until the Reply: taking it away now would make the server's next RDMA
+  // operation end the connection, and all other RPCs with it. req: RFC8166-4.4.1-3
+  call->cancelled = true;
+  return true;
+}
+
+Requester::Call* Requester::find(std::uint32_t xid) {
+  for (Call& c : calls_) {
+    if (c.used && c.xid == xid) return &c;
+  }
+  return nullptr;
+}
+
+void Requester::progress() {
+  pump();
+}
+
+void Requester::on_disconnect() {
+  dead_ = true;
+  transmit_.stop();
+}
+
+void Requester::fail(Error error) {
+  if (dead_) return;
+  on_disconnect();
+  events_.emplace_back(MustClose{error});
+}
+
+bool Requester::idle() const {
+  const auto serving = [](const PeerCall& c) { return c.used; };
+  return outstanding_calls() == 0 && std::none_of(peer_calls_.begin(), peer_calls_.end(), serving) &&
+         transmit_.backlog() == 0 && transmit_.posted() == 0;
+}
+
+}  // namespace iwarp::rpcrdma

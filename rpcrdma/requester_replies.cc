@@ -1,0 +1,208 @@
+// Requester: what arrives.
+#include <algorithm>
+#include <utility>
+
+#include "iwarp/rpcrdma/requester.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::rpcrdma {
+
+void Requester::on_message(Buffer message) {
+  const ParseResult result = Header::parse(message.bytes(), options_.header_limits);
+  const auto* parsed = std::get_if<ParsedHeader>(&result);
+  if (parsed == nullptr) {  // most likely a Reply: never answered. req: RFC8166-4.5-4 RFC8166-4.6.1-3
+    ++stats_.dropped_messages;
+    return;
+  }
+  const Header& h = parsed->header;
+  if (h.proc == Proc::kError) return on_error_message(h);
+  if (h.proc == Proc::kNomsg) {
+    // With a Read list it can only be a long backward Call, unless it is a broken Reply. req: RFC8167-5.3-4
+    if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h.xid);
+    return on_reply(std::move(message), *parsed);
+  }
+  const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed->payload_offset);
+  const auto direction = rpc_direction(payload);
+  if (!direction) {  // its credits mean nothing either. req: RFC8167-4.1-6
+    ++stats_.dropped_messages;
+  } else if (*direction == RpcDirection::kCall) {  // req: RFC8167-2.4-1
+    on_backward_call(std::move(message), *parsed);
+  } else {
+    on_reply(std::move(message), *parsed);
+  }
+}
+
+namespace {
+
+// Whether a Reply's chunk lists are what we offered, filled in. `offered`: our Reply chunk, if any. An unused Reply
+// chunk that was not echoed does no harm: Linux takes such Replies as well.
+bool chunks_acceptable(const Header& h, const std::optional<ExposedMemory>& offered, std::size_t offered_bytes) {
+  if (check_reply(h)) return false;
+  if (!h.write_list.empty()) return false;  // we offered none. req: RFC8166-3.4.6-4
+  if (h.proc == Proc::kMsg) return !h.reply_chunk || h.reply_chunk->length() == 0;
+  if (!offered || h.reply_chunk->segments.size() != 1) return false;  // req: RFC8166-4.3.3-4
+  const Segment& s = h.reply_chunk->segments[0];
+  return s.handle == offered->handle && s.offset == offered->offset && s.length <= offered_bytes;
+}
+
+}  // namespace
+
+void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
+  const Header& h = parsed.header;
+  Call* call = find(h.xid);
+  if (call == nullptr) {
+    ++stats_.unknown_xids;  // req: RFC8167-2.4-4
+    return;
+  }
+  const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
+  if (!chunks_acceptable(h, call->reply_memory, call->reply.size()) ||
+      (h.proc == Proc::kMsg && !xid_matches(h, payload))) {
+    ++stats_.dropped_messages;
+    return;
+  }
+  window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
+  // Nothing of the Reply is looked at while the server can still change it. req: RFC8166-4.4.1-1 RFC8166-8.1.3-2
+  if (!fence(*call)) return;
+  if (call->cancelled) return finish(*call);
+  if (h.proc == Proc::kMsg) {
+    message.set_view(parsed.payload_offset, payload.size());
+    stats_.receive_payload_bytes += payload.size();
+    ++stats_.replies_in_line;
+    return complete(*call, std::move(message), false);
+  }
+  Buffer reply = std::move(call->reply);
+  const std::uint32_t length = h.reply_chunk->segments[0].length;
+  reply.set_view(reply.headroom(), length);  // the returned length is the true one. req: RFC8166-4.3.3-5
+  if (rpc_xid(reply.bytes()) != h.xid || rpc_direction(reply.bytes()) != RpcDirection::kReply) {
+    return fail_call(*call, Failure::kBadReply, {});
+  }
+  stats_.reply_chunk_bytes += length;
+  ++stats_.replies_in_reply_chunk;
+  complete(*call, std::move(reply), true);
+}
+
+void Requester::complete(Call& call, Buffer message, bool in_reply_chunk) {
+  events_.emplace_back(ReplyReceived{call.xid, std::move(message), in_reply_chunk});
+  finish(call);
+}
+
+void Requester::on_error_message(const Header& header) {
+  Call* call = find(header.xid);
+  if (call == nullptr) {
+    ++stats_.unknown_xids;
+    return;
+  }
+  window_.on_grant(header.credits);
+  // Permanent: the RPC ends here. req: RFC8166-4.5-9
+  fail_call(*call, header.error.code == HeaderError::kVers ? Failure::kErrVers : Failure::kErrChunk, header.error);
+}
+
+void Requester::fail_call(Call& call, Failure why, const ErrorBody& error) {
+  if (!fence(call)) return;
+  if (!call.cancelled) {
+    ++stats_.failed_calls;
+    events_.emplace_back(CallFailed{call.xid, why, error.version_low, error.version_high});
+  }
+  finish(call);
+}
+
+bool Requester::fence(Call& call) {
+  for (std::optional<ExposedMemory>* exposed : {&call.call_memory, &call.reply_memory}) {
+    if (!*exposed) continue;
+    if (auto done = endpoint_.invalidate((*exposed)->handle); !done) {
+      fail(done.error());  // closing the connection ends the access. req: RFC8166-4.5.4-2
+      return false;
+    }
+    exposed->reset();
+  }
+  return true;
+}
+
+void Requester::finish(Call& call) {
+  call = Call{};
+  window_.on_call_done();  // req: RFC8166-2.2.2-3
+}
+
+// --- backward direction: Calls of the server
+
+void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
+  const Header& h = parsed.header;
+  const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
+  // A server that does not receive must not make us collect answers for it.
+  std::size_t serving = transmit_.backlog();
+  PeerCall* slot = nullptr;
+  for (PeerCall& c : peer_calls_) {
+    if (!c.used) {
+      slot = &c;
+    } else if (c.xid == h.xid) {
+      ++stats_.dropped_messages;
+      return;
+    } else {
+      ++serving;
+    }
+  }
+  if (slot == nullptr || serving >= peer_calls_.size() + calls_.size()) {
+    return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
+  }
+  if (h.has_chunks() || !xid_matches(h, payload)) return answer_err_chunk(h.xid);  // req: RFC8167-5.3-4 RFC8167-5.1-4
+  slot->used = true;
+  slot->xid = h.xid;
+  ++stats_.backward_calls;
+  message.set_view(parsed.payload_offset, payload.size());
+  const CallToken token{static_cast<std::uint32_t>(slot - peer_calls_.data()), slot->generation};
+  events_.emplace_back(BackwardCall{token, h.xid, std::move(message)});
+}
+
+void Requester::answer_err_chunk(std::uint32_t xid) {
+  if (transmit_.backlog() >= peer_calls_.size() + calls_.size()) {
+    return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
+  }
+  ++stats_.err_chunk_sent;
+  OutgoingMessage out;
+  out.header = make_err_chunk(xid, kVersion1, std::max<std::uint32_t>(options_.backward_credits, 1));
+  transmit_.send(std::move(out));
+}
+
+std::uint32_t Requester::max_backward_bytes() const {
+  // Thresholds swap: a backward Reply travels like a forward Call. req: RFC8167-4.2-1
+  return std::min(limits_.call_inline_bytes, limits_.reply_inline_bytes) - std::uint32_t{kMinHeaderBytes};
+}
+
+Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  PeerCall* call = find_peer_call(token);
+  if (call == nullptr) return make_error(Errc::kInvalidArgument, "unknown backward Call");
+  // req: RFC8167-5.2-1 RFC8167-5.2-4 RFC8167-5.2-5
+  if (rpc_xid(message.bytes()) != call->xid || rpc_direction(message.bytes()) != RpcDirection::kReply) {
+    return make_error(Errc::kInvalidArgument, "not the Reply to this backward Call");
+  }
+  if (message.size() > max_backward_bytes()) {  // req: RFC8167-5.3-2 RFC8167-5.3-3
+    return make_error(Errc::kInvalidArgument, "backward Reply exceeds the inline threshold");
+  }
+  OutgoingMessage out;
+  out.header.xid = call->xid;                      // of the only version there is. req: RFC8167-5.2-2
+  out.header.credits = options_.backward_credits;  // req: RFC8167-5.2-3 RFC8167-4.1-3
+  out.in_line.push_back({0, message.size()});
+  stats_.send_payload_bytes += message.size();
+  out.payload = std::move(message);
+  transmit_.send(std::move(out));
+  ++stats_.backward_replies;
+  abandon_backward(token);
+  pump();
+  return {};
+}
+
+void Requester::abandon_backward(CallToken token) {
+  if (PeerCall* call = find_peer_call(token)) {
+    call->used = false;
+    ++call->generation;
+  }
+}
+
+Requester::PeerCall* Requester::find_peer_call(CallToken token) {
+  if (token.slot >= peer_calls_.size()) return nullptr;
+  PeerCall& call = peer_calls_[token.slot];
+  return call.used && call.generation == token.generation ? &call : nullptr;
+}
+
+}  // namespace iwarp::rpcrdma

@@ -1,0 +1,187 @@
+#include "iwarp/rpcrdma/responder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::rpcrdma {
+
+PrivateData private_data(const ResponderOptions& options) {
+  return {options.remote_invalidation, options.inline_bytes, options.inline_bytes};
+}
+
+BufferPool::Options pool_options(const ResponderOptions& options) {
+  constexpr std::size_t kHeadersInFlight = 128;
+  const std::size_t receives = std::size_t{options.credits} + 2 * std::size_t{options.backward_credits};
+  BufferPool::Options out;
+  out.control_bytes = 2 * receives * BufferPool::charged_bytes(options.inline_bytes) +
+                      kHeadersInFlight * BufferPool::charged_bytes(kDefaultInlineBytes);
+  return out;
+}
+
+Responder::Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits,
+                     const ResponderOptions& options)
+    : endpoint_(endpoint),
+      pool_(pool),
+      limits_(limits),
+      options_(options),
+      // One for every Call granted, one for the Reply to every backward Call. req: RFC8167-4.3.2-1 RFC8167-4.3.2-2
+      receives_(endpoint, pool, std::max<std::size_t>(options.credits, 1) + options.backward_credits,
+                options.inline_bytes),
+      transmit_(endpoint, pool),
+      assembler_(endpoint, pool, transmit_),
+      backward_window_(options.backward_credits),
+      calls_(std::max<std::size_t>(options.credits, 1) + options.backward_credits) {
+  for (std::size_t i = calls_.size(); i-- > 0;) free_calls_.push_back(static_cast<std::uint32_t>(i));
+}
+
+Result<void> Responder::start() {
+  if (auto posted = receives_.fill(); !posted) return posted;
+  if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
+  return {};
+}
+
+void Responder::on_completion(const Completion& completion) {
+  const bool ok = completion.status == OpStatus::kOk;
+  switch (work_owner(completion.id)) {
+    case WorkOwner::kReceive: {
+      Buffer message = receives_.take(completion);
+      if (dead_ || !ok) break;
+      // Posted again whatever this message is, and before anything that grants a credit for it leaves.
+      // req: RFC8166-3.3.1-7
+      if (auto posted = receives_.fill(); !posted) return fail(posted.error());
+      if (message) on_message(std::move(message));
+      break;
+    }
+    case WorkOwner::kTransmit:
+      transmit_.on_completion(completion);
+      break;
+    case WorkOwner::kAssembly:
+      assembler_.on_completion(completion);
+      break;
+  }
+  if (!ok) {
+    return fail(completion.status == OpStatus::kFlushed ? make_error(Errc::kFlushed)
+                                                        : make_error(Errc::kConnectionLost, "RDMA operation failed"));
+  }
+  pump();
+}
+
+std::optional<Responder::Event> Responder::poll_event() {
+  if (events_.empty()) return std::nullopt;
+  Event out = std::move(events_.front());
+  events_.pop_front();
+  return out;
+}
+
+Result<void> Responder::reply(CallToken token, Buffer&& message) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  if (!names_delivered_call(token)) return make_error(Errc::kInvalidArgument, "unknown Call");
+  // req: RFC8166-2.2.2-2 RFC8167-2.1-1
+  if (rpc_xid(message.bytes()) != calls_[token.slot].xid || rpc_direction(message.bytes()) != RpcDirection::kReply) {
+    return make_error(Errc::kInvalidArgument, "not the Reply to this Call");
+  }
+  send_reply(token.slot, std::move(message));
+  pump();
+  return {};
+}
+
+bool Responder::names_delivered_call(CallToken token) const {
+  if (token.slot >= calls_.size()) return false;
+  const Call& call = calls_[token.slot];
+  return call.used && call.delivered && call.generation == token.generation;
+}
+
+void Responder::abandon(CallToken token) {
+  if (names_delivered_call(token)) free_call(token.slot);
+}
+
+void Responder::send_reply(std::uint32_t slot, Buffer message) {
+  Call& call = calls_[slot];
+  const std::uint32_t xid = call.xid;
+  ReplyPlan plan = plan_reply(xid, call.offer, message.bytes(), grant(), limits_.reply_inline_bytes);
+  const std::optional<Stag> sole = call.offer.sole_handle;
+  free_call(slot);
+  if (plan.error) return answer_err_chunk(xid);
+
+  stats_.rdma_write_bytes += plan.reduced_bytes + plan.reply_chunk_bytes;
+  for (const ByteRange& r : plan.in_line) stats_.send_payload_bytes += r.length;
+  if (plan.header.proc == Proc::kNomsg) {
+    ++stats_.replies_in_reply_chunk;
+  } else if (plan.reduced_bytes == 0) {
+    ++stats_.replies_in_line;
+  }
+  if (plan.reduced_bytes > 0) ++stats_.replies_reduced;
+
+  OutgoingMessage out;
+  out.header = std::move(plan.header);
+  out.payload = std::move(message);
+  out.in_line = std::move(plan.in_line);
+  out.writes = std::move(plan.writes);
+  // Only when both sides allow it, and only a tag that came with this very Call; and only when there is no choice, so
+  // that the peer need not guess which. req: RFC8797-4.1-1 RFC8797-4.1-2 RFC8797-4.1-3
+  if (limits_.remote_invalidation) out.invalidate = sole;
+  transmit_.send(std::move(out));
+}
+
+void Responder::answer_error(const ParseError& error) {
+  const auto header = make_answer(error, grant());
+  if (!header) {
+    ++stats_.dropped_messages;
+    return;
+  }
+  ++(error.answer == ParseError::Answer::kErrVers ? stats_.err_vers_sent : stats_.err_chunk_sent);
+  OutgoingMessage out;
+  out.header = *header;  // never with invalidation
+  transmit_.send(std::move(out));
+}
+
+void Responder::answer_err_chunk(std::uint32_t xid) {
+  answer_error({ParseError::Answer::kErrChunk, xid, kVersion1, "chunks unusable"});
+}
+
+void Responder::pump() {
+  if (dead_) return;
+  if (auto posted = receives_.fill(); !posted) return fail(posted.error());
+  pump_backward();
+  bool more = true;
+  while (more) {
+    more = false;
+    // Replies before Reads: they give memory back.
+    if (auto posted = transmit_.pump(); !posted) return fail(posted.error());  // req: RFC8166-4.5.4-3
+    if (auto posted = assembler_.pump(); !posted) return fail(posted.error());
+    while (auto done = assembler_.take_finished()) {
+      deliver_assembled(std::move(*done));
+      more = true;
+    }
+  }
+}
+
+void Responder::progress() {
+  pump();
+}
+
+void Responder::on_disconnect() {
+  dead_ = true;
+  transmit_.stop();
+  assembler_.stop();
+}
+
+void Responder::fail(Error error) {
+  if (dead_) return;
+  on_disconnect();
+  events_.emplace_back(MustClose{error});
+}
+
+bool Responder::idle() const {
+  return outstanding_ == 0 && backward_calls_.empty() && transmit_.backlog() == 0 && transmit_.posted() == 0;
+}
+
+std::uint32_t Responder::grant() const {
+  // Never 0, and never more than there are Receives for. req: RFC8166-3.3.1-3 RFC8167-4.3.2-1
+  const auto missing = static_cast<std::uint32_t>(receives_.missing());
+  return options_.credits > missing ? options_.credits - missing : 1;
+}
+
+}  // namespace iwarp::rpcrdma

@@ -1,0 +1,106 @@
+// Responder: Calls in the backward direction (RFC 8167).
+#include <algorithm>
+#include <utility>
+
+#include "iwarp/rpcrdma/responder.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::rpcrdma {
+namespace {
+constexpr std::size_t kWaitingBackwardCalls = 16;
+}
+
+std::uint32_t Responder::max_backward_bytes() const {
+  // Thresholds swap: a backward Call travels like a forward Reply. req: RFC8167-4.2-1
+  return std::min(limits_.reply_inline_bytes, limits_.call_inline_bytes) - std::uint32_t{kMinHeaderBytes};
+}
+
+Result<void> Responder::send_backward_call(Buffer&& message) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  const auto xid = rpc_xid(message.bytes());
+  if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {  // req: RFC8167-5.1-5 RFC8167-5.1-4
+    return make_error(Errc::kInvalidArgument, "not an RPC Call");
+  }
+  if (options_.backward_credits == 0) return make_error(Errc::kInvalidArgument, "backward direction is switched off");
+  // req: RFC8167-5.3-2 RFC8167-5.3-3 RFC8267-6.5.2-5
+  if (message.size() > max_backward_bytes()) {
+    return make_error(Errc::kInvalidArgument, "backward Call exceeds the inline threshold");
+  }
+  const auto same_xid = [&](const BackwardCall& b) { return b.xid == *xid; };
+  if (std::any_of(backward_calls_.begin(), backward_calls_.end(), same_xid)) {  // req: RFC8167-2.4-2
+    return make_error(Errc::kInvalidArgument, "xid of backward Call is outstanding");
+  }
+  if (backward_calls_.size() >= kWaitingBackwardCalls + options_.backward_credits) return make_error(Errc::kQueueFull);
+  backward_calls_.push_back({*xid, std::move(message), false, false});
+  pump();
+  return {};
+}
+
+void Responder::pump_backward() {
+  for (BackwardCall& b : backward_calls_) {
+    if (b.sent) continue;
+    // The Reply needs a Receive. req: RFC8167-4.1-1 RFC8167-4.3.2-2
+    if (backward_window_.available() == 0 || receives_.missing() > 0) return;
+    OutgoingMessage out;
+    out.header.xid = b.xid;                             // req: RFC8167-5.1-2 (version 1 is the default)
+    out.header.credits = backward_window_.requested();  // req: RFC8167-5.1-3
+    out.in_line.push_back({0, b.message.size()});
+    stats_.send_payload_bytes += b.message.size();
+    out.payload = std::move(b.message);
+    transmit_.send(std::move(out));
+    backward_window_.on_call_sent();
+    b.sent = true;
+    ++stats_.backward_calls;
+  }
+}
+
+bool Responder::cancel_backward_call(std::uint32_t xid) {
+  const auto it = std::find_if(backward_calls_.begin(), backward_calls_.end(),
+                               [&](const BackwardCall& b) { return b.xid == xid && !b.cancelled; });
+  if (it == backward_calls_.end()) return false;
+  if (it->sent) {
+    it->cancelled = true;  // its credit comes back with the Reply
+  } else {
+    backward_calls_.erase(it);
+  }
+  return true;
+}
+
+std::optional<bool> Responder::end_backward_call(std::uint32_t xid) {
+  const auto it = std::find_if(backward_calls_.begin(), backward_calls_.end(),
+                               [&](const BackwardCall& b) { return b.xid == xid && b.sent; });
+  if (it == backward_calls_.end()) return std::nullopt;
+  const bool wanted = !it->cancelled;
+  backward_calls_.erase(it);
+  backward_window_.on_call_done();
+  return wanted;
+}
+
+void Responder::on_backward_reply(Buffer message, const ParsedHeader& parsed) {
+  const Header& h = parsed.header;
+  const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
+  // Errors in Replies are never answered. req: RFC8166-4.5-4 RFC8167-2.4-4
+  const bool usable = !h.has_chunks() && xid_matches(h, payload);
+  const auto wanted = usable ? end_backward_call(h.xid) : std::nullopt;
+  if (!wanted) {
+    ++stats_.dropped_messages;
+    return;
+  }
+  backward_window_.on_grant(h.credits);  // req: RFC8167-4.1-5
+  if (!*wanted) return;
+  ++stats_.backward_replies;
+  message.set_view(parsed.payload_offset, payload.size());
+  events_.emplace_back(BackwardReply{h.xid, std::move(message)});
+}
+
+void Responder::on_error_message(const Header& header) {
+  // Either the end of a backward Call, or nothing to us: a Responder never answers it. req: RFC8166-4.2.4-12
+  const auto wanted = end_backward_call(header.xid);
+  if (!wanted) {
+    ++stats_.dropped_messages;
+  } else if (*wanted) {
+    events_.emplace_back(BackwardFailed{header.xid});  // req: RFC8166-4.5-9
+  }
+}
+
+}  // namespace iwarp::rpcrdma
