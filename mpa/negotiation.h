@@ -27,15 +27,15 @@ namespace iwarp::mpa {
 struct Established {
   Negotiated negotiated;
   ConstBytes private_data{};  // of the peer, without the enhanced data
-  Rtr rtr_to_send =
-      Rtr::kNone;  // Initiator: this zero-length message leaves before any other FPDU. Responder: always kNone
+  // Initiator: this zero-length message leaves before any other FPDU. Responder: always kNone.
+  Rtr rtr_to_send = Rtr::kNone;
 };
 
 // Initiator: Reply with R=1. MPA is over, but TCP stays open and belongs to the application (RFC 5044 s7.1.2 rule 3).
 // Responder: our own reject() has left.
 struct Rejected {
-  std::optional<EnhancedData>
-      enhanced;  // IRD and ORD of a rejecting peer; its ORD may exceed our IRD and then says what it needs
+  // IRD and ORD of a rejecting peer; its ORD may exceed our IRD and then says what it needs.
+  std::optional<EnhancedData> enhanced{};
   ConstBytes private_data{};
 };
 
@@ -64,6 +64,9 @@ class Initiator {
   // nothing behind it). `private_data` is copied; more than kMaxSendPrivateDataBytes, or an invalid policy, ends in
   // Failed{kInvalidArgument} with nothing sent.
   Initiator(const Policy& policy, ConstBytes private_data, TimePoint now);
+  // Movable only: a copy's events would point into the original.
+  Initiator(Initiator&&) = default;
+  Initiator& operator=(Initiator&&) = default;
 
   // What to send next, valid until the next non-const call. Empty: nothing.
   [[nodiscard]] ConstBytes tx_bytes() const;
@@ -102,6 +105,9 @@ class Responder {
   using Event = std::variant<RequestReceived, Established, Rejected, Failed>;
 
   Responder(const Policy& policy, TimePoint now);
+  // Movable only: a copy's events would point into the original.
+  Responder(Responder&&) = default;
+  Responder& operator=(Responder&&) = default;
 
   [[nodiscard]] ConstBytes tx_bytes() const;
   void tx_commit(std::size_t n);

@@ -89,7 +89,8 @@ constexpr Row kExpected[] = {
     {Errc::kSystem, "system", kSystemFailure, "-", "system call failed"},
     {Errc::kMalformedRpc, "malformed_rpc", kProtocolViolation, "-", "malformed ONC RPC message"},
     {Errc::kRecordTooLong, "record_too_long", kProtocolViolation, "-", "RPC record longer than allowed"},
-    {Errc::kRecordTooShort, "record_too_short", kProtocolViolation, "-", "RPC record too short for an xid and a direction"},
+    {Errc::kRecordTooShort, "record_too_short", kProtocolViolation, "-",
+     "RPC record too short for an xid and a direction"},
     {Errc::kEmptyFragments, "empty_fragments", kProtocolViolation, "-", "too many empty fragments in an RPC record"},
     {Errc::kAborted, "aborted", kDisconnected, "-", "ended by the local application"},
 };
