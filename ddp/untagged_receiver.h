@@ -14,6 +14,8 @@ namespace iwarp::ddp {
 
 class UntaggedReceiver {
  public:
+  explicit UntaggedReceiver(Msn first = {}) : expected_(first) {}
+
   // Checks a segment of `payload_bytes`. `buffer_bytes` is the capacity of the buffer for the expected message, nullopt when none is posted.
   // Gives the offset where the payload goes. Nothing changes until commit().
   [[nodiscard]] Result<std::uint32_t> check(const UntaggedHeader& h, std::size_t payload_bytes,

@@ -1,0 +1,326 @@
+#include "iwarp/ddp/stag_table.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "tests/support/covers.h"
+#include "tests/support/hex.h"
+
+namespace iwarp::ddp {
+namespace {
+
+constexpr StreamKey kMe{PdId{1}, StreamId{11}};
+constexpr StreamKey kSibling{PdId{1}, StreamId{12}};  // same Protection Domain, other stream
+constexpr StreamKey kStranger{PdId{2}, StreamId{13}};
+constexpr Access kAll = Access::kLocalWrite | Access::kRemoteRead | Access::kRemoteWrite | Access::kRemoteInvalidate;
+
+class StagTableTest : public ::testing::Test {
+ protected:
+  Stag add(Access access = kAll, std::uint64_t base_to = 1000, StreamId stream = StreamId::kAny) {
+    return table_.register_memory({memory_, base_to, PdId{1}, stream, access}, random_()).value();
+  }
+  std::optional<StagFault> fault(Stag stag, StreamKey who, std::uint64_t to, std::size_t length, Access need = Access::kRemoteWrite) {
+    const auto p = table_.pin(stag, who, need, to, length);
+    return p.ok ? std::nullopt : std::optional(p.fault);
+  }
+  void drop(Stag stag) {
+    EXPECT_TRUE(table_.invalidate(stag));
+    EXPECT_TRUE(table_.quiescent(stag));
+    table_.release(stag);
+  }
+
+  test::Bytes memory_ = test::Bytes(100);
+  StagTable table_;
+  std::mt19937_64 random_{1};
+};
+
+TEST_F(StagTableTest, PinGivesTheOctetsAsked) {
+  const Stag s = add();
+  const auto p = table_.pin(s, kMe, Access::kRemoteWrite, 1010, 20);
+  ASSERT_TRUE(p.ok);
+  EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 10);
+  EXPECT_EQ(p.pin.bytes().size(), 20U);
+}
+
+TEST_F(StagTableTest, BoundsAreExactToTheOctet) {
+  COVERS("RFC5041-7.1-13");
+  COVERS("RFC5041-7.1-14");
+  COVERS("RFC5041-8.1-1");
+  COVERS("RFC5041-8.3-1");
+  COVERS("RFC5041-8.3.1-4");
+  COVERS("RFC5040-8.1.1-4");
+  COVERS("RFC5041-4.2-12");
+  const Stag s = add();
+  EXPECT_EQ(fault(s, kMe, 1000, 100), std::nullopt);
+  EXPECT_EQ(fault(s, kMe, 1099, 1), std::nullopt);
+  EXPECT_EQ(fault(s, kMe, 1100, 0), std::nullopt);  // nothing, just behind the end
+  EXPECT_EQ(fault(s, kMe, 1000, 0), std::nullopt);
+  EXPECT_EQ(fault(s, kMe, 999, 1), StagFault::kBounds);
+  EXPECT_EQ(fault(s, kMe, 999, 0), StagFault::kBounds);
+  EXPECT_EQ(fault(s, kMe, 1101, 0), StagFault::kBounds);
+  EXPECT_EQ(fault(s, kMe, 1099, 2), StagFault::kBounds);
+  EXPECT_EQ(fault(s, kMe, 1000, 101), StagFault::kBounds);
+  EXPECT_EQ(fault(s, kMe, 0, 100), StagFault::kBounds);
+  EXPECT_EQ(fault(s, kMe, 0xFFFF'FFFF'FFFF'FF00, 0xFF), StagFault::kBounds);
+}
+
+TEST_F(StagTableTest, WrapOfTheOffset) {
+  COVERS("RFC5041-7.1-15");
+  COVERS("RFC5040-7.2-13");
+  const Stag s = add();
+  EXPECT_EQ(fault(s, kMe, 0xFFFF'FFFF'FFFF'FFFF, 1), StagFault::kWrap);
+  EXPECT_EQ(fault(s, kMe, 0xFFFF'FFFF'FFFF'FFFF, 0), StagFault::kBounds);
+  EXPECT_EQ(fault(s, kMe, 1001, 0xFFFF'FFFF'FFFF'FFFF), StagFault::kWrap);
+}
+
+TEST_F(StagTableTest, BufferAtTheTopOfTheAddressSpace) {
+  const std::uint64_t base = 0xFFFF'FFFF'FFFF'FFFF - 100;
+  const Stag s = add(kAll, base);
+  EXPECT_EQ(fault(s, kMe, base, 100), std::nullopt);
+  EXPECT_EQ(fault(s, kMe, base + 99, 1), std::nullopt);
+  EXPECT_EQ(fault(s, kMe, base + 99, 2), StagFault::kWrap);
+  const auto wraps = table_.register_memory({memory_, base + 2, PdId{1}, StreamId::kAny, kAll}, 1);
+  ASSERT_FALSE(wraps.ok());
+  EXPECT_EQ(wraps.error().code, Errc::kInvalidArgument);
+}
+
+TEST_F(StagTableTest, AssociationByProtectionDomain) {
+  COVERS("RFC5041-8.2-1");
+  COVERS("RFC5041-8.3.1-2");
+  COVERS("RFC5040-8.1.1-2");
+  COVERS("RFC5040-7.2-10");
+  COVERS("RFC5041-2.3-2");
+  const Stag s = add();
+  EXPECT_EQ(fault(s, kMe, 1000, 1), std::nullopt);
+  EXPECT_EQ(fault(s, kSibling, 1000, 1), std::nullopt);
+  EXPECT_EQ(fault(s, kStranger, 1000, 1), StagFault::kNotAssociated);
+}
+
+TEST_F(StagTableTest, AssociationByStream) {
+  COVERS("RFC5041-8.2-2");
+  COVERS("RFC5041-8.2-5");
+  COVERS("RFC5041-8.3-3");
+  COVERS("RFC5041-8.3.1-3");
+  COVERS("RFC5040-8.1.1-3");
+  const Stag s = add(kAll, 1000, kMe.stream);
+  EXPECT_EQ(fault(s, kMe, 1000, 1), std::nullopt);
+  EXPECT_EQ(fault(s, kSibling, 1000, 1), StagFault::kNotAssociated);
+  EXPECT_EQ(fault(s, {PdId{2}, kMe.stream}, 1000, 1), StagFault::kNotAssociated);
+}
+
+TEST_F(StagTableTest, RightsAreGrantedOneByOne) {
+  COVERS("RFC5041-7.1-12");
+  COVERS("RFC5040-8.1.1-6");
+  COVERS("RFC5041-8.3.1-6");
+  const Stag write_only = add(Access::kRemoteWrite);
+  EXPECT_EQ(fault(write_only, kMe, 1000, 1, Access::kRemoteWrite), std::nullopt);
+  EXPECT_EQ(fault(write_only, kMe, 1000, 1, Access::kRemoteRead), StagFault::kAccess);
+  const Stag read_only = add(Access::kRemoteRead);
+  EXPECT_EQ(fault(read_only, kMe, 1000, 1, Access::kRemoteRead), std::nullopt);
+  EXPECT_EQ(fault(read_only, kMe, 1000, 1, Access::kRemoteWrite), StagFault::kAccess);
+  const Stag local = add(Access::kLocalWrite);
+  EXPECT_EQ(fault(local, kMe, 1000, 1, Access::kRemoteRead), StagFault::kAccess);
+}
+
+TEST_F(StagTableTest, UnknownStagAndKeyMismatch) {
+  COVERS("RFC5041-7.1-11");
+  COVERS("RFC5040-7.2-9");
+  const Stag s = add();
+  for (unsigned key = 1; key < 256; ++key) {
+    EXPECT_EQ(fault(Stag{raw(s) ^ key}, kMe, 1000, 1), StagFault::kInvalid);
+  }
+  EXPECT_EQ(fault(Stag{0}, kMe, 1000, 1), StagFault::kInvalid);
+  EXPECT_EQ(fault(Stag{0xFFFFFFFF}, kMe, 1000, 1), StagFault::kInvalid);
+  EXPECT_EQ(fault(Stag{raw(s) ^ 0x100}, kMe, 1000, 1), StagFault::kInvalid);
+  EXPECT_TRUE(table_.quiescent(s)) << "refused look-ups must leave nothing behind";
+  EXPECT_FALSE(table_.invalidate(Stag{raw(s) ^ 1}));
+  EXPECT_FALSE(table_.invalidate(Stag{0x12345678}));
+  EXPECT_TRUE(table_.valid(s));
+  EXPECT_FALSE(table_.valid(Stag{raw(s) ^ 1}));
+}
+
+// All faults at once: the first of the order is told, then what is left.
+TEST_F(StagTableTest, FaultsHaveAnOrder) {
+  const Stag s = add(Access::kLocalRead, 1000, kMe.stream);
+  const std::uint64_t wrapping = 0xFFFF'FFFF'FFFF'FFFF;
+  EXPECT_EQ(fault(Stag{raw(s) ^ 1}, kStranger, wrapping, 9), StagFault::kInvalid);
+  EXPECT_EQ(fault(s, kStranger, wrapping, 9), StagFault::kNotAssociated);
+  EXPECT_EQ(fault(s, kSibling, wrapping, 9), StagFault::kNotAssociated);
+  EXPECT_EQ(fault(s, kMe, wrapping, 9), StagFault::kAccess);
+  EXPECT_EQ(fault(s, kMe, wrapping, 9, Access::kLocalRead), StagFault::kWrap);
+  EXPECT_EQ(fault(s, kMe, 0, 9, Access::kLocalRead), StagFault::kBounds);
+  EXPECT_EQ(fault(s, kMe, 1000, 9, Access::kLocalRead), std::nullopt);
+}
+
+TEST(StagFaults, HaveTheirTerminateCodes) {
+  COVERS("RFC5041-7.2-3");
+  COVERS("RFC5041-7.2-4");
+  COVERS("RFC5041-7.2-5");
+  COVERS("RFC5041-7.2-6");
+  COVERS("RFC5040-4.8-12");
+  COVERS("RFC5040-4.8-13");
+  COVERS("RFC5040-4.8-14");
+  COVERS("RFC5040-4.8-15");
+  COVERS("RFC5040-4.8-16");
+  struct Row {
+    StagFault fault;
+    TerminateCode tagged, read;
+  };
+  for (const Row& r : {Row{StagFault::kInvalid, {1, 1, 0}, {0, 1, 0}}, Row{StagFault::kNotAssociated, {1, 1, 2}, {0, 1, 3}},
+                       Row{StagFault::kAccess, {1, 1, 0}, {0, 1, 2}}, Row{StagFault::kWrap, {1, 1, 3}, {0, 1, 4}},
+                       Row{StagFault::kBounds, {1, 1, 1}, {0, 1, 1}}}) {
+    EXPECT_EQ(tagged_error(r.fault).tell_peer, r.tagged);
+    EXPECT_EQ(read_error(r.fault).tell_peer, r.read);
+  }
+}
+
+TEST_F(StagTableTest, LocalAddresses) {
+  const Stag s = add(Access::kLocalWrite);
+  const auto p = table_.pin_local(s, PdId{1}, Access::kLocalWrite, memory_.data() + 99, 1);
+  ASSERT_TRUE(p.ok);
+  EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 99);
+  EXPECT_TRUE(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data() + 100, 0).ok);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data() + 99, 2).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data(), ~std::size_t{0}).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, nullptr, 1).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{2}, Access::kLocalRead, memory_.data(), 1).fault, StagFault::kNotAssociated);
+  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, memory_.data(), 1).fault, StagFault::kInvalid);
+  const Stag read_only = add(Access::kLocalRead);
+  EXPECT_EQ(table_.pin_local(read_only, PdId{1}, Access::kLocalWrite, memory_.data(), 1).fault, StagFault::kAccess);
+  EXPECT_EQ(table_.to_of(s, PdId{1}, memory_.data() + 30), 1030U);
+  EXPECT_EQ(table_.to_of(s, PdId{2}, memory_.data() + 30), std::nullopt);
+  EXPECT_EQ(table_.to_of(s, PdId{1}, memory_.data() + 101), std::nullopt);
+}
+
+TEST_F(StagTableTest, InvalidationEndsAllAccess) {
+  COVERS("RFC5041-8.3-2");
+  COVERS("RFC5041-8.3.1-7");
+  COVERS("RFC5040-8.1.1-5");
+  COVERS("RFC5040-8.1.1-7");
+  COVERS("RFC5040-1.2-3");
+  const Stag s = add();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(fault(s, kMe, 1000, 1), std::nullopt);  // use does not use it up
+  EXPECT_TRUE(table_.invalidate(s));
+  EXPECT_EQ(fault(s, kMe, 1000, 1), StagFault::kInvalid);
+  EXPECT_FALSE(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data(), 1).ok);
+  EXPECT_FALSE(table_.invalidate(s));
+  EXPECT_FALSE(table_.valid(s));
+}
+
+TEST_F(StagTableTest, RemoteInvalidation) {
+  COVERS("RFC5040-5.3-14");
+  COVERS("RFC5040-5.3-15");
+  COVERS("RFC5040-7.2-4");
+  const Stag s = add(kAll, 1000, kMe.stream);
+  EXPECT_TRUE(table_.invalidate_remote(s, kMe).ok());
+  EXPECT_FALSE(table_.valid(s));
+  EXPECT_EQ(table_.invalidate_remote(s, kMe).error().code, Errc::kCannotInvalidate);  // twice
+  EXPECT_EQ(table_.invalidate_remote(Stag{0x777777}, kMe).error().code, Errc::kCannotInvalidate);
+}
+
+TEST_F(StagTableTest, RemoteInvalidationOfWhatIsNotThePeers) {
+  COVERS("RFC5040-5.3-16");
+  COVERS("RFC5040-7.2-5");
+  COVERS("RFC5040-8.1.1-8");
+  COVERS("RFC5040-4.8-17");
+  const Stag bound = add(kAll, 1000, kMe.stream);
+  const Stag forbidden = add(Access::kRemoteRead | Access::kRemoteWrite);
+  for (const auto& [stag, who] : {std::pair{bound, kSibling}, {bound, kStranger}, {forbidden, kMe}}) {
+    const auto refused = table_.invalidate_remote(stag, who);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().tell_peer, (TerminateCode{0, 1, 9}));
+    EXPECT_TRUE(table_.valid(stag)) << "it is left alone";
+    EXPECT_TRUE(table_.quiescent(stag));
+  }
+}
+
+TEST_F(StagTableTest, PinKeepsTheMemoryBusy) {
+  const Stag s = add();
+  {
+    const auto one = table_.pin(s, kMe, Access::kRemoteWrite, 1000, 1);
+    auto two = table_.pin(s, kMe, Access::kRemoteWrite, 1001, 1);
+    EXPECT_FALSE(table_.quiescent(s));
+    EXPECT_TRUE(table_.invalidate(s)) << "invalidation does not wait";
+    Pin moved = std::move(two.pin);
+    EXPECT_FALSE(table_.quiescent(s));
+    moved = Pin{};
+    EXPECT_FALSE(table_.quiescent(s)) << "the first pin still holds it";
+  }
+  EXPECT_TRUE(table_.quiescent(s));
+}
+
+TEST_F(StagTableTest, SuspendAndResume) {
+  const Stag s = add();
+  auto p = table_.pin(s, kMe, Access::kRemoteWrite, 1000, 5);
+  p.pin.suspend();
+  EXPECT_TRUE(table_.quiescent(s));
+  p.pin.suspend();
+  EXPECT_TRUE(table_.quiescent(s));
+  EXPECT_TRUE(p.pin.resume());
+  EXPECT_TRUE(p.pin.resume());
+  EXPECT_FALSE(table_.quiescent(s));
+  EXPECT_EQ(p.pin.bytes().data(), memory_.data());
+  p.pin.suspend();
+  EXPECT_TRUE(table_.invalidate(s));
+  EXPECT_FALSE(p.pin.resume());
+  EXPECT_TRUE(table_.quiescent(s));
+  Pin nothing;
+  EXPECT_TRUE(nothing.resume());
+}
+
+TEST_F(StagTableTest, SuspendedPinOfARegistrationWhoseSlotWasReusedIsDead) {
+  const Stag s = add();
+  auto p = table_.pin(s, kMe, Access::kRemoteWrite, 1000, 5);
+  p.pin.suspend();
+  drop(s);
+  // Through the quarantine, until the same index is in use again.
+  for (bool again = false; !again;) {
+    const Stag other = add();
+    again = raw(other) >> 8 == raw(s) >> 8;
+    if (!again) drop(other);
+    ASSERT_LT(table_.size(), 10U);
+  }
+  EXPECT_FALSE(p.pin.resume());
+}
+
+TEST_F(StagTableTest, FreedIndexRestsFor65536Registrations) {
+  const Stag s = add();
+  drop(s);
+  bool back = false;
+  for (unsigned i = 0; i < 65536; ++i) {
+    const Stag other = add();
+    ASSERT_NE(raw(other) >> 8, raw(s) >> 8) << "after " << i;
+    drop(other);
+  }
+  for (unsigned i = 0; i < 1'000'000 && !back; ++i) {
+    const Stag other = add();
+    back = raw(other) >> 8 == raw(s) >> 8;
+    drop(other);
+  }
+  EXPECT_TRUE(back) << "indices must come back in the end";
+}
+
+TEST_F(StagTableTest, StagsAreHardToPredict) {
+  COVERS("RFC5040-8.1.1-9");
+  COVERS("RFC5040-8.1.1-10");
+  std::set<std::uint32_t> seen, keys, steps, top;
+  std::uint32_t last = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint32_t s = raw(add());
+    EXPECT_TRUE(seen.insert(s).second);
+    EXPECT_NE(s >> 8, 0U) << "index 0 is never used";
+    keys.insert(s & 0xFF);
+    steps.insert((s >> 8) - last);
+    top.insert(s >> 24);
+    last = s >> 8;
+  }
+  EXPECT_EQ(table_.size(), 2000U);
+  EXPECT_GT(keys.size(), 240U) << "keys are random";
+  EXPECT_GT(steps.size(), 1000U) << "the next index does not follow from the last one";
+  EXPECT_GT(top.size(), 1U) << "they are spread over the range";
+}
+
+}  // namespace
+}  // namespace iwarp::ddp

@@ -1,0 +1,250 @@
+#include "tests/rdmap/receiver_fixture.h"
+
+namespace iwarp::rdmap {
+namespace {
+
+TEST_F(ReceiverTest, SendOfOneSegment) {
+  COVERS("RFC5040-5.3-4");
+  COVERS("RFC5040-3.2-2");
+  COVERS("RFC5040-5.5-11");
+  COVERS("RFC5040-5.5-23");
+  post_recv(7, sge(10, 50));
+  expect_taken(send_segment(pattern(20)));
+  const auto c = recvs_.poll();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->wr_id, 7U);
+  EXPECT_EQ(c->byte_len, 20U);
+  EXPECT_FALSE(c->solicited);
+  EXPECT_TRUE(std::equal(memory_.begin() + 10, memory_.begin() + 30, pattern(20).begin()));
+  EXPECT_EQ(rx_.counters().sends, 1U);
+  EXPECT_EQ(rx_.counters().send_bytes, 20U);
+}
+
+TEST_F(ReceiverTest, SendOfSeveralSegmentsOverSeveralPieces) {
+  COVERS("RFC5040-5.3-2");
+  COVERS("RFC5041-5.2-5");
+  COVERS("RFC5041-5.4-3");
+  SgeList list = sge(0, 7);
+  EXPECT_TRUE(list.add(sge(50, 0)));
+  EXPECT_TRUE(list.add(sge(20, 13)));
+  EXPECT_TRUE(list.add(sge(60, 40)));
+  post_recv(1, list);
+  const Bytes message = pattern(30);
+  expect_taken(send_segment(Bytes(message.begin(), message.begin() + 10), {.mo = 0, .last = false}));
+  EXPECT_FALSE(recvs_.poll()) << "not delivered before its last segment";
+  expect_taken(send_segment(Bytes(message.begin() + 10, message.begin() + 22), {.mo = 10, .last = false}));
+  expect_taken(send_segment(Bytes(message.begin() + 22, message.end()), {.mo = 22}));
+  EXPECT_EQ(recvs_.poll()->byte_len, 30U);
+  EXPECT_TRUE(std::equal(message.begin(), message.begin() + 7, memory_.begin()));
+  EXPECT_TRUE(std::equal(message.begin() + 7, message.begin() + 20, memory_.begin() + 20));
+  EXPECT_TRUE(std::equal(message.begin() + 20, message.end(), memory_.begin() + 60));
+}
+
+TEST_F(ReceiverTest, ShortAndEmptySendsUseUpABufferEach) {
+  COVERS("RFC5040-5.3-3");
+  COVERS("RFC5040-5.3-11");
+  COVERS("RFC5040-5.3-12");
+  COVERS("RFC5041-1.2-1");
+  COVERS("RFC5041-1.2-3");
+  post_recv(1, sge(0, 50));
+  post_recv(2, {});
+  post_recv(3, sge(50, 50));
+  expect_taken(send_segment({}, {.msn = 1}));
+  expect_taken(send_segment({}, {.msn = 2}));
+  expect_taken(send_segment(pattern(1), {.msn = 3}));
+  for (const std::uint32_t expected : {0U, 0U, 1U}) EXPECT_EQ(recvs_.poll()->byte_len, expected);
+}
+
+TEST_F(ReceiverTest, SolicitedIsForSolicitedOpcodesOnly) {
+  COVERS("RFC5040-2.4-2");
+  std::uint32_t msn = 1;
+  for (const auto& [op, solicited] : {std::pair{Opcode::kSend, false}, {Opcode::kSendSolicited, true}}) {
+    post_recv(1, sge(0, 50));
+    expect_taken(send_segment({}, {.msn = msn++}, op));
+    EXPECT_EQ(recvs_.poll()->solicited, solicited);
+  }
+}
+
+TEST_F(ReceiverTest, SendWithInvalidate) {
+  COVERS("RFC5040-1.2-2");
+  COVERS("RFC5040-5.3-15");
+  for (const Opcode op : {Opcode::kSendInvalidate, Opcode::kSendSolicitedInvalidate}) {
+    Bytes other(10);
+    const Stag victim = add(other);
+    const std::uint32_t msn = op == Opcode::kSendInvalidate ? 1 : 2;
+    post_recv(1, sge(0, 50));
+    expect_taken(send_segment(pattern(4), {.msn = msn, .last = false, .tail = raw(victim)}, op));
+    EXPECT_TRUE(stags_.valid(victim)) << "not before delivery";
+    expect_taken(send_segment({}, {.msn = msn, .mo = 4, .tail = raw(victim)}, op));
+    const auto c = recvs_.poll();
+    ASSERT_TRUE(c);
+    EXPECT_TRUE(c->invalidated);
+    EXPECT_EQ(c->invalidated_stag, victim);
+    EXPECT_EQ(c->solicited, op == Opcode::kSendSolicitedInvalidate);
+    EXPECT_FALSE(stags_.valid(victim));
+  }
+}
+
+TEST_F(ReceiverTest, InvalidateFieldOfOtherOpcodesIsNotLookedAt) {
+  COVERS("RFC5040-4.1-13");
+  COVERS("RFC5040-4.1-15");
+  post_recv(1, sge(0, 50));
+  post_recv(2, sge(0, 50));
+  expect_taken(send_segment({}, {.msn = 1, .tail = raw(stag_)}));
+  expect_taken(send_segment({}, {.msn = 2, .tail = raw(stag_)}, Opcode::kSendSolicited));
+  Bytes request = test::read_request_segment({.size = 0});
+  std::copy_n(hex("ffffffff").begin(), 4, request.begin() + 2);
+  expect_taken(request);
+  EXPECT_TRUE(stags_.valid(stag_));
+  EXPECT_FALSE(recvs_.poll()->invalidated);
+}
+
+TEST_F(ReceiverTest, WriteIsPlacedAndNotDelivered) {
+  COVERS("RFC5040-5.1-2");
+  COVERS("RFC5040-3.2-6");
+  COVERS("RFC5041-5.1.1-1");
+  post_recv(1, sge(0, 10));
+  for (int twice = 0; twice < 2; ++twice) {
+    expect_taken(write_segment(stag_, kBase + 50, pattern(30), false));
+    expect_taken(write_segment(stag_, kBase + 80, pattern(20)));
+  }
+  EXPECT_TRUE(std::equal(memory_.begin() + 50, memory_.begin() + 80, pattern(30).begin()));
+  EXPECT_FALSE(recvs_.poll());
+  EXPECT_EQ(rx_.counters().writes, 2U);
+  EXPECT_EQ(rx_.counters().write_bytes, 100U);
+}
+
+TEST_F(ReceiverTest, ZeroLengthWriteIsNotChecked) {
+  COVERS("RFC5041-5.2-16");
+  COVERS("RFC5040-5.1-10");
+  expect_taken(write_segment(Stag{0}, 0, {}));
+  expect_taken(write_segment(Stag{0xFFFFFFFF}, 0xFFFF'FFFF'FFFF'FFFF, {}));
+}
+
+TEST_F(ReceiverTest, ReadResponseCompletesTheOldestRead) {
+  COVERS("RFC5040-5.2.2-4");
+  COVERS("RFC5040-5.5-14");
+  COVERS("RFC5040-5.5-29");
+  COVERS("RFC5040-1.2-4");
+  start_read(1, 30);
+  start_read(2, 10, 50);
+  const auto response = [&](std::size_t offset, const Bytes& data, bool last) {
+    return test::tagged_segment(Opcode::kReadResponse, stag_, kBase + offset, data, last);
+  };
+  expect_taken(response(0, pattern(20), false));
+  EXPECT_FALSE(sends_.poll());
+  expect_taken(response(20, pattern(10, 100), true));
+  expect_taken(response(50, pattern(10), true));
+  EXPECT_EQ(sends_.poll()->wr_id, 1U);
+  EXPECT_EQ(sends_.poll()->wr_id, 2U);
+  EXPECT_TRUE(std::equal(memory_.begin() + 20, memory_.begin() + 30, pattern(10, 100).begin()));
+  EXPECT_TRUE(stags_.valid(stag_)) << "the sink STag is not used up";
+}
+
+TEST_F(ReceiverTest, ZeroLengthReadResponse) {
+  COVERS("RFC5041-5.2-16");
+  start_read(1, 0);
+  expect_taken(test::tagged_segment(Opcode::kReadResponse, Stag{0x1234}, 99, {}));
+  EXPECT_EQ(sends_.poll()->byte_len, 0U);
+}
+
+TEST_F(ReceiverTest, ResponseToTheRtrComesFirst) {
+  COVERS("RFC6581-9.2-6");
+  rx_.expect_rtr_response();
+  start_read(1, 10);
+  EXPECT_TRUE(rx_.rtr_response_due());
+  expect_taken(test::tagged_segment(Opcode::kReadResponse, Stag{0}, 0, {}));
+  EXPECT_FALSE(rx_.rtr_response_due());
+  EXPECT_FALSE(sends_.poll());
+  expect_taken(test::tagged_segment(Opcode::kReadResponse, stag_, kBase, pattern(10)));
+  EXPECT_EQ(sends_.poll()->wr_id, 1U);
+}
+
+TEST_F(ReceiverTest, ReadRequestsWaitInOrder) {
+  COVERS("RFC5040-5.2.1-2");
+  COVERS("RFC5040-5.2.1-8");
+  const ReadRequest one{Stag{5}, 6, 7, stag_, kBase}, two{Stag{8}, 9, 10, stag_, kBase};
+  expect_taken(test::read_request_segment(one, 1));
+  expect_taken(test::read_request_segment(two, 2));
+  EXPECT_TRUE(reads_.full());
+  EXPECT_EQ(rx_.counters().read_requests, 2U);
+  EXPECT_EQ(reads_.start().request, one);
+  const InboundRead second = reads_.start();
+  EXPECT_EQ(second.request, two);
+  EXPECT_EQ(Bytes(second.ulpdu.begin(), second.ulpdu.end()), test::read_request_segment(two, 2));
+}
+
+TEST_F(ReceiverTest, ReadRequestMayComeInSeveralSegments) {
+  const ReadRequest r{Stag{5}, 6, 7, stag_, kBase};
+  const Bytes body = test::header_bytes(r);
+  expect_taken(send_segment(Bytes(body.begin(), body.begin() + 9), {.last = false}, Opcode::kReadRequest, kReadRequestQn));
+  EXPECT_TRUE(reads_.empty());
+  expect_taken(send_segment(Bytes(body.begin() + 9, body.end()), {.mo = 9}, Opcode::kReadRequest, kReadRequestQn));
+  EXPECT_EQ(reads_.start().request, r);
+}
+
+TEST_F(ReceiverTest, QueuesCountTheirMessagesApart) {
+  COVERS("RFC5041-4.3-9");
+  COVERS("RFC5041-5.2-7");
+  post_recv(1, sge(0, 50));
+  post_recv(2, sge(0, 50));
+  expect_taken(send_segment({}, {.msn = 1}));
+  expect_taken(test::read_request_segment({.size = 0}, 1));
+  expect_taken(send_segment({}, {.msn = 2}));
+  expect_taken(test::read_request_segment({.size = 0}, 2));
+  expect_taken(test::terminate_segment(hex("20020000")));
+}
+
+TEST_F(ReceiverTest, TerminateIsAlwaysTaken) {
+  COVERS("RFC5040-5.4-4");
+  COVERS("RFC5040-5.4-5");
+  COVERS("RFC5040-5.4-6");
+  COVERS("RFC5040-5.4-7");
+  COVERS("RFC5040-4.8-1");
+  expect_taken(test::terminate_segment(hex("1202c000 0020") | hex("4143 00000000 00000000 00000001 00000000") | Bytes(28)));
+  ASSERT_TRUE(rx_.peer_terminate());
+  EXPECT_EQ(rx_.peer_terminate()->code, (TerminateCode{1, 2, 2}));
+  EXPECT_EQ(rx_.peer_terminate()->segment_length, 32);
+}
+
+TEST_F(ReceiverTest, TerminateWithoutContentIsOneAllTheSame) {
+  COVERS("RFC5040-5.4-8");
+  expect_taken(test::terminate_segment({}));
+  EXPECT_TRUE(rx_.peer_terminate());
+}
+
+// As a driver with CRC off does: part by copy, the rest straight into place.
+TEST_F(ReceiverTest, PartsOfASegmentMayBeReceivedInPlace) {
+  post_recv(1, sge(10, 60));
+  const Bytes ulpdu = send_segment(pattern(50));
+  ASSERT_TRUE(rx_.begin(ConstBytes(ulpdu).first(25), ulpdu.size()).ok());
+  EXPECT_TRUE(rx_.direct());
+  ASSERT_TRUE(rx_.place(ConstBytes(ulpdu).subspan(18, 7)).ok());
+  EXPECT_EQ(rx_.payload_remaining(), 43U);
+  std::vector<ddp::Pin> pins;
+  ASSERT_TRUE(rx_.targets(pins).ok());
+  ASSERT_EQ(pins.size(), 1U);
+  EXPECT_EQ(pins[0].bytes().data(), memory_.data() + 17);
+  EXPECT_EQ(pins[0].bytes().size(), 43U);
+  std::copy_n(ulpdu.begin() + 25, 43, pins[0].bytes().begin());
+  rx_.placed(43);
+  ASSERT_TRUE(rx_.end().ok());
+  EXPECT_TRUE(std::equal(memory_.begin() + 10, memory_.begin() + 60, pattern(50).begin()));
+}
+
+TEST_F(ReceiverTest, TargetsAreCheckedAnewEachTime) {
+  COVERS("RFC5041-8.3.1-7");
+  const Bytes ulpdu = write_segment(stag_, kBase, pattern(50));
+  ASSERT_TRUE(rx_.begin(ConstBytes(ulpdu).first(20), ulpdu.size()).ok());
+  ASSERT_TRUE(rx_.place(ConstBytes(ulpdu).subspan(14, 6)).ok());
+  EXPECT_TRUE(stags_.invalidate(stag_));
+  std::vector<ddp::Pin> pins;
+  const auto refused = rx_.targets(pins);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(pins.empty());
+  EXPECT_EQ(rx_.terminate_for(refused.error()).code, (TerminateCode{1, 1, 0}));
+  EXPECT_FALSE(rx_.place(ConstBytes(ulpdu).subspan(20)).ok());
+}
+
+}  // namespace
+}  // namespace iwarp::rdmap

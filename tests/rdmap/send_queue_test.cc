@@ -1,0 +1,218 @@
+#include "iwarp/rdmap/send_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/covers.h"
+
+namespace iwarp::rdmap {
+namespace {
+
+std::byte memory[64];
+
+SendWr wr(std::uint64_t id, SendOp op = SendOp::kSend) {
+  SendWr w;
+  w.wr_id = id;
+  w.op = op;
+  w.sges = Sge{memory, 10, Stag{1}};
+  return w;
+}
+SendWr fenced(SendWr w) {
+  w.fence = true;
+  return w;
+}
+SendWr unsignaled(SendWr w) {
+  w.signaled = false;
+  return w;
+}
+std::vector<std::uint64_t> polled(SendQueue& q) {
+  std::vector<std::uint64_t> ids;
+  while (const auto c = q.poll()) ids.push_back(c->wr_id);
+  return ids;
+}
+using Ids = std::vector<std::uint64_t>;
+
+TEST(SendQueue, SendIsDoneWhenItsLastOctetIsSent) {
+  COVERS("RFC5040-5.5-21");
+  SendQueue q(4);
+  EXPECT_EQ(q.next(1), nullptr);
+  EXPECT_TRUE(q.idle());
+  ASSERT_TRUE(q.post(wr(1)));
+  EXPECT_FALSE(q.idle());
+  ASSERT_EQ(q.next(1)->wr_id, 1U);
+  const auto t = q.start();
+  EXPECT_EQ(q.next(1), nullptr);
+  EXPECT_FALSE(q.poll());
+  q.sent(t);
+  EXPECT_TRUE(q.idle());
+  const auto c = q.poll();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->wr_id, 1U);
+  EXPECT_EQ(c->status, Errc::kOk);
+  EXPECT_EQ(c->op, WcOp::kSend);
+}
+
+TEST(SendQueue, ReadsNeverExceedOrd) {
+  COVERS("RFC5040-6.1-9");
+  COVERS("RFC6581-4.1-2");
+  SendQueue q(8);
+  for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(q.post(wr(i, SendOp::kRead)));
+  q.sent(q.start());
+  EXPECT_NE(q.next(2), nullptr);
+  q.sent(q.start());
+  EXPECT_EQ(q.next(2), nullptr) << "two are outstanding";
+  EXPECT_NE(q.next(3), nullptr);
+  EXPECT_EQ(q.outstanding_reads(), 2U);
+  q.read_done();
+  EXPECT_EQ(q.next(2)->wr_id, 3U);
+  EXPECT_EQ(q.next(0), nullptr);
+}
+
+TEST(SendQueue, ReadCountsFromTheMomentItStarts) {
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(wr(1, SendOp::kRead)));
+  ASSERT_TRUE(q.post(wr(2, SendOp::kRead)));
+  const auto t = q.start();
+  EXPECT_EQ(q.next(1), nullptr);
+  // The Response may come before the driver reports that the Request is sent.
+  ASSERT_TRUE(q.oldest_read());
+  q.read_received(10);
+  q.read_done();
+  EXPECT_EQ(polled(q), Ids{1});
+  q.sent(t);
+  EXPECT_EQ(q.outstanding_reads(), 0U);
+  EXPECT_EQ(q.next(1)->wr_id, 2U);
+}
+
+TEST(SendQueue, FenceWaitsForAllReads) {
+  COVERS("RFC5040-5.5-19");
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(wr(1, SendOp::kRead)));
+  ASSERT_TRUE(q.post(wr(2)));
+  ASSERT_TRUE(q.post(fenced(wr(3))));
+  q.sent(q.start());
+  ASSERT_EQ(q.next(8)->wr_id, 2U) << "not fenced";
+  q.sent(q.start());
+  EXPECT_EQ(q.next(8), nullptr);
+  q.read_done();
+  EXPECT_EQ(q.next(8)->wr_id, 3U);
+}
+
+TEST(SendQueue, CompletionsComeInPostingOrder) {
+  COVERS("RFC5040-5.5-22");
+  COVERS("RFC5040-5.5-26");
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(wr(1, SendOp::kRead)));
+  ASSERT_TRUE(q.post(wr(2, SendOp::kWrite)));
+  ASSERT_TRUE(q.post(wr(3, SendOp::kRead)));
+  for (int i = 0; i < 3; ++i) q.sent(q.start());
+  EXPECT_EQ(polled(q), Ids{}) << "the Write waits for the Read before it";
+  q.read_done();
+  EXPECT_EQ(polled(q), (Ids{1, 2}));
+  q.read_done();
+  EXPECT_EQ(polled(q), Ids{3});
+}
+
+TEST(SendQueue, OldestReadTakesTheOctets) {
+  COVERS("RFC5040-5.5-29");
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(wr(1, SendOp::kRead)));
+  ASSERT_TRUE(q.post(wr(2, SendOp::kRead)));
+  q.sent(q.start());
+  q.sent(q.start());
+  q.read_received(4);
+  EXPECT_EQ(q.oldest_read()->wr->wr_id, 1U);
+  EXPECT_EQ(q.oldest_read()->received, 4U);
+  q.read_done();
+  EXPECT_EQ(q.oldest_read()->wr->wr_id, 2U);
+  EXPECT_EQ(q.oldest_read()->received, 0U);
+  q.read_done();
+  EXPECT_FALSE(q.oldest_read());
+  const auto c = q.poll();
+  EXPECT_EQ(c->op, WcOp::kRead);
+  EXPECT_EQ(c->byte_len, 10U);
+}
+
+TEST(SendQueue, UnsignaledSuccessIsSilentAndFreesItsEntry) {
+  SendQueue q(2);
+  ASSERT_TRUE(q.post(unsignaled(wr(1))));
+  ASSERT_TRUE(q.post(wr(2)));
+  EXPECT_FALSE(q.post(wr(3)));
+  q.sent(q.start());
+  q.sent(q.start());
+  EXPECT_EQ(polled(q), Ids{2});
+  EXPECT_TRUE(q.post(wr(3)));
+  EXPECT_TRUE(q.post(wr(4)));
+}
+
+// An unsignalled request would otherwise keep its entry until a later one completes: posting must not depend on polling then.
+TEST(SendQueue, OnlyUnsignaledRequestsNeverFillTheQueueForGood) {
+  SendQueue q(2);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    ASSERT_TRUE(q.post(unsignaled(wr(i)))) << i;
+    q.sent(q.start());
+    EXPECT_FALSE(q.poll());
+  }
+}
+
+TEST(SendQueue, UnsignaledFailureIsTold) {
+  SendQueue q(2);
+  ASSERT_TRUE(q.post(unsignaled(wr(1))));
+  q.fail(q.start(), Errc::kLocalProtection);
+  const auto c = q.poll();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->status, Errc::kLocalProtection);
+}
+
+TEST(SendQueue, FailedReadIsNotOutstanding) {
+  SendQueue q(4);
+  ASSERT_TRUE(q.post(wr(1, SendOp::kRead)));
+  q.fail(q.start(), Errc::kLocalProtection);
+  EXPECT_EQ(q.outstanding_reads(), 0U);
+  EXPECT_FALSE(q.oldest_read());
+}
+
+TEST(SendQueue, FlushEndsAllThatIsNotDone) {
+  COVERS("RFC5040-5.4-9");
+  COVERS("RFC5040-6.2.1-2");
+  COVERS("RFC5041-6.2.2-4");
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(wr(1)));
+  ASSERT_TRUE(q.post(wr(2, SendOp::kRead)));
+  ASSERT_TRUE(q.post(unsignaled(wr(3))));
+  ASSERT_TRUE(q.post(wr(4)));
+  q.sent(q.start());
+  q.sent(q.start());
+  const auto under_way = q.start();
+  q.flush();
+  q.sent(under_way);  // its octets may still leave
+  EXPECT_EQ(q.next(9), nullptr);
+  EXPECT_TRUE(q.idle());
+  EXPECT_FALSE(q.has_queued());
+  EXPECT_EQ(q.outstanding_reads(), 0U);
+  EXPECT_EQ(q.poll()->status, Errc::kOk);
+  for (const std::uint64_t id : {2U, 3U, 4U}) {
+    const auto c = q.poll();
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->wr_id, id);
+    EXPECT_EQ(c->status, Errc::kFlushed);
+  }
+  q.sent(under_way);  // even when it was polled
+  EXPECT_FALSE(q.poll());
+}
+
+TEST(SendQueue, WrapsAround) {
+  SendQueue q(3);
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    ASSERT_TRUE(q.post(wr(i)));
+    ASSERT_TRUE(q.post(wr(100 + i, SendOp::kRead)));
+    q.sent(q.start());
+    q.sent(q.start());
+    q.read_done();
+    EXPECT_EQ(polled(q), (Ids{i, 100 + i}));
+  }
+}
+
+}  // namespace
+}  // namespace iwarp::rdmap
