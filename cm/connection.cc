@@ -46,6 +46,16 @@ std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint) {
   return out.str();
 }
 
+bool ordinary_end(const stream::Disconnected& how) { return how.reason.code == Errc::kPeerClosed || how.reason.code == Errc::kAborted; }
+
+std::string describe_end(const Connection& connection, const stream::Disconnected& how) {
+  std::string text = "peer=" + to_string(connection.remote()) + " reason=" + name(how.reason.code) + " " + connection.counters().to_string();
+  if (how.sent) text += " terminate_sent=\"" + how.sent->to_string() + "\"";
+  if (how.received) text += " terminate_received=\"" + how.received->to_string() + "\"";
+  if (!ordinary_end(how)) text += std::string(" why=\"") + how.reason.why + "\"";
+  return text;
+}
+
 std::string Counters::to_string() const {
   std::ostringstream out;
   out << "tx_send=" << tx.sends << " tx_send_bytes=" << tx.send_bytes << " tx_write=" << tx.writes << " tx_write_bytes=" << tx.write_bytes

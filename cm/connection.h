@@ -101,6 +101,11 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   std::vector<std::function<void(stream::Disconnected)>> disconnect_waiters_;
 };
 
+// "peer=... reason=peer_closed tx_send=... rx_read_bytes=..." and, where they apply, terminate_sent="...", terminate_received="...", why="...".
+[[nodiscard]] std::string describe_end(const Connection& connection, const stream::Disconnected& how);
+// Ended as connections should: by either side's orderly close, or by our own wish.
+[[nodiscard]] bool ordinary_end(const stream::Disconnected& how);
+
 // "[::1]:20049" or "10.0.0.1:20049"
 [[nodiscard]] std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint);
 

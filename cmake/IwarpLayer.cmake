@@ -2,12 +2,17 @@
 #   iwarp_layer(mpa HEADERS a.h b.h SOURCES a.cc b.cc DEPENDS iwarp::base PRIVATE_DEPENDS PkgConfig::ISAL [PURE])
 # gives iwarp_mpa (static library, or interface library without SOURCES) and the alias iwarp::mpa.
 # Headers are spelled "iwarp/mpa/a.h" everywhere: in the build tree through a link, in the install tree by location.
+# A second target of the same folder (the binding of a pure protocol to I/O) names it: FOLDER rpcrdma.
 # PURE layers may use no socket, clock, thread or random function: .ci/purity proves it.
 function(iwarp_layer name)
-  cmake_parse_arguments(L "PURE" "" "HEADERS;SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(L "PURE" "FOLDER" "HEADERS;SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   set(target iwarp_${name})
+  set(folder ${name})
+  if(L_FOLDER)
+    set(folder ${L_FOLDER})
+  endif()
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/iwarp)
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/iwarp/${name} SYMBOLIC)
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/iwarp/${folder} SYMBOLIC)
 
   if(L_SOURCES)
     add_library(${target} STATIC ${L_SOURCES})
@@ -26,9 +31,9 @@ function(iwarp_layer name)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} ${scope} ${L_DEPENDS})
   install(TARGETS ${target} EXPORT iwarpTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(FILES ${L_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/iwarp/${name})
+  install(FILES ${L_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/iwarp/${folder})
   set_property(GLOBAL APPEND PROPERTY IWARP_LAYERS ${name})
-  list(TRANSFORM L_HEADERS PREPEND iwarp/${name}/)
+  list(TRANSFORM L_HEADERS PREPEND iwarp/${folder}/)
   set_property(GLOBAL APPEND PROPERTY IWARP_PUBLIC_HEADERS ${L_HEADERS})
   if(L_PURE)
     set_property(GLOBAL APPEND PROPERTY IWARP_PURE_LAYERS ${name})

@@ -16,12 +16,7 @@ void set_up_logging(bool verbose) {
 void log_established(const cm::Connection& connection) { spdlog::info("established {}", connection.to_string()); }
 
 void log_closed(const cm::Connection& connection, const stream::Disconnected& how) {
-  std::string text = "closed peer=" + cm::to_string(connection.remote()) + " reason=" + name(how.reason.code) + " " + connection.counters().to_string();
-  if (how.sent) text += " terminate_sent=\"" + how.sent->to_string() + "\"";
-  if (how.received) text += " terminate_received=\"" + how.received->to_string() + "\"";
-  const bool ordinary = how.reason.code == Errc::kPeerClosed || how.reason.code == Errc::kAborted;
-  if (!ordinary) text += std::string(" why=\"") + how.reason.why + "\"";
-  spdlog::log(ordinary ? spdlog::level::info : spdlog::level::warn, "{}", text);
+  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}", cm::describe_end(connection, how));
 }
 
 void log_failed(const std::string& peer, const Error& error) { spdlog::error("connect failed peer={} reason={}: {}", peer, name(error.code), error.why); }

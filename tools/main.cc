@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   app.add_flag("--debug", verbose, "Log more");
   const std::vector<std::pair<CLI::App*, Run>> commands = [&] {
     std::vector<std::pair<CLI::App*, Run>> list;
-    for (const auto add : {add_rping}) {
+    for (const auto add : {add_gateway, add_rping}) {
       Run run = add(app);
       list.emplace_back(app.get_subcommands({}).back(), std::move(run));
     }

@@ -1,0 +1,34 @@
+#include "iwarp/gateway/rdma_channel.h"
+
+#include <boost/asio/post.hpp>
+
+namespace iwarp::gateway {
+namespace {
+
+verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options stream, std::size_t sends, std::size_t receives) {
+  stream.sq_depth = sends;
+  stream.rq_depth = receives;
+  return {.send_cq = &cq, .recv_cq = &cq, .stream = stream};
+}
+
+}  // namespace
+
+RdmaChannel::RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool)
+    : io_(engine.io()),
+      cq_(kSendDepth + kReceiveDepth, &engine),
+      qp_(std::make_shared<verbs::QueuePair>(verbs::ProtectionDomain(engine.context()), qp_options(cq_, stream, kSendDepth, kReceiveDepth))),
+      endpoint_(qp_, {.max_outstanding_reads = 1, .send_queue_depth = kSendDepth, .receive_queue_depth = kReceiveDepth}),
+      pool_(endpoint_, pool) {}
+
+RdmaChannel::~RdmaChannel() { cq_.disarm(); }
+
+void RdmaChannel::arm(std::function<void()> wake) {
+  wake_ = std::move(wake);
+  cq_.arm(verbs::CompletionQueue::Notify::kNext, *this);
+}
+
+void RdmaChannel::notify(verbs::CompletionQueue&) noexcept {
+  if (wake_) boost::asio::post(io_, std::exchange(wake_, {}));
+}
+
+}  // namespace iwarp::gateway

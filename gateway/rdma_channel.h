@@ -1,0 +1,53 @@
+// The RDMA half of one gateway connection: queue pair, completion queue, registered buffers, and the wake-up on the event loop. Every connection has
+// a Protection Domain of its own. One thread: that of the io_context.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "iwarp/cm/engine.h"
+#include "iwarp/rpcrdma/verbs_endpoint.h"
+#include "iwarp/verbs/queue_pair.h"
+
+namespace iwarp::gateway {
+
+class RdmaChannel final : public verbs::Notifier {
+ public:
+  RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool);
+  ~RdmaChannel() override;
+  RdmaChannel(const RdmaChannel&) = delete;
+  RdmaChannel& operator=(const RdmaChannel&) = delete;
+
+  [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
+  [[nodiscard]] rpcrdma::VerbsEndpoint& endpoint() { return endpoint_; }
+  [[nodiscard]] rpcrdma::BufferPool& pool() { return pool_; }
+
+  // Feeds what has completed to `each`; false when nothing had.
+  template <class Each>
+  bool poll(Each each) {
+    std::array<verbs::Completion, 32> batch;
+    const std::size_t n = cq_.poll(batch);
+    for (std::size_t i = 0; i < n; ++i) each(rpcrdma::VerbsEndpoint::translate(batch[i]));
+    return n > 0;
+  }
+  // Calls `wake` once, on the event loop, when something completes. Poll again after arming.
+  void arm(std::function<void()> wake);
+
+  // verbs::Notifier
+  void notify(verbs::CompletionQueue& cq) noexcept override;
+
+ private:
+  static constexpr std::size_t kSendDepth = 128;
+  static constexpr std::size_t kReceiveDepth = 256;
+
+  boost::asio::io_context& io_;
+  verbs::CompletionQueue cq_;
+  std::shared_ptr<verbs::QueuePair> qp_;
+  rpcrdma::VerbsEndpoint endpoint_;
+  rpcrdma::BufferPool pool_;
+  std::function<void()> wake_;
+};
+
+}  // namespace iwarp::gateway

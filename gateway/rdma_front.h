@@ -1,0 +1,41 @@
+// `iwarp gateway --rdma-listen ... --tcp ...`: gives a TCP ONC RPC server an RPC-over-RDMA front. One thread.
+#pragma once
+
+#include <memory>
+
+#include "iwarp/cm/listener.h"
+#include "iwarp/gateway/options.h"
+#include "iwarp/gateway/port_memory.h"
+#include "iwarp/gateway/session_set.h"
+
+namespace iwarp::gateway {
+
+class RdmaFront final : public Front {
+ public:
+  // Errors of cm::Listener::listen(). `engine` borrows an io_context that the caller runs; it must outlive the front.
+  [[nodiscard]] static Result<std::unique_ptr<RdmaFront>> open(cm::Engine& engine, const boost::asio::ip::tcp::endpoint& listen, const HostPort& server, const Options& options);
+
+  void drain(std::function<void()> done) override;
+  [[nodiscard]] Stats::Snapshot snapshot() const override;
+  [[nodiscard]] boost::asio::ip::tcp::endpoint local() const override { return listener_->local(); }
+
+ private:
+  RdmaFront(cm::Engine& engine, HostPort server, const Options& options);
+
+  void accept_next();
+  void on_request(std::shared_ptr<cm::ConnectRequest> request);
+  void on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const Error& error, boost::asio::ip::tcp::socket socket);
+  void refuse(cm::ConnectRequest& request, RefuseReason why, const char* text);
+
+  cm::Engine& engine_;
+  HostPort server_;
+  Options options_;
+  Stats stats_;
+  PortMemory ports_;
+  SessionSet sessions_;
+  std::size_t connecting_ = 0;  // backend connections under way
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::unique_ptr<cm::Listener> listener_;
+};
+
+}  // namespace iwarp::gateway

@@ -1,0 +1,252 @@
+#include "iwarp/gateway/rdma_session.h"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/post.hpp>
+
+#include "iwarp/gateway/rdma_counters.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::gateway {
+namespace {
+
+// Rounds of work before other connections get their turn.
+constexpr unsigned kWorkBudget = 16;
+
+rpcrdma::ResponderOptions responder_options(const Options& o) {
+  rpcrdma::ResponderOptions r;
+  r.credits = o.credits;
+  r.inline_bytes = o.inline_bytes;
+  r.enforce_binding = false;  // other programs than NFS pass through; so does what Linux servers take
+  return r;
+}
+
+rpcrdma::BufferPool::Options pool_options(const Options& o) {
+  auto p = rpcrdma::pool_options(responder_options(o));
+  p.call_bytes = p.reply_bytes = o.memory_bytes;
+  return p;
+}
+
+}  // namespace
+
+RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, ConstBytes client_private_data, boost::asio::ip::tcp::socket backend, Ended ended)
+    : engine_(engine),
+      options_(options),
+      stats_(stats),
+      ended_(std::move(ended)),
+      channel_(engine, options.stream, pool_options(options)),
+      responder_options_(responder_options(options)),
+      responder_(channel_.endpoint(), channel_.pool(), rpcrdma::negotiate(rpcrdma::PrivateData::parse(client_private_data), rpcrdma::private_data(responder_options_)), responder_options_),
+      tcp_(std::make_shared<RecordStream>(std::move(backend), RecordOptions{}, channel_.pool(), RecordStream::Purpose::kReply, stats)),
+      backend_port_(tcp_->local().port()) {}
+
+void RdmaSession::accept(cm::ConnectRequest& request) {
+  // ORD is settled in the Reply: as many Reads as the client admits, bounded by policy.
+  const std::uint16_t peer_ird = request.peer_ird();
+  channel_.endpoint().set_ord(std::min(options_.policy.ord, peer_ird == 0x3FFF ? options_.policy.ord : peer_ird));
+  if (auto ok = responder_.start(); !ok) {
+    spdlog::error("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(ok.error().code), ok.error().why);
+    request.reject({});
+    return on_established(ok.error(), nullptr);
+  }
+  const auto pd = rpcrdma::private_data(responder_options_).encode();
+  request.accept(channel_.qp(), {options_.policy.ird, options_.policy.ord, {pd.begin(), pd.end()}},
+                 [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) { self->on_established(error, c); });
+}
+
+void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+  if (error.code != Errc::kOk) {
+    if (connection) spdlog::warn("handshake failed {}", cm::describe_end(*connection, *connection->disconnected()));
+    stats_.connection_refused(RefuseReason::kHandshakeFailed);
+    over_ = true;
+    tcp_->close(false);
+    ended_(*this, 0, false);
+    return;
+  }
+  connection_ = connection;
+  stats_.connection_opened();
+  spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()), cm::to_string(tcp_->remote()));
+  connection_->async_wait_disconnected([self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
+  tcp_->start([weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->pump();
+  });
+  pump();
+}
+
+void RdmaSession::pump() {
+  if (pumping_ || over_ || connection_ == nullptr) return;
+  pumping_ = true;
+  bool progress = true;
+  for (unsigned round = 0; round < kWorkBudget && progress; ++round) {
+    progress = channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); });
+    while (auto event = responder_.poll_event()) {
+      std::visit([&](auto& e) { handle(std::move(e)); }, *event);
+      progress = true;
+    }
+    if (const auto releases = channel_.pool().releases(); releases != releases_seen_) {
+      releases_seen_ = releases;
+      responder_.progress();
+    }
+    progress = forward_to_tcp() || progress;
+    progress = take_records() || progress;
+    if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Responder::MustClose{ok.error()});
+    progress = progress || channel_.pool().releases() != releases_seen_;
+  }
+  finish_if_drained();
+  pumping_ = false;
+  if (over_) return;
+  const auto wake = [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->pump();
+  };
+  if (progress) {
+    boost::asio::post(engine_.io(), wake);
+    return;
+  }
+  channel_.arm(wake);
+  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) boost::asio::post(engine_.io(), wake);
+}
+
+void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
+  stats_.received(MessageKind::kCall);
+  // The Responder drops an xid that it has outstanding; this one may still be at the server from before its Reply was abandoned.
+  if (!outstanding_.emplace(call.xid, call.token).second) {
+    stats_.dropped(MessageKind::kCall, DropReason::kDuplicateXid);
+    responder_.abandon(call.token);
+    return;
+  }
+  to_tcp_.push_back({std::move(call.message), MessageKind::kCall});
+}
+
+void RdmaSession::handle(rpcrdma::Responder::BackwardReply reply) {
+  stats_.received(MessageKind::kBackwardReply);
+  to_tcp_.push_back({std::move(reply.message), MessageKind::kBackwardReply});
+}
+
+void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) { answer_backward(failed.xid); }
+
+void RdmaSession::handle(const rpcrdma::Responder::MustClose& must_close) {
+  if (std::exchange(closing_, true)) return;
+  spdlog::warn("closing peer={} why=\"{}\"", cm::to_string(connection_->remote()), must_close.error.why);
+  connection_->abort(must_close.error);
+}
+
+bool RdmaSession::forward_to_tcp() {
+  bool progress = false;
+  while (!to_tcp_.empty() && tcp_->send(to_tcp_.front().message)) {
+    stats_.forwarded(to_tcp_.front().kind);
+    to_tcp_.pop_front();
+    progress = true;
+  }
+  return progress;
+}
+
+bool RdmaSession::take_records() {
+  bool progress = false;
+  while (!closing_) {
+    if (!held_record_) held_record_ = tcp_->read();
+    if (!held_record_) break;
+    if (!give_to_rdma(*held_record_)) return progress;
+    held_record_.reset();
+    progress = true;
+  }
+  if (!closing_ && tcp_->ended()) {
+    closing_ = true;
+    spdlog::info("server closed tcp_peer={} reason={}", cm::to_string(tcp_->remote()), name(tcp_->ended()->code));
+    if (auto ok = channel_.endpoint().flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
+    connection_->disconnect();  // the client reconnects and sends its Calls again
+  }
+  return progress;
+}
+
+// False: try again later with the same record.
+bool RdmaSession::give_to_rdma(rpcrdma::Buffer& record) {
+  const auto xid = rpcrdma::rpc_xid(record.bytes());
+  const auto direction = rpcrdma::rpc_direction(record.bytes());
+  if (!xid || !direction) {
+    stats_.received(MessageKind::kReply);
+    stats_.dropped(MessageKind::kReply, DropReason::kMalformed);
+    return true;
+  }
+  if (*direction == rpcrdma::RpcDirection::kCall) return give_backward_call(record);
+  const auto call = outstanding_.find(*xid);
+  if (call == outstanding_.end()) {
+    stats_.received(MessageKind::kReply);
+    stats_.dropped(MessageKind::kReply, DropReason::kUnknownXid);
+    return true;
+  }
+  const auto answered = responder_.reply(call->second, std::move(record));
+  if (!answered && answered.error().code == Errc::kResource) return false;
+  stats_.received(MessageKind::kReply);
+  if (answered) {
+    stats_.forwarded(MessageKind::kReply);
+  } else {
+    stats_.dropped(MessageKind::kReply, answered.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed : DropReason::kMalformed);
+  }
+  outstanding_.erase(call);
+  return true;
+}
+
+bool RdmaSession::give_backward_call(rpcrdma::Buffer& record) {
+  const std::uint32_t xid = *rpcrdma::rpc_xid(record.bytes());
+  const auto sent = responder_.send_backward_call(std::move(record));
+  if (!sent && sent.error().code == Errc::kQueueFull) return false;
+  stats_.received(MessageKind::kBackwardCall);
+  if (sent) {
+    stats_.forwarded(MessageKind::kBackwardCall);
+  } else {
+    stats_.dropped(MessageKind::kBackwardCall, sent.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed : DropReason::kTooLong);
+    answer_backward(xid);
+  }
+  return true;
+}
+
+// The server's backward Call cannot reach the client: an RPC error lets the server go on.
+void RdmaSession::answer_backward(std::uint32_t xid) {
+  auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kBackward, rpcrdma::kHeadroomBytes);
+  if (!buffer) return;
+  const auto error = rpcrdma::make_error_reply(xid, rpcrdma::AcceptStat::kSystemErr);
+  std::copy(error.begin(), error.end(), buffer->bytes().begin());
+  stats_.received(MessageKind::kBackwardReply);
+  to_tcp_.push_back({std::move(*buffer), MessageKind::kBackwardReply});
+}
+
+void RdmaSession::on_disconnected(const stream::Disconnected& how) {
+  if (std::exchange(over_, true)) return;
+  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}", cm::describe_end(*connection_, how));
+  while (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) {
+  }
+  responder_.on_disconnect();
+  while (responder_.poll_event()) {
+  }
+  for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
+  record_counters(stats_, connection_->counters());
+  const bool outstanding = !outstanding_.empty();
+  // The port must be free at once for the client's next connection when the server may have to recognise replays.
+  tcp_->close(outstanding);
+  to_tcp_.clear();
+  held_record_.reset();
+  stats_.connection_closed();
+  ended_(*this, backend_port_, outstanding);
+}
+
+void RdmaSession::drain() {
+  draining_ = true;
+  finish_if_drained();
+}
+
+void RdmaSession::finish_if_drained() {
+  if (!draining_ || closing_ || connection_ == nullptr || !responder_.idle() || !outstanding_.empty() || !to_tcp_.empty() || !tcp_->all_sent()) return;
+  closing_ = true;
+  connection_->disconnect();
+}
+
+void RdmaSession::add_live_counters(Stats::Snapshot& to) const {
+  if (connection_ && !over_) add_counters(to, connection_->counters());
+}
+
+void RdmaSession::stop() {
+  closing_ = true;
+  if (connection_) connection_->abort();
+}
+
+}  // namespace iwarp::gateway

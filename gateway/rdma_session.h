@@ -1,0 +1,69 @@
+// An RPC-over-RDMA client served by a TCP server: Responder on one side, record stream on the other. One thread.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "iwarp/cm/connection.h"
+#include "iwarp/cm/listener.h"
+#include "iwarp/gateway/options.h"
+#include "iwarp/gateway/rdma_channel.h"
+#include "iwarp/gateway/record_stream.h"
+#include "iwarp/gateway/session.h"
+#include "iwarp/rpcrdma/responder.h"
+
+namespace iwarp::gateway {
+
+class RdmaSession final : public Session, public std::enable_shared_from_this<RdmaSession> {
+ public:
+  // Called once, when the session is over: whether Calls were outstanding, and the local port of the backend connection.
+  using Ended = std::function<void(RdmaSession&, std::uint16_t backend_port, bool calls_outstanding)>;
+
+  RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, ConstBytes client_private_data, boost::asio::ip::tcp::socket backend, Ended ended);
+
+  // Answers the client's MPA Request. The backend is connected.
+  void accept(cm::ConnectRequest& request);
+
+  void drain() override;
+  void stop() override;
+  void add_live_counters(Stats::Snapshot& to) const override;
+
+ private:
+  void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
+  void on_disconnected(const stream::Disconnected& how);
+  void pump();
+  void handle(rpcrdma::Responder::CallReceived call);
+  void handle(rpcrdma::Responder::BackwardReply reply);
+  void handle(const rpcrdma::Responder::BackwardFailed& failed);
+  void handle(const rpcrdma::Responder::MustClose& must_close);
+  [[nodiscard]] bool forward_to_tcp();
+  [[nodiscard]] bool take_records();
+  [[nodiscard]] bool give_to_rdma(rpcrdma::Buffer& record);
+  [[nodiscard]] bool give_backward_call(rpcrdma::Buffer& record);
+  void answer_backward(std::uint32_t xid);
+  void finish_if_drained();
+
+  struct Outgoing {
+    rpcrdma::Buffer message;
+    MessageKind kind;
+  };
+
+  cm::Engine& engine_;
+  const Options& options_;
+  Stats& stats_;
+  Ended ended_;
+  RdmaChannel channel_;
+  rpcrdma::ResponderOptions responder_options_;
+  rpcrdma::Responder responder_;
+  std::shared_ptr<RecordStream> tcp_;
+  std::shared_ptr<cm::Connection> connection_;
+  std::unordered_map<std::uint32_t, rpcrdma::CallToken> outstanding_;  // Calls at the server, by xid
+  std::deque<Outgoing> to_tcp_;
+  std::optional<rpcrdma::Buffer> held_record_;  // read from TCP, not taken by the RDMA side yet
+  std::uint64_t releases_seen_ = 0;
+  std::uint16_t backend_port_ = 0;
+  bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;
+};
+
+}  // namespace iwarp::gateway

@@ -1,0 +1,136 @@
+#include "iwarp/gateway/record_stream.h"
+
+#include <boost/asio/buffer.hpp>
+
+namespace iwarp::gateway {
+namespace {
+
+template <class AsioBuffer, class Spans>
+std::vector<AsioBuffer> to_asio(const Spans& spans) {
+  std::vector<AsioBuffer> out;
+  out.reserve(spans.size());
+  for (const auto& s : spans) out.emplace_back(s.data(), s.size());
+  return out;
+}
+
+}  // namespace
+
+RecordStream::RecordStream(tcp::socket socket, const RecordOptions& options, rpcrdma::BufferPool& pool, Purpose purpose, Stats& stats)
+    : socket_(std::move(socket)), reader_(options), writer_({.max_records = kMaxQueued}), pool_(pool), purpose_(purpose), stats_(stats) {
+  boost::system::error_code ec;
+  socket_.non_blocking(true, ec);
+  local_ = socket_.local_endpoint(ec);
+  remote_ = socket_.remote_endpoint(ec);
+}
+
+std::optional<rpcrdma::Buffer> RecordStream::read() {
+  waiting_for_buffer_ = false;
+  while (!closed_) {
+    switch (reader_.state()) {
+      case RecordReader::State::kRecord: {
+        rpcrdma::Buffer record = std::move(filling_);
+        record.set_view(static_cast<std::size_t>(reader_.record().data() - record.storage().data()), reader_.record().size());
+        reader_.next();
+        return record;
+      }
+      case RecordReader::State::kNeedBuffer: {
+        auto buffer = pool_.acquire(reader_.wanted_bytes(), purpose_, rpcrdma::kHeadroomBytes);
+        if (!buffer) {
+          waiting_for_buffer_ = true;
+          return std::nullopt;
+        }
+        reader_.give_buffer(buffer->storage().subspan(buffer->headroom()));
+        filling_ = std::move(*buffer);
+        break;
+      }
+      case RecordReader::State::kError: end(reader_.error()); return std::nullopt;
+      case RecordReader::State::kReceiving:
+        if (ended_ || !receive_some()) return std::nullopt;
+        break;
+    }
+  }
+  return std::nullopt;
+}
+
+bool RecordStream::receive_some() {
+  boost::system::error_code ec;
+  const std::size_t n = socket_.read_some(to_asio<boost::asio::mutable_buffer>(reader_.rx_buffers()), ec);
+  if (!ec) {
+    stats_.tcp_bytes(Way::kIn, n);
+    reader_.rx_commit(n);
+    return true;
+  }
+  if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) {
+    wait_readable();
+  } else if (ec == boost::asio::error::eof) {
+    end(reader_.rx_end().value_or(make_error(Errc::kPeerClosed)));
+  } else {
+    end(make_error(Errc::kConnectionLost));
+  }
+  return false;
+}
+
+bool RecordStream::send(rpcrdma::Buffer& message) {
+  if (closed_ || !can_send()) return false;
+  const ConstBytes piece = message.bytes();
+  if (auto ok = writer_.add(next_id_, std::span{&piece, 1}); !ok) return false;
+  ++next_id_;
+  sending_.push_back(std::move(message));
+  if (!write_armed_) write_some();
+  return true;
+}
+
+void RecordStream::write_some() {
+  while (!closed_ && !writer_.empty()) {
+    boost::system::error_code ec;
+    const std::size_t n = socket_.write_some(to_asio<boost::asio::const_buffer>(writer_.tx_buffers()), ec);
+    if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) {
+      wait_writable();
+      break;
+    }
+    if (ec) {
+      end(make_error(Errc::kConnectionLost));
+      break;
+    }
+    stats_.tcp_bytes(Way::kOut, n);
+    writer_.tx_commit(n);
+    while (writer_.poll_written()) sending_.pop_front();
+  }
+}
+
+void RecordStream::wait_readable() {
+  if (read_armed_ || closed_) return;
+  read_armed_ = true;
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
+    self->read_armed_ = false;
+    if (!ec && !self->closed_ && self->wake_) self->wake_();
+  });
+}
+
+void RecordStream::wait_writable() {
+  if (write_armed_ || closed_) return;
+  write_armed_ = true;
+  socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](boost::system::error_code ec) {
+    self->write_armed_ = false;
+    if (ec || self->closed_) return;
+    self->write_some();
+    if (self->wake_) self->wake_();
+  });
+}
+
+void RecordStream::end(const Error& why) {
+  if (!ended_) ended_ = why;
+}
+
+void RecordStream::close(bool reset) {
+  if (closed_) return;
+  closed_ = true;
+  boost::system::error_code ec;
+  if (reset) socket_.set_option(boost::asio::socket_base::linger(true, 0), ec);
+  socket_.close(ec);
+  wake_ = {};
+  sending_.clear();
+  filling_.reset();
+}
+
+}  // namespace iwarp::gateway

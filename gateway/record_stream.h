@@ -1,0 +1,71 @@
+// The TCP half of one gateway connection: ONC RPC records in and out of registered buffers, without copies of bulk data. Drives itself on the event
+// loop and tells its owner when there is something to do. One thread: that of the io_context.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "iwarp/gateway/record_reader.h"
+#include "iwarp/gateway/record_writer.h"
+#include "iwarp/gateway/stats.h"
+#include "iwarp/rpcrdma/buffer_pool.h"
+
+namespace iwarp::gateway {
+
+class RecordStream : public std::enable_shared_from_this<RecordStream> {
+ public:
+  using tcp = boost::asio::ip::tcp;
+  using Purpose = rpcrdma::BufferPool::Purpose;
+
+  // `socket` is connected. Records read are put into buffers of `pool` charged to `purpose`. `pool` and `stats` must outlive close().
+  RecordStream(tcp::socket socket, const RecordOptions& options, rpcrdma::BufferPool& pool, Purpose purpose, Stats& stats);
+
+  // `wake` is called on the event loop whenever read() or the send queue may have made progress, until close().
+  void start(std::function<void()> wake) { wake_ = std::move(wake); }
+
+  // The next record, or nothing: no complete record yet, no buffer to be had (call again when buffers came back), or the end: see ended().
+  [[nodiscard]] std::optional<rpcrdma::Buffer> read();
+  // Why reading is over: kPeerClosed between records, or an error. Records read before are still given out by read().
+  [[nodiscard]] const std::optional<Error>& ended() const { return ended_; }
+  [[nodiscard]] bool waiting_for_buffer() const { return waiting_for_buffer_; }
+
+  // Queues a record and sends what TCP takes. False (message untouched) when too many are queued: try again after the next wake.
+  [[nodiscard]] bool send(rpcrdma::Buffer& message);
+  [[nodiscard]] bool can_send() const { return sending_.size() < kMaxQueued; }
+  [[nodiscard]] bool all_sent() const { return sending_.empty(); }
+
+  // Releases the socket and all buffers. `reset`: with RST, so that the local port is free at once.
+  void close(bool reset);
+  [[nodiscard]] tcp::endpoint local() const { return local_; }
+  [[nodiscard]] tcp::endpoint remote() const { return remote_; }
+
+ private:
+  static constexpr std::size_t kMaxQueued = 128;
+
+  [[nodiscard]] bool receive_some();
+  void write_some();
+  void wait_readable();
+  void wait_writable();
+  void end(const Error& why);
+
+  tcp::socket socket_;
+  tcp::endpoint local_, remote_;
+  RecordReader reader_;
+  RecordWriter writer_;
+  rpcrdma::BufferPool& pool_;
+  Purpose purpose_;
+  Stats& stats_;
+  std::function<void()> wake_;
+  rpcrdma::Buffer filling_;              // lent to the reader
+  std::deque<rpcrdma::Buffer> sending_;  // lent to the writer, in order
+  std::uint64_t next_id_ = 0;
+  bool read_armed_ = false, write_armed_ = false;
+  bool waiting_for_buffer_ = false;
+  bool closed_ = false;
+  std::optional<Error> ended_;
+};
+
+}  // namespace iwarp::gateway

@@ -1,0 +1,39 @@
+// `iwarp gateway --tcp-listen ... --rdma ...`: lets TCP ONC RPC clients reach an RPC-over-RDMA server. One thread.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+
+#include "iwarp/cm/engine.h"
+#include "iwarp/gateway/options.h"
+#include "iwarp/gateway/session_set.h"
+
+namespace iwarp::gateway {
+
+class TcpFront final : public Front {
+ public:
+  // Errors: kSystem when it cannot listen there. `engine` borrows an io_context that the caller runs; it must outlive the front.
+  [[nodiscard]] static Result<std::unique_ptr<TcpFront>> open(cm::Engine& engine, const boost::asio::ip::tcp::endpoint& listen, const HostPort& server, const Options& options);
+
+  void drain(std::function<void()> done) override;
+  [[nodiscard]] Stats::Snapshot snapshot() const override;
+  [[nodiscard]] boost::asio::ip::tcp::endpoint local() const override { return local_; }
+
+ private:
+  TcpFront(cm::Engine& engine, HostPort server, const Options& options);
+
+  void accept_next();
+  void on_client(boost::asio::ip::tcp::socket socket);
+
+  cm::Engine& engine_;
+  HostPort server_;
+  Options options_;
+  Stats stats_;
+  SessionSet sessions_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer pause_;
+  boost::asio::ip::tcp::endpoint local_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace iwarp::gateway

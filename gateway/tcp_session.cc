@@ -1,0 +1,268 @@
+#include "iwarp/gateway/tcp_session.h"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/post.hpp>
+
+#include "iwarp/cm/connector.h"
+#include "iwarp/gateway/rdma_counters.h"
+#include "iwarp/rpcrdma/nfs_binding.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::gateway {
+namespace {
+
+constexpr unsigned kWorkBudget = 16;
+
+rpcrdma::RequesterOptions requester_options(const Options& o) {
+  rpcrdma::RequesterOptions r;
+  r.credits = o.credits;
+  r.inline_bytes = o.inline_bytes;
+  return r;
+}
+
+rpcrdma::BufferPool::Options pool_options(const Options& o) {
+  auto p = rpcrdma::pool_options(requester_options(o));
+  p.call_bytes = p.reply_bytes = o.memory_bytes;
+  return p;
+}
+
+const char* text(rpcrdma::Requester::Failure why) {
+  using F = rpcrdma::Requester::Failure;
+  switch (why) {
+    case F::kErrChunk: return "server answered ERR_CHUNK";
+    case F::kErrVers: return "server does not speak RPC-over-RDMA version 1";
+    case F::kBadReply: return "server's reply does not match its chunk";
+    case F::kLocal: return "cannot expose memory";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats, boost::asio::ip::tcp::socket client, Ended ended)
+    : engine_(engine),
+      options_(options),
+      stats_(stats),
+      ended_(std::move(ended)),
+      channel_(engine, options.stream, pool_options(options)),
+      requester_options_(requester_options(options)),
+      tcp_(std::make_shared<RecordStream>(std::move(client), RecordOptions{}, channel_.pool(), RecordStream::Purpose::kCall, stats)) {}
+
+void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
+  cm::ConnectOptions o;
+  o.host = server.host;
+  o.port = server.port;
+  o.policy = options_.policy;
+  o.connect_timeout = options_.backend_timeout;
+  if (source) o.local = boost::asio::ip::tcp::endpoint(*source, 0);
+  const auto pd = rpcrdma::private_data(requester_options_).encode();
+  o.private_data.assign(pd.begin(), pd.end());
+  cm::connect(engine_, channel_.qp(), o, [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) { self->on_established(error, c); });
+}
+
+void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+  if (error.code != Errc::kOk || closing_) {
+    if (error.code != Errc::kOk) {
+      spdlog::error("refused tcp_peer={} reason={}: {}", cm::to_string(tcp_->remote()), name(error.code), error.why);
+      stats_.connection_refused(RefuseReason::kBackendUnreachable);
+    }
+    over_ = true;
+    tcp_->close(true);
+    if (connection) connection->abort();
+    ended_(*this);
+    return;
+  }
+  connection_ = connection;
+  channel_.endpoint().set_ord(connection_->negotiated().ord);
+  requester_.emplace(channel_.endpoint(), channel_.pool(), rpcrdma::negotiate(rpcrdma::private_data(requester_options_), rpcrdma::PrivateData::parse(connection_->private_data())), requester_options_);
+  stats_.connection_opened();
+  spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()), cm::to_string(tcp_->remote()));
+  connection_->async_wait_disconnected([self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
+  if (auto ok = requester_->start(); !ok) return handle(rpcrdma::Requester::MustClose{ok.error()});
+  tcp_->start([weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->pump();
+  });
+  pump();
+}
+
+void TcpSession::pump() {
+  if (pumping_ || over_ || !requester_) return;
+  pumping_ = true;
+  bool progress = true;
+  for (unsigned round = 0; round < kWorkBudget && progress; ++round) {
+    progress = channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); });
+    while (auto event = requester_->poll_event()) {
+      std::visit([&](auto& e) { handle(std::move(e)); }, *event);
+      progress = true;
+    }
+    if (const auto releases = channel_.pool().releases(); releases != releases_seen_) {
+      releases_seen_ = releases;
+      requester_->progress();
+    }
+    progress = forward_to_tcp() || progress;
+    progress = take_records() || progress;
+    if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Requester::MustClose{ok.error()});
+    progress = progress || channel_.pool().releases() != releases_seen_;
+  }
+  finish_if_drained();
+  pumping_ = false;
+  if (over_) return;
+  const auto wake = [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->pump();
+  };
+  if (progress) {
+    boost::asio::post(engine_.io(), wake);
+    return;
+  }
+  channel_.arm(wake);
+  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) boost::asio::post(engine_.io(), wake);
+}
+
+void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
+  stats_.received(MessageKind::kReply);
+  to_tcp_.push_back({std::move(reply.message), MessageKind::kReply});
+}
+
+// The client gets an RPC error: silence would make it wait, closing would make it try the same for ever.
+void TcpSession::handle(const rpcrdma::Requester::CallFailed& failed) {
+  spdlog::warn("call failed tcp_peer={} xid={:#x}: {}", cm::to_string(tcp_->remote()), failed.xid, text(failed.why));
+  auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kReply, rpcrdma::kHeadroomBytes);
+  if (!buffer) return handle(rpcrdma::Requester::MustClose{make_error(Errc::kResource, "no memory to report a failed call")});
+  const auto error = rpcrdma::make_error_reply(failed.xid, rpcrdma::AcceptStat::kSystemErr);
+  std::copy(error.begin(), error.end(), buffer->bytes().begin());
+  stats_.received(MessageKind::kReply);
+  to_tcp_.push_back({std::move(*buffer), MessageKind::kReply});
+}
+
+void TcpSession::handle(rpcrdma::Requester::BackwardCall call) {
+  stats_.received(MessageKind::kBackwardCall);
+  if (!backward_.emplace(call.xid, call.token).second) {
+    stats_.dropped(MessageKind::kBackwardCall, DropReason::kDuplicateXid);
+    requester_->abandon_backward(call.token);
+    return;
+  }
+  to_tcp_.push_back({std::move(call.message), MessageKind::kBackwardCall});
+}
+
+void TcpSession::handle(const rpcrdma::Requester::MustClose& must_close) {
+  if (std::exchange(closing_, true)) return;
+  spdlog::warn("closing peer={} why=\"{}\"", cm::to_string(connection_->remote()), must_close.error.why);
+  connection_->abort(must_close.error);
+}
+
+bool TcpSession::forward_to_tcp() {
+  bool progress = false;
+  while (!to_tcp_.empty() && tcp_->send(to_tcp_.front().message)) {
+    stats_.forwarded(to_tcp_.front().kind);
+    to_tcp_.pop_front();
+    progress = true;
+  }
+  return progress;
+}
+
+bool TcpSession::take_records() {
+  bool progress = false;
+  while (!closing_) {
+    if (!held_record_) held_record_ = tcp_->read();
+    if (!held_record_) break;
+    if (!give_to_rdma(*held_record_)) return progress;
+    held_record_.reset();
+    progress = true;
+  }
+  if (!closing_ && tcp_->ended()) {
+    spdlog::info("client closed tcp_peer={} reason={}", cm::to_string(tcp_->remote()), name(tcp_->ended()->code));
+    close_rdma();
+  }
+  return progress;
+}
+
+bool TcpSession::give_to_rdma(rpcrdma::Buffer& record) {
+  const auto direction = rpcrdma::rpc_direction(record.bytes());
+  if (!direction) {
+    stats_.received(MessageKind::kCall);
+    stats_.dropped(MessageKind::kCall, DropReason::kMalformed);
+    return true;
+  }
+  return *direction == rpcrdma::RpcDirection::kCall ? give_call(record) : give_backward_reply(record);
+}
+
+bool TcpSession::give_call(rpcrdma::Buffer& record) {
+  if (!requester_->can_take_call()) return false;
+  // The server's backward Calls have to fit in line on this connection (RFC 8167 s5).
+  (void)rpcrdma::clamp_back_channel(record.bytes(), requester_->max_backward_bytes());
+  const auto sent = requester_->call(std::move(record));
+  if (!sent && sent.error().code == Errc::kQueueFull) return false;
+  stats_.received(MessageKind::kCall);
+  if (sent) {
+    stats_.forwarded(MessageKind::kCall);
+  } else {
+    stats_.dropped(MessageKind::kCall, sent.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed : DropReason::kDuplicateXid);
+  }
+  return true;
+}
+
+bool TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
+  const auto xid = rpcrdma::rpc_xid(record.bytes());
+  const auto call = xid ? backward_.find(*xid) : backward_.end();
+  if (call == backward_.end()) {
+    stats_.received(MessageKind::kBackwardReply);
+    stats_.dropped(MessageKind::kBackwardReply, DropReason::kUnknownXid);
+    return true;
+  }
+  const auto sent = requester_->reply_backward(call->second, std::move(record));
+  if (!sent && sent.error().code == Errc::kResource) return false;
+  stats_.received(MessageKind::kBackwardReply);
+  if (sent) {
+    stats_.forwarded(MessageKind::kBackwardReply);
+  } else {
+    stats_.dropped(MessageKind::kBackwardReply, DropReason::kTooLong);
+    requester_->abandon_backward(call->second);
+  }
+  backward_.erase(call);
+  return true;
+}
+
+void TcpSession::close_rdma() {
+  closing_ = true;
+  if (auto ok = channel_.endpoint().flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
+  connection_->disconnect();
+}
+
+void TcpSession::on_disconnected(const stream::Disconnected& how) {
+  if (std::exchange(over_, true)) return;
+  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}", cm::describe_end(*connection_, how));
+  while (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) {
+  }
+  requester_->on_disconnect();
+  while (requester_->poll_event()) {
+  }
+  for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
+  record_counters(stats_, connection_->counters());
+  tcp_->close(false);  // the client reconnects and sends its Calls again
+  to_tcp_.clear();
+  held_record_.reset();
+  stats_.connection_closed();
+  ended_(*this);
+}
+
+void TcpSession::drain() {
+  draining_ = true;
+  finish_if_drained();
+}
+
+void TcpSession::finish_if_drained() {
+  if (!draining_ || closing_ || !requester_ || !requester_->idle() || !to_tcp_.empty() || !tcp_->all_sent()) return;
+  close_rdma();
+}
+
+void TcpSession::add_live_counters(Stats::Snapshot& to) const {
+  if (connection_ && !over_) add_counters(to, connection_->counters());
+}
+
+void TcpSession::stop() {
+  closing_ = true;
+  if (connection_) connection_->abort();
+}
+
+}  // namespace iwarp::gateway

@@ -1,0 +1,68 @@
+// A TCP client served by an RPC-over-RDMA server: record stream on one side, Requester on the other. One thread.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "iwarp/cm/connection.h"
+#include "iwarp/gateway/options.h"
+#include "iwarp/gateway/rdma_channel.h"
+#include "iwarp/gateway/record_stream.h"
+#include "iwarp/gateway/session.h"
+#include "iwarp/rpcrdma/requester.h"
+
+namespace iwarp::gateway {
+
+class TcpSession final : public Session, public std::enable_shared_from_this<TcpSession> {
+ public:
+  using Ended = std::function<void(TcpSession&)>;
+
+  TcpSession(cm::Engine& engine, const Options& options, Stats& stats, boost::asio::ip::tcp::socket client, Ended ended);
+
+  // Connects to the RPC-over-RDMA server; Calls are read once that succeeded.
+  void connect(const HostPort& server, std::optional<boost::asio::ip::address> source);
+
+  void drain() override;
+  void stop() override;
+  void add_live_counters(Stats::Snapshot& to) const override;
+
+ private:
+  void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
+  void on_disconnected(const stream::Disconnected& how);
+  void pump();
+  void handle(rpcrdma::Requester::ReplyReceived reply);
+  void handle(const rpcrdma::Requester::CallFailed& failed);
+  void handle(rpcrdma::Requester::BackwardCall call);
+  void handle(const rpcrdma::Requester::MustClose& must_close);
+  [[nodiscard]] bool forward_to_tcp();
+  [[nodiscard]] bool take_records();
+  [[nodiscard]] bool give_to_rdma(rpcrdma::Buffer& record);
+  [[nodiscard]] bool give_call(rpcrdma::Buffer& record);
+  [[nodiscard]] bool give_backward_reply(rpcrdma::Buffer& record);
+  void close_rdma();
+  void finish_if_drained();
+
+  struct Outgoing {
+    rpcrdma::Buffer message;
+    MessageKind kind;
+  };
+
+  cm::Engine& engine_;
+  const Options& options_;
+  Stats& stats_;
+  Ended ended_;
+  RdmaChannel channel_;
+  rpcrdma::RequesterOptions requester_options_;
+  std::optional<rpcrdma::Requester> requester_;
+  std::shared_ptr<RecordStream> tcp_;
+  std::shared_ptr<cm::Connection> connection_;
+  std::unordered_map<std::uint32_t, rpcrdma::CallToken> backward_;  // Calls of the server at the client, by xid
+  std::deque<Outgoing> to_tcp_;
+  std::optional<rpcrdma::Buffer> held_record_;
+  std::uint64_t releases_seen_ = 0;
+  bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;
+};
+
+}  // namespace iwarp::gateway
