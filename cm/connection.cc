@@ -73,6 +73,7 @@ Connection::Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs
 }
 
 Connection::~Connection() {
+  if (const auto lock = qp_->lock(); qp_->driver() == this) qp_->set_driver(nullptr);
   if (engine_ != nullptr) engine_->remove(this);
 }
 
@@ -158,7 +159,7 @@ void Connection::on_disconnected(std::function<void(stream::Disconnected)> handl
 
 void Connection::kick() {
   if (released_) return;
-  (void)transmit();
+  if (!tx_blocked_) (void)transmit();
   if (qp_->core().phase() != stream::Phase::kFull || more_work_) {
     // What follows may call the application, which posting must not do.
     boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(); });

@@ -147,6 +147,8 @@ void TcpSession::handle(rpcrdma::Requester::BackwardCall call) {
 
 void TcpSession::handle(const rpcrdma::Requester::MustClose& must_close) {
   if (std::exchange(closing_, true)) return;
+  // Flushed work only says that the connection is over, which is about to be told with its true reason.
+  if (must_close.error.code == Errc::kFlushed) return;
   spdlog::warn("closing peer={} why=\"{}\"", cm::to_string(connection_->remote()), must_close.error.why);
   connection_->abort(must_close.error);
 }

@@ -276,7 +276,9 @@ Run add_rping(CLI::App& app) {
   cmd->add_flag("-P,--persistent", flags->persistent, "Server: serve clients until interrupted, many at a time");
   cmd->add_option("-a,--address", flags->address, "Server: address to listen on (default all). Client: host to ping");
   cmd->add_option("-p,--port", flags->port, "TCP port")->capture_default_str();
-  cmd->add_option("-S,--size", flags->size, "Octets per ping")->check(CLI::Range(kMinSize, kMaxSize))->capture_default_str();
+  auto* size = cmd->add_option("-S,--size", flags->size, "Octets per ping (server: at most; default all that rping allows)")
+                   ->check(CLI::Range(kMinSize, kMaxSize))
+                   ->capture_default_str();
   cmd->add_option("-C,--count", flags->count, "Iterations (default: until interrupted)");
   cmd->add_flag("-V,--validate", flags->validate, "Verify the data");
   cmd->add_flag("-v,--verbose", flags->verbose, "Print the data");
@@ -286,12 +288,12 @@ Run add_rping(CLI::App& app) {
       "  iwarp rping -s                             serve one client on port 7174\n"
       "  iwarp rping -c -a 10.0.0.2 -C 10 -v -V     ping ten times, print and verify\n"
       "  iwarp rping -c -a ::1 --crc prefer-off     without CRC if the server agrees");
-  return [flags]() -> int {
+  return [flags, size]() -> int {
+    if (flags->server && size->count() == 0) flags->size = kMaxSize;
     if (flags->server == flags->client) throw CLI::ValidationError("rping", "choose one of -s (server) and -c (client)");
     if (flags->client && flags->address.empty()) throw CLI::ValidationError("rping", "-c needs the server's address: -a HOST");
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);
-    // A server takes whatever its clients send, up to the protocol's limit, unless told otherwise.
     return flags->server ? run_server(*flags) : run_client(*flags);
   };
 }
