@@ -63,7 +63,8 @@ TEST(SegmentHeader, ReadsAndWritesUntagged) {
 TEST(SegmentHeader, EveryFieldHasItsPlace) {
   EXPECT_EQ(to_hex(written(UntaggedHeader{false, 0x46, 0x11223344, 2, Msn{0xAABBCCDD}, 0x01020304})),
             "01461122334400000002aabbccdd01020304");
-  EXPECT_EQ(to_hex(written(TaggedHeader{false, 0x42, Stag{0x01020304}, 0x1112131415161718})), "8142010203041112131415161718");
+  EXPECT_EQ(to_hex(written(TaggedHeader{false, 0x42, Stag{0x01020304}, 0x1112131415161718})),
+            "8142010203041112131415161718");
   const auto back = parse_segment_header(hex("01461122334400000002aabbccdd01020304"));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(std::get<UntaggedHeader>(*back), (UntaggedHeader{false, 0x46, 0x11223344, 2, Msn{0xAABBCCDD}, 0x01020304}));

@@ -51,7 +51,8 @@ TEST(Segmenter, NoSegmentExceedsMulpduAndAllOctetsAreSent) {
   for (const std::size_t mulpdu : {19U, 20U, 128U, 129U, 1442U, 1443U, 16378U, 64766U}) {
     for (const std::size_t header : {TaggedHeader::kSize, UntaggedHeader::kSize}) {
       const auto room = static_cast<std::uint32_t>(mulpdu - header);
-      for (const std::uint32_t bytes : {1U, room - 1, room, room + 1, 2 * room - 1, 2 * room, 2 * room + 1, 7 * room + 3}) {
+      for (const std::uint32_t bytes :
+           {1U, room - 1, room, room + 1, 2 * room - 1, 2 * room, 2 * room + 1, 7 * room + 3}) {
         const auto cuts = cut_all(bytes, mulpdu, header);
         EXPECT_EQ(cuts.size(), bytes == 0 ? 1U : (bytes + room - 1) / room);
       }

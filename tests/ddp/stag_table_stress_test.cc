@@ -18,8 +18,8 @@ constexpr StreamKey kMe{PdId{1}, StreamId{1}};
 constexpr Access kAccess = Access::kRemoteWrite | Access::kLocalWrite | Access::kRemoteInvalidate;
 constexpr std::size_t kBytes = 256;
 
-// No access may reach memory after its STag was invalidated and the table said that it is quiescent: the owner then writes it without any
-// lock, and must find its own octets.
+// No access may reach memory after its STag was invalidated and the table said that it is quiescent: the owner then
+// writes it without any lock, and must find its own octets.
 TEST(StagTableStress, RevokedMemoryBelongsToItsOwnerAgain) {
   COVERS("RFC5041-8.3.1-7");
   StagTable table;

@@ -21,7 +21,8 @@ class StagTableTest : public ::testing::Test {
   Stag add(Access access = kAll, std::uint64_t base_to = 1000, StreamId stream = StreamId::kAny) {
     return table_.register_memory({memory_, base_to, PdId{1}, stream, access}, random_()).value();
   }
-  std::optional<StagFault> fault(Stag stag, StreamKey who, std::uint64_t to, std::size_t length, Access need = Access::kRemoteWrite) {
+  std::optional<StagFault> fault(Stag stag, StreamKey who, std::uint64_t to, std::size_t length,
+                                 Access need = Access::kRemoteWrite) {
     const auto p = table_.pin(stag, who, need, to, length);
     return p.ok ? std::nullopt : std::optional(p.fault);
   }
@@ -168,9 +169,10 @@ TEST(StagFaults, HaveTheirTerminateCodes) {
     StagFault fault;
     TerminateCode tagged, read;
   };
-  for (const Row& r : {Row{StagFault::kInvalid, {1, 1, 0}, {0, 1, 0}}, Row{StagFault::kNotAssociated, {1, 1, 2}, {0, 1, 3}},
-                       Row{StagFault::kAccess, {1, 1, 0}, {0, 1, 2}}, Row{StagFault::kWrap, {1, 1, 3}, {0, 1, 4}},
-                       Row{StagFault::kBounds, {1, 1, 1}, {0, 1, 1}}}) {
+  for (const Row& r :
+       {Row{StagFault::kInvalid, {1, 1, 0}, {0, 1, 0}}, Row{StagFault::kNotAssociated, {1, 1, 2}, {0, 1, 3}},
+        Row{StagFault::kAccess, {1, 1, 0}, {0, 1, 2}}, Row{StagFault::kWrap, {1, 1, 3}, {0, 1, 4}},
+        Row{StagFault::kBounds, {1, 1, 1}, {0, 1, 1}}}) {
     EXPECT_EQ(tagged_error(r.fault).tell_peer, r.tagged);
     EXPECT_EQ(read_error(r.fault).tell_peer, r.read);
   }
@@ -183,10 +185,12 @@ TEST_F(StagTableTest, LocalAddresses) {
   EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 99);
   EXPECT_TRUE(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data() + 100, 0).ok);
   EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data() + 99, 2).fault, StagFault::kBounds);
-  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data(), ~std::size_t{0}).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data(), ~std::size_t{0}).fault,
+            StagFault::kBounds);
   EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, nullptr, 1).fault, StagFault::kBounds);
   EXPECT_EQ(table_.pin_local(s, PdId{2}, Access::kLocalRead, memory_.data(), 1).fault, StagFault::kNotAssociated);
-  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, memory_.data(), 1).fault, StagFault::kInvalid);
+  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, memory_.data(), 1).fault,
+            StagFault::kInvalid);
   const Stag read_only = add(Access::kLocalRead);
   EXPECT_EQ(table_.pin_local(read_only, PdId{1}, Access::kLocalWrite, memory_.data(), 1).fault, StagFault::kAccess);
   EXPECT_EQ(table_.to_of(s, PdId{1}, memory_.data() + 30), 1030U);

@@ -12,7 +12,8 @@ UntaggedHeader segment(std::uint32_t msn, std::uint32_t mo, bool last = true) {
 }
 
 // Checks and commits; the message length when it was the last segment.
-std::optional<std::uint32_t> take(UntaggedReceiver& r, const UntaggedHeader& h, std::size_t bytes, std::uint64_t buffer) {
+std::optional<std::uint32_t> take(UntaggedReceiver& r, const UntaggedHeader& h, std::size_t bytes,
+                                  std::uint64_t buffer) {
   const auto offset = r.check(h, bytes, buffer);
   EXPECT_TRUE(offset.ok());
   EXPECT_EQ(*offset, h.mo);

@@ -9,8 +9,12 @@ namespace {
 
 constexpr TerminateCode kUnexpectedOpcode{0, 2, 6};
 
-Result<Opcode> tagged(std::uint8_t octet) { return check_control(ddp::TaggedHeader{.rsvd_ulp = octet}); }
-Result<Opcode> untagged(std::uint8_t octet, std::uint32_t qn) { return check_control(ddp::UntaggedHeader{.rsvd_ulp = octet, .qn = qn}); }
+Result<Opcode> tagged(std::uint8_t octet) {
+  return check_control(ddp::TaggedHeader{.rsvd_ulp = octet});
+}
+Result<Opcode> untagged(std::uint8_t octet, std::uint32_t qn) {
+  return check_control(ddp::UntaggedHeader{.rsvd_ulp = octet, .qn = qn});
+}
 
 // Figure 4 of RFC 5040: the one way in which each opcode may travel.
 struct Row {
@@ -18,7 +22,8 @@ struct Row {
   bool tagged;
   std::uint32_t qn;
 };
-constexpr Row kFigure4[] = {{0, true, 0}, {1, false, 1}, {2, true, 0}, {3, false, 0}, {4, false, 0}, {5, false, 0}, {6, false, 0}, {7, false, 2}};
+constexpr Row kFigure4[] = {{0, true, 0},  {1, false, 1}, {2, true, 0},  {3, false, 0},
+                            {4, false, 0}, {5, false, 0}, {6, false, 0}, {7, false, 2}};
 
 TEST(Control, OpcodesOfFigure4AndNothingElse) {
   COVERS("RFC5040-3.1-2");

@@ -1,4 +1,5 @@
-// Everything that a peer can get wrong, with the Terminate code and the quote that it is owed (RFC 5040 s4.8, s7.2, RFC 5041 s7).
+// Everything that a peer can get wrong, with the Terminate code and the quote that it is owed (RFC 5040 s4.8, s7.2, RFC
+// 5041 s7).
 #include "tests/rdmap/receiver_fixture.h"
 
 namespace iwarp::rdmap {

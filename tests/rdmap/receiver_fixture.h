@@ -26,7 +26,9 @@ class ReceiverTest : public ::testing::Test {
   Stag add(Bytes& memory, ddp::Access access = kAll, PdId pd = kMe.pd) {
     return stags_.register_memory({memory, kBase, pd, ddp::StreamId::kAny, access}, ++random_ * 0x10001).value();
   }
-  Sge sge(std::size_t offset, std::size_t length) { return {memory_.data() + offset, static_cast<std::uint32_t>(length), stag_}; }
+  Sge sge(std::size_t offset, std::size_t length) {
+    return {memory_.data() + offset, static_cast<std::uint32_t>(length), stag_};
+  }
   void post_recv(std::uint64_t id, const SgeList& sges) { EXPECT_TRUE(recvs_.post({id, sges})); }
   // An RDMA Read of `length` octets to the start of memory, whose Request is out.
   void start_read(std::uint64_t id, std::size_t length, std::size_t offset = 0) {

@@ -177,7 +177,8 @@ TEST_F(ReceiverTest, ReadRequestsWaitInOrder) {
 TEST_F(ReceiverTest, ReadRequestMayComeInSeveralSegments) {
   const ReadRequest r{Stag{5}, 6, 7, stag_, kBase};
   const Bytes body = test::header_bytes(r);
-  expect_taken(send_segment(Bytes(body.begin(), body.begin() + 9), {.last = false}, Opcode::kReadRequest, kReadRequestQn));
+  expect_taken(
+      send_segment(Bytes(body.begin(), body.begin() + 9), {.last = false}, Opcode::kReadRequest, kReadRequestQn));
   EXPECT_TRUE(reads_.empty());
   expect_taken(send_segment(Bytes(body.begin() + 9, body.end()), {.mo = 9}, Opcode::kReadRequest, kReadRequestQn));
   EXPECT_EQ(reads_.start().request, r);
@@ -201,7 +202,8 @@ TEST_F(ReceiverTest, TerminateIsAlwaysTaken) {
   COVERS("RFC5040-5.4-6");
   COVERS("RFC5040-5.4-7");
   COVERS("RFC5040-4.8-1");
-  expect_taken(test::terminate_segment(hex("1202c000 0020") | hex("4143 00000000 00000000 00000001 00000000") | Bytes(28)));
+  expect_taken(
+      test::terminate_segment(hex("1202c000 0020") | hex("4143 00000000 00000000 00000001 00000000") | Bytes(28)));
   ASSERT_TRUE(rx_.peer_terminate());
   EXPECT_EQ(rx_.peer_terminate()->code, (TerminateCode{1, 2, 2}));
   EXPECT_EQ(rx_.peer_terminate()->segment_length, 32);

@@ -146,7 +146,8 @@ TEST(SendQueue, UnsignaledSuccessIsSilentAndFreesItsEntry) {
   EXPECT_TRUE(q.post(wr(4)));
 }
 
-// An unsignalled request would otherwise keep its entry until a later one completes: posting must not depend on polling then.
+// An unsignalled request would otherwise keep its entry until a later one completes: posting must not depend on polling
+// then.
 TEST(SendQueue, OnlyUnsignaledRequestsNeverFillTheQueueForGood) {
   SendQueue q(2);
   for (std::uint64_t i = 0; i < 10; ++i) {

@@ -153,11 +153,12 @@ TEST(MakeTerminate, CarriesWhatFigure10Says) {
   COVERS("RFC5040-7.1-4");
   COVERS("RFC5040-7.1-5");
   const Bytes read = kReadHead | kReadBody;
-  for (const Part& p : {Part{Errc::kLocalProtection, kSendHead, false, false}, Part{Errc::kReadBounds, read, true, true},
-                        Part{Errc::kCannotInvalidate, kSendHead, true, false}, Part{Errc::kRdmapOpcode, read, true, false},
-                        Part{Errc::kUntaggedNoBuffer, read, true, false}, Part{Errc::kTaggedBounds, kTaggedHead, true, false},
-                        Part{Errc::kDdpCatastrophic, kSendHead, false, false}, Part{Errc::kCrcMismatch, kSendHead, false, false},
-                        Part{Errc::kFpduLength, kSendHead, false, false}}) {
+  for (const Part& p :
+       {Part{Errc::kLocalProtection, kSendHead, false, false}, Part{Errc::kReadBounds, read, true, true},
+        Part{Errc::kCannotInvalidate, kSendHead, true, false}, Part{Errc::kRdmapOpcode, read, true, false},
+        Part{Errc::kUntaggedNoBuffer, read, true, false}, Part{Errc::kTaggedBounds, kTaggedHead, true, false},
+        Part{Errc::kDdpCatastrophic, kSendHead, false, false}, Part{Errc::kCrcMismatch, kSendHead, false, false},
+        Part{Errc::kFpduLength, kSendHead, false, false}}) {
     const Error error = make_error(p.error);
     const TerminateMessage m = make_terminate(error, p.head, 1000, &p.head == &read);
     EXPECT_EQ(m.code, error.tell_peer);

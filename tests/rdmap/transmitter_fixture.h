@@ -39,9 +39,12 @@ class TransmitterTest : public ::testing::Test {
   Stag add(Bytes& memory, ddp::Access access = kAll, PdId pd = kMe.pd) {
     return stags_.register_memory({memory, kBase, pd, ddp::StreamId::kAny, access}, ++random_ * 0x10001).value();
   }
-  Sge sge(std::size_t offset, std::size_t length) { return {memory_.data() + offset, static_cast<std::uint32_t>(length), stag_}; }
+  Sge sge(std::size_t offset, std::size_t length) {
+    return {memory_.data() + offset, static_cast<std::uint32_t>(length), stag_};
+  }
   Bytes content(std::size_t offset, std::size_t length) {
-    return Bytes(memory_.begin() + static_cast<std::ptrdiff_t>(offset), memory_.begin() + static_cast<std::ptrdiff_t>(offset + length));
+    return Bytes(memory_.begin() + static_cast<std::ptrdiff_t>(offset),
+                 memory_.begin() + static_cast<std::ptrdiff_t>(offset + length));
   }
   SendWr wr(std::uint64_t id, SendOp op, const SgeList& sges) {
     SendWr w;

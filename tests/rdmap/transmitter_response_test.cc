@@ -124,7 +124,8 @@ TEST_F(ReadError, PartlyServedQuotesWhatIsLeft) {
   EXPECT_EQ(error_->tell_peer, (TerminateCode{0, 1, 0}));
   const TerminateMessage& m = tx_.error_terminate();
   ASSERT_TRUE(m.has_rdmap_header);
-  EXPECT_EQ(*ReadRequest::parse(m.rdmap_header), (ReadRequest{Stag{5}, 1000 + 208, 300 - 208, stag_, kBase + 20 + 208}));
+  EXPECT_EQ(*ReadRequest::parse(m.rdmap_header),
+            (ReadRequest{Stag{5}, 1000 + 208, 300 - 208, stag_, kBase + 20 + 208}));
 }
 
 }  // namespace

@@ -75,20 +75,21 @@ TEST_P(Startup, ThenDataFlowsBothWays) {
   EXPECT_FALSE(p.initiator_link.reset);
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, Startup,
-                         ::testing::Values(Variant{true, true, mpa::Rtr::kNone, 2}, Variant{true, true, mpa::Rtr::kWrite, 2},
-                                           Variant{true, true, mpa::Rtr::kRead, 2}, Variant{true, false, mpa::Rtr::kNone, 2},
-                                           Variant{false, true, mpa::Rtr::kNone, 2}, Variant{false, true, mpa::Rtr::kWrite, 2},
-                                           Variant{false, false, mpa::Rtr::kNone, 2}, Variant{true, false, mpa::Rtr::kNone, 1},
-                                           Variant{false, false, mpa::Rtr::kNone, 1}),
-                         [](const auto& tested) {
-                           const Variant& v = tested.param;
-                           return std::string(v.crc ? "Crc" : "NoCrc") + (v.peer_to_peer ? "P2p" : "Client") +
-                                  (v.rtr == mpa::Rtr::kWrite  ? "Write"
-                                   : v.rtr == mpa::Rtr::kRead ? "Read"
-                                                              : "") +
-                                  "Rev" + std::to_string(v.revision);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Variants, Startup,
+    ::testing::Values(Variant{true, true, mpa::Rtr::kNone, 2}, Variant{true, true, mpa::Rtr::kWrite, 2},
+                      Variant{true, true, mpa::Rtr::kRead, 2}, Variant{true, false, mpa::Rtr::kNone, 2},
+                      Variant{false, true, mpa::Rtr::kNone, 2}, Variant{false, true, mpa::Rtr::kWrite, 2},
+                      Variant{false, false, mpa::Rtr::kNone, 2}, Variant{true, false, mpa::Rtr::kNone, 1},
+                      Variant{false, false, mpa::Rtr::kNone, 1}),
+    [](const auto& tested) {
+      const Variant& v = tested.param;
+      return std::string(v.crc ? "Crc" : "NoCrc") + (v.peer_to_peer ? "P2p" : "Client") +
+             (v.rtr == mpa::Rtr::kWrite  ? "Write"
+              : v.rtr == mpa::Rtr::kRead ? "Read"
+                                         : "") +
+             "Rev" + std::to_string(v.revision);
+    });
 
 }  // namespace
 }  // namespace iwarp::stream

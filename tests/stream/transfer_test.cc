@@ -34,7 +34,8 @@ class Transfer : public ::testing::TestWithParam<Shape> {
     o.max_steps = 200'000;
     return o;
   }
-  // Every size, from odd addresses to odd addresses, cut into pieces at the sender and at the receiver, in both directions.
+  // Every size, from odd addresses to odd addresses, cut into pieces at the sender and at the receiver, in both
+  // directions.
   template <class Operation>
   static void each(const Operation& operation) {
     Pair p(options());
@@ -50,7 +51,8 @@ class Transfer : public ::testing::TestWithParam<Shape> {
 };
 
 rdmap::SgeList three_pieces(test::Region& r, std::size_t offset, std::size_t size) {
-  return test::list({r.sge(offset, size / 3), r.sge(offset + size / 3, size / 2), r.sge(offset + size / 3 + size / 2, size - size / 3 - size / 2)});
+  return test::list({r.sge(offset, size / 3), r.sge(offset + size / 3, size / 2),
+                     r.sge(offset + size / 3 + size / 2, size - size / 3 - size / 2)});
 }
 
 TEST_P(Transfer, SendsArriveWhole) {
@@ -134,15 +136,19 @@ TEST_P(Transfer, ReadsFetchWhole) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Transfer,
-    ::testing::Values(Shape{true, mpa::FpduPolicy::kEmss, 1448, 65536}, Shape{false, mpa::FpduPolicy::kEmss, 1448, 65536},
-                      Shape{true, mpa::FpduPolicy::kMax, 1448, 262144}, Shape{false, mpa::FpduPolicy::kMax, 1448, 262144},
-                      Shape{false, mpa::FpduPolicy::kMax, 1448, 64}, Shape{true, mpa::FpduPolicy::kMax, 1448, 64},
-                      Shape{true, mpa::FpduPolicy::k16k, 1448, 4096}, Shape{false, mpa::FpduPolicy::k16k, 1448, 4096},
-                      Shape{false, mpa::FpduPolicy::kEmss, 65483, 65536}, Shape{true, mpa::FpduPolicy::kEmss, 100, 1000},
-                      Shape{false, mpa::FpduPolicy::kEmss, 536, 777}, Shape{true, mpa::FpduPolicy::kEmss, 9000, 65536}),
+    ::testing::Values(
+        Shape{true, mpa::FpduPolicy::kEmss, 1448, 65536}, Shape{false, mpa::FpduPolicy::kEmss, 1448, 65536},
+        Shape{true, mpa::FpduPolicy::kMax, 1448, 262144}, Shape{false, mpa::FpduPolicy::kMax, 1448, 262144},
+        Shape{false, mpa::FpduPolicy::kMax, 1448, 64}, Shape{true, mpa::FpduPolicy::kMax, 1448, 64},
+        Shape{true, mpa::FpduPolicy::k16k, 1448, 4096}, Shape{false, mpa::FpduPolicy::k16k, 1448, 4096},
+        Shape{false, mpa::FpduPolicy::kEmss, 65483, 65536}, Shape{true, mpa::FpduPolicy::kEmss, 100, 1000},
+        Shape{false, mpa::FpduPolicy::kEmss, 536, 777}, Shape{true, mpa::FpduPolicy::kEmss, 9000, 65536}),
     [](const auto& tested) {
       const Shape& s = tested.param;
-      return std::string(s.crc ? "Crc" : "NoCrc") + (s.policy == mpa::FpduPolicy::kEmss ? "Emss" : s.policy == mpa::FpduPolicy::k16k ? "16k" : "Max") +
+      return std::string(s.crc ? "Crc" : "NoCrc") +
+             (s.policy == mpa::FpduPolicy::kEmss  ? "Emss"
+              : s.policy == mpa::FpduPolicy::k16k ? "16k"
+                                                  : "Max") +
              std::to_string(s.emss) + "Scratch" + std::to_string(s.scratch);
     });
 

@@ -11,7 +11,8 @@ Endpoint::Endpoint(unsigned number, const stream::Options& options, std::size_t 
   for (Bytes& s : scratch_) s.resize(scratch_bytes);
 }
 
-Region& Endpoint::region(std::size_t bytes, ddp::Access access, std::uint64_t base_to, std::optional<ddp::StreamKey> owner) {
+Region& Endpoint::region(std::size_t bytes, ddp::Access access, std::uint64_t base_to,
+                         std::optional<ddp::StreamKey> owner) {
   const ddp::StreamKey who = owner.value_or(ddp::StreamKey{key_.pd, ddp::StreamId::kAny});
   regions_.push_back(std::make_unique<Region>(stags_, who.pd, bytes, access, base_to, who.stream, random_()));
   return *regions_.back();
@@ -41,7 +42,8 @@ Bytes Endpoint::send(std::size_t limit, TimePoint now) {
 }
 
 std::size_t Endpoint::receive(ConstBytes bytes, TimePoint now) {
-  // What an earlier call left in scratch must never be looked at again: two areas take turns, and the used part is overwritten.
+  // What an earlier call left in scratch must never be looked at again: two areas take turns, and the used part is
+  // overwritten.
   Bytes& scratch = scratch_[turn_++ % 2];
   std::size_t taken = 0;
   for (const MutBytes span : conn_.rx_buffers(scratch)) {
@@ -107,6 +109,10 @@ std::string Endpoint::log() const {
   for (const auto& e : events) {
     if (const auto* up = std::get_if<stream::Established>(&e)) {
       out << "established " << up->negotiated.to_string() << " private " << to_hex(up->private_data) << "\n";
+      continue;
+    }
+    if (std::holds_alternative<stream::RetryWithRevision1>(e)) {
+      out << "retry with revision 1\n";
       continue;
     }
     const auto& down = std::get<stream::Disconnected>(e);

@@ -1,5 +1,5 @@
-// One stream::Connection with its STag table and memory, driven the way its header demands by a test that plays network, clock and
-// application. After each input the connection must say that it is consistent.
+// One stream::Connection with its STag table and memory, driven the way its header demands by a test that plays
+// network, clock and application. After each input the connection must say that it is consistent.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@
 namespace iwarp::test {
 
 inline constexpr ddp::Access kLocal = ddp::Access::kLocalWrite;
-inline constexpr ddp::Access kRemoteAll = ddp::Access::kLocalWrite | ddp::Access::kRemoteRead | ddp::Access::kRemoteWrite;
+inline constexpr ddp::Access kRemoteAll =
+    ddp::Access::kLocalWrite | ddp::Access::kRemoteRead | ddp::Access::kRemoteWrite;
 
 // Registered memory. Base TO is the number `base_to`, not the address, so that a mix-up of the two shows.
 class Region {
@@ -55,7 +56,8 @@ class Region {
 
 class Endpoint {
  public:
-  // `number` makes the Protection Domain, stream id and STags of this end its own. `scratch_bytes`: what the driver lends for receiving.
+  // `number` makes the Protection Domain, stream id and STags of this end its own. `scratch_bytes`: what the driver
+  // lends for receiving.
   explicit Endpoint(unsigned number, const stream::Options& options = {}, std::size_t scratch_bytes = 64 * 1024);
 
   [[nodiscard]] stream::Connection& conn() { return conn_; }
@@ -104,8 +106,10 @@ class Endpoint {
 
 // Work requests in one line.
 [[nodiscard]] rdmap::SendWr send_wr(std::uint64_t id, const rdmap::SgeList& sges);
-[[nodiscard]] rdmap::SendWr write_wr(std::uint64_t id, const rdmap::SgeList& sges, const Region& remote, std::size_t offset = 0);
-[[nodiscard]] rdmap::SendWr read_wr(std::uint64_t id, const rdmap::SgeList& sink, const Region& remote, std::size_t offset = 0);
+[[nodiscard]] rdmap::SendWr write_wr(std::uint64_t id, const rdmap::SgeList& sges, const Region& remote,
+                                     std::size_t offset = 0);
+[[nodiscard]] rdmap::SendWr read_wr(std::uint64_t id, const rdmap::SgeList& sink, const Region& remote,
+                                    std::size_t offset = 0);
 [[nodiscard]] rdmap::SgeList list(std::initializer_list<rdmap::Sge> sges);
 
 }  // namespace iwarp::test

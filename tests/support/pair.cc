@@ -17,25 +17,27 @@ Pair::Pair(const PairOptions& options)
 bool Pair::transmit(Endpoint& from, Link& link, Wire& out) {
   if (link.closed || out.stall || !from.conn().tx_pending()) return false;
   std::size_t room = out.max_write_bytes;
-  if (out.stall_after) room = std::min<std::size_t>(room, *out.stall_after - std::min(*out.stall_after, out.recorded.size()));
+  if (out.stall_after)
+    room = std::min<std::size_t>(room, *out.stall_after - std::min(*out.stall_after, out.recorded.size()));
   const Bytes bytes = from.send(room, now);
   if (bytes.empty()) return false;
   EXPECT_FALSE(link.fin_given) << "octets after FIN";
   out.recorded.insert(out.recorded.end(), bytes.begin(), bytes.end());
-  out.in_flight.push_back({bytes, now + out.latency, false});
+  out.in_flight.push_back({bytes, now + out.latency});
   return true;
 }
 
 bool Pair::act_on_link(Endpoint& from, Link& link, Wire& out, Wire& in) {
   switch (from.conn().link_action()) {
-    case stream::LinkAction::kNone: return false;
+    case stream::LinkAction::kNone:
+      return false;
     case stream::LinkAction::kShutdownWrite:
       EXPECT_FALSE(link.fin_given);
       link.fin_given = out.fin_sent = true;
-      out.in_flight.push_back({{}, now + out.latency, true});
+      out.in_flight.push_back({{}, now + out.latency, 0, true});
       return true;
     case stream::LinkAction::kClose:
-      if (!link.fin_given) out.in_flight.push_back({{}, now + out.latency, true});
+      if (!link.fin_given) out.in_flight.push_back({{}, now + out.latency, 0, true});
       link.fin_given = out.fin_sent = link.closed = true;
       in.in_flight.clear();
       return true;
@@ -75,7 +77,7 @@ std::size_t Pair::feed(Endpoint& to, Link& link, ConstBytes bytes) {
   return taken;
 }
 
-bool Pair::deliver(Wire& wire, Endpoint& to, Link& link, Wire& back) {
+bool Pair::deliver(Wire& wire, Endpoint& to, Link& link) {
   if (wire.in_flight.empty() || wire.in_flight.front().ready > now) return false;
   Wire::Chunk& front = wire.in_flight.front();
   if (front.fin) {
@@ -83,31 +85,27 @@ bool Pair::deliver(Wire& wire, Endpoint& to, Link& link, Wire& back) {
     if (!link.closed) to.end(stream::TcpEnd::kFin, now);
     return true;
   }
-  std::size_t n = std::min(front.bytes.size(), wire.max_chunk_bytes);
+  const ConstBytes rest = ConstBytes(front.bytes).subspan(front.taken);
+  std::size_t n = std::min(rest.size(), wire.max_chunk_bytes);
   if (wire.random_seed) {
     if (wire.delivered == 0) wire.random.seed(*wire.random_seed);
     n = std::min<std::size_t>(n, 1 + wire.random() % std::min<std::size_t>(wire.max_chunk_bytes, 3000));
   }
   if (wire.cut_at && wire.delivered < *wire.cut_at) n = std::min<std::size_t>(n, *wire.cut_at - wire.delivered);
   if (wire.reset_after) n = std::min<std::size_t>(n, *wire.reset_after - std::min(*wire.reset_after, wire.delivered));
-  Bytes bytes(front.bytes.begin(), front.bytes.begin() + static_cast<std::ptrdiff_t>(n));
+  Bytes bytes(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(n));
   if (wire.flip_bit_at && *wire.flip_bit_at >= wire.delivered && *wire.flip_bit_at < wire.delivered + n) {
     bytes[*wire.flip_bit_at - wire.delivered] ^= std::byte{1};
   }
   const std::size_t taken = feed(to, link, bytes);
   wire.delivered += taken;
   if (wire.in_flight.empty()) return true;  // the connection ended meanwhile
-  if (taken == front.bytes.size()) {
-    wire.in_flight.pop_front();
-  } else {
-    front.bytes.erase(front.bytes.begin(), front.bytes.begin() + static_cast<std::ptrdiff_t>(taken));
-    // What does not fit one read can be read at once, in the next.
-  }
+  front.taken += taken;
+  if (front.taken == front.bytes.size()) wire.in_flight.pop_front();
   if (wire.reset_after && wire.delivered >= *wire.reset_after) {
     wire.reset_after.reset();
     reset_both();
   }
-  (void)back;
   return taken > 0;
 }
 
@@ -118,8 +116,8 @@ bool Pair::step() {
     moved |= transmit(responder, responder_link, to_initiator);
     moved |= act_on_link(responder, responder_link, to_initiator, to_responder);
   }
-  moved |= deliver(to_responder, responder, responder_link, to_initiator);
-  moved |= deliver(to_initiator, initiator, initiator_link, to_responder);
+  moved |= deliver(to_responder, responder, responder_link);
+  moved |= deliver(to_initiator, initiator, initiator_link);
   return moved;
 }
 
@@ -132,23 +130,31 @@ void Pair::step_until_stuck(std::size_t& steps) {
   }
 }
 
+std::optional<TimePoint> Pair::next_arrival() const {
+  std::optional<TimePoint> next;
+  for (const Wire* w : {&to_responder, &to_initiator}) {
+    if (w->in_flight.empty() || w->in_flight.front().ready <= now) continue;
+    if (!next || w->in_flight.front().ready < *next) next = w->in_flight.front().ready;
+  }
+  return next;
+}
+
 void Pair::settle() {
-  std::size_t steps = 0;
-  step_until_stuck(steps);
+  for (std::size_t steps = 0; steps <= options_.max_steps; ++steps) {
+    step_until_stuck(steps);
+    const auto next = next_arrival();
+    if (!next) return;
+    now = *next;
+  }
 }
 
 void Pair::run() {
   for (std::size_t steps = 0; steps <= options_.max_steps; ++steps) {
     step_until_stuck(steps);
-    std::optional<TimePoint> next;
-    const auto consider = [&](std::optional<TimePoint> t) {
-      if (t && (!next || *t < *next)) next = t;
-    };
-    for (const Wire* w : {&to_responder, &to_initiator}) {
-      if (!w->in_flight.empty() && w->in_flight.front().ready > now) consider(w->in_flight.front().ready);
+    std::optional<TimePoint> next = next_arrival();
+    for (const auto deadline : {initiator.conn().deadline(), responder.conn().deadline()}) {
+      if (deadline && (!next || *deadline < *next)) next = deadline;
     }
-    consider(initiator.conn().deadline());
-    consider(responder.conn().deadline());
     if (!next) return;
     now = std::max(now, *next);
     initiator.expire(now);
@@ -163,6 +169,8 @@ void Pair::establish() {
   EXPECT_NE(responder.established(), nullptr) << log();
 }
 
-std::string Pair::log() const { return "initiator:\n" + initiator.log() + "responder:\n" + responder.log(); }
+std::string Pair::log() const {
+  return "initiator:\n" + initiator.log() + "responder:\n" + responder.log();
+}
 
 }  // namespace iwarp::test

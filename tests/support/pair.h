@@ -1,4 +1,5 @@
-// Two stream::Connections joined in memory in virtual time: no threads, no sockets, no clock. Knobs make the network bad.
+// Two stream::Connections joined in memory in virtual time: no threads, no sockets, no clock. Knobs make the network
+// bad.
 #pragma once
 
 #include <deque>
@@ -14,24 +15,25 @@ struct Wire {
   static constexpr std::size_t kUnlimited = ~std::size_t{0};
 
   // --- Knobs.
-  std::size_t max_chunk_bytes = kUnlimited;   // longest run that one read gives
-  std::size_t max_write_bytes = kUnlimited;   // longest run that one write takes
-  std::optional<std::uint32_t> random_seed;   // chunks of random length up to max_chunk_bytes (then at most 3000)
-  std::optional<std::uint64_t> cut_at;        // no read goes across this stream offset
-  bool stall = false;                         // the window is closed: writes take nothing
-  std::optional<std::uint64_t> stall_after;   // writes take nothing beyond this stream offset
-  std::optional<std::uint64_t> flip_bit_at;   // stream offset of an octet of which bit 0 arrives inverted
-  std::optional<std::uint64_t> reset_after;   // both ends see RST when this stream offset has been delivered
+  std::size_t max_chunk_bytes = kUnlimited;  // longest run that one read gives
+  std::size_t max_write_bytes = kUnlimited;  // longest run that one write takes
+  std::optional<std::uint32_t> random_seed;  // chunks of random length up to max_chunk_bytes (then at most 3000)
+  std::optional<std::uint64_t> cut_at;       // no read goes across this stream offset
+  bool stall = false;                        // the window is closed: writes take nothing
+  std::optional<std::uint64_t> stall_after;  // writes take nothing beyond this stream offset
+  std::optional<std::uint64_t> flip_bit_at;  // stream offset of an octet of which bit 0 arrives inverted
+  std::optional<std::uint64_t> reset_after;  // both ends see RST when this stream offset has been delivered
   Duration latency{};
 
   // --- What went over it.
-  Bytes recorded;              // all octets ever written
+  Bytes recorded;  // all octets ever written
   std::uint64_t delivered = 0;
   bool fin_sent = false;
 
   struct Chunk {
     Bytes bytes;
     TimePoint ready;
+    std::size_t taken = 0;
     bool fin = false;
   };
   std::deque<Chunk> in_flight;
@@ -56,7 +58,7 @@ class Pair {
   Wire to_responder, to_initiator;
   TimePoint now{std::chrono::seconds(1000)};
 
-  // Moves bytes until nothing moves any more without time passing.
+  // Moves bytes until all have arrived and nothing moves any more; no deadline is waited for.
   void settle();
   // Moves bytes and jumps to the next deadline or arrival, until both ends are idle.
   void run();
@@ -74,9 +76,10 @@ class Pair {
   [[nodiscard]] bool step();
   [[nodiscard]] bool transmit(Endpoint& from, Link& link, Wire& out);
   [[nodiscard]] bool act_on_link(Endpoint& from, Link& link, Wire& out, Wire& in);
-  [[nodiscard]] bool deliver(Wire& wire, Endpoint& to, Link& link, Wire& back);
+  [[nodiscard]] bool deliver(Wire& wire, Endpoint& to, Link& link);
   [[nodiscard]] std::size_t feed(Endpoint& to, Link& link, ConstBytes bytes);
   void reset_both();
+  [[nodiscard]] std::optional<TimePoint> next_arrival() const;
   void step_until_stuck(std::size_t& steps);
 
   PairOptions options_;

@@ -41,7 +41,8 @@ struct SegmentAt {
 
 inline Bytes send_segment(const Bytes& payload, SegmentAt at = {}, rdmap::Opcode op = rdmap::Opcode::kSend,
                           std::uint32_t qn = rdmap::kSendQn) {
-  return header_bytes(ddp::UntaggedHeader{at.last, rdmap::control_octet(op), at.tail, qn, Msn{at.msn}, at.mo}) | payload;
+  return header_bytes(ddp::UntaggedHeader{at.last, rdmap::control_octet(op), at.tail, qn, Msn{at.msn}, at.mo}) |
+         payload;
 }
 inline Bytes read_request_segment(const rdmap::ReadRequest& r, std::uint32_t msn = 1) {
   return send_segment(header_bytes(r), {.msn = msn}, rdmap::Opcode::kReadRequest, rdmap::kReadRequestQn);

@@ -1,0 +1,448 @@
+// Beginning and end of a connection: who may speak when, FIN, RST, draining, and every timer.
+#include <gtest/gtest.h>
+
+#include "tests/support/covers.h"
+#include "tests/support/pair.h"
+#include "tests/support/raw_peer.h"
+
+namespace iwarp::stream {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Bytes;
+using test::hex;
+using test::Pair;
+using test::PairOptions;
+using test::pattern;
+using test::RawPeer;
+using test::RawPeerOptions;
+using test::send_segment;
+using test::operator|;
+
+TEST(Responder, SendsNothingBeforeTheFirstFpdu) {
+  COVERS("RFC5044-7.1.2-18");
+  for (const bool peer_to_peer : {false, true}) {
+    RawPeerOptions o;
+    o.peer_to_peer = peer_to_peer;
+    RawPeer p(o);
+    auto& local = p.end.region(100);
+    p.end.post(test::send_wr(1, local.sge(0, 10)));
+    EXPECT_FALSE(p.end.conn().tx_pending());
+    EXPECT_EQ(p.end.established() != nullptr, !peer_to_peer) << "a peer-to-peer Responder is up when the RTR has come";
+    const Bytes rtr = test::fpdu(test::write_segment(Stag{0}, 0, {}), true);
+    p.feed(Bytes(rtr.begin(), rtr.end() - 1));
+    EXPECT_FALSE(p.end.conn().tx_pending());
+    p.feed(Bytes(rtr.end() - 1, rtr.end()));
+    EXPECT_NE(p.end.established(), nullptr);
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+  }
+}
+
+TEST(Responder, BadFirstFpduIsAnsweredByReset) {
+  COVERS("RFC5044-7.1.2-18");
+  RawPeer p;
+  Bytes bad = test::fpdu(send_segment(pattern(4)), true);
+  bad[20] ^= std::byte{1};
+  p.feed(bad);
+  EXPECT_FALSE(p.end.conn().tx_pending()) << "not even a Terminate may leave";
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  ASSERT_NE(p.end.disconnected(), nullptr);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kCrcMismatch);
+  EXPECT_FALSE(p.end.disconnected()->sent);
+}
+
+TEST(Responder, GivesUpWithoutAFirstFpdu) {
+  COVERS("RFC5044-7.1.2-32");
+  RawPeerOptions o;
+  o.peer_to_peer = true;
+  RawPeer p(o);
+  EXPECT_EQ(*p.end.conn().deadline() - p.now, 10s);
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  ASSERT_NE(p.end.disconnected(), nullptr);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kStartupTimeout);
+  EXPECT_FALSE(p.end.disconnected()->was_established);
+}
+
+TEST(Responder, CopesWithACloseBeforeAnyFpdu) {
+  COVERS("RFC5044-7.1.2-21");
+  RawPeerOptions o;
+  o.peer_to_peer = true;
+  RawPeer p(o);
+  p.end.end(TcpEnd::kFin, p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kClose);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kPeerClosed);
+}
+
+TEST(Responder, GivesUpWhenTheReplyIsNotTaken) {
+  PairOptions o;
+  Pair p(o);
+  p.to_initiator.stall = true;
+  p.settle();
+  ASSERT_TRUE(p.responder.conn().deadline());
+  p.responder.expire(*p.responder.conn().deadline());
+  ASSERT_NE(p.responder.disconnected(), nullptr);
+  EXPECT_EQ(p.responder.disconnected()->reason.code, Errc::kStartupTimeout);
+  EXPECT_FALSE(p.responder.conn().tx_pending());
+  EXPECT_EQ(p.responder.conn().link_action(), LinkAction::kReset);
+}
+
+TEST(Responder, ReceivesMayBePostedBeforeTheReplyLeaves) {
+  COVERS("RFC5044-7.1.2-10");
+  Pair p;
+  auto& a = p.initiator.region(10);
+  auto& b = p.responder.region(10);
+  p.responder.post(rdmap::RecvWr{1, b.all()});
+  p.initiator.post(test::send_wr(2, a.all()));  // waits for the connection
+  p.run();
+  ASSERT_EQ(p.responder.recvs.size(), 1U) << p.log();
+}
+
+TEST(Initiator, TimesOutWithoutAReply) {
+  COVERS("RFC5044-7.1.2-31");
+  Pair p;
+  p.to_initiator.stall = true;
+  p.run();
+  ASSERT_NE(p.initiator.disconnected(), nullptr);
+  EXPECT_EQ(p.initiator.disconnected()->reason.code, Errc::kStartupTimeout);
+  EXPECT_TRUE(p.initiator_link.closed);
+}
+
+TEST(Initiator, TerminatesWithInsufficientIrd) {
+  COVERS("RFC6581-9.1-17");
+  COVERS("RFC6581-9.1-18");
+  COVERS("RFC6581-9.1-19");
+  test::Endpoint end(1);
+  TimePoint now{1000s};
+  mpa::Policy policy;
+  policy.ird = 4;
+  policy.max_ird = 4;
+  end.start(mpa::Initiator(policy, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  // Reply: C S, revision 2, A=1, IRD 32; RTR by Read, ORD 5.
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8020 4005"), now);
+  const Bytes out = end.send(~std::size_t{0}, now);
+  EXPECT_EQ(test::to_hex(out), test::to_hex(test::fpdu(test::terminate_segment(hex("20060000")), true)));
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  end.end(TcpEnd::kFin, now);
+  ASSERT_NE(end.disconnected(), nullptr);
+  EXPECT_EQ(end.disconnected()->reason.code, Errc::kInsufficientIrd);
+  EXPECT_FALSE(end.disconnected()->was_established);
+}
+
+TEST(Initiator, TerminatesWithoutACommonRtr) {
+  COVERS("RFC6581-9.2-18");
+  COVERS("RFC6581-9.2-19");
+  COVERS("RFC6581-9.2-20");
+  test::Endpoint end(1);
+  TimePoint now{1000s};
+  mpa::Policy policy;
+  policy.rtr_write = false;
+  end.start(mpa::Initiator(policy, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  // The Reply names RTR by Write only.
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8020 8020"), now);
+  EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)),
+            test::to_hex(test::fpdu(test::terminate_segment(hex("20070000")), true)));
+  // The peer never closes: the connection is reset in the end.
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  end.expire(now + 5s);
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kReset);
+  EXPECT_EQ(end.disconnected()->reason.code, Errc::kNoMatchingRtr);
+}
+
+TEST(Initiator, ReportsARejection) {
+  COVERS("RFC5044-7.1.2-16");
+  COVERS("RFC6581-9.1-20");
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  end.start(mpa::Initiator({}, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  (void)end.receive(hex("4d504120494420526570204672616d65 7002 0006 8003 4004 abcd"), now);
+  const auto* down = end.disconnected();
+  ASSERT_NE(down, nullptr);
+  EXPECT_EQ(down->reason.code, Errc::kPeerRejected);
+  EXPECT_EQ(down->private_data, hex("abcd"));
+  ASSERT_TRUE(down->rejected_with);
+  EXPECT_EQ(down->rejected_with->ird, 3);
+  EXPECT_EQ(down->rejected_with->ord, 4);
+  EXPECT_FALSE(end.conn().tx_pending());
+}
+
+TEST(Initiator, StartsAgainWithRevisionOneWhenThePeerHangsUp) {
+  COVERS("RFC6581-10-12");
+  for (const TcpEnd how : {TcpEnd::kFin, TcpEnd::kReset}) {
+    test::Endpoint end(1);
+    const TimePoint now{1000s};
+    auto& local = end.region(10);
+    end.post(rdmap::RecvWr{1, local.all()});
+    end.start(mpa::Initiator({}, {}, now), now);
+    (void)end.send(~std::size_t{0}, now);
+    end.end(how, now);
+    ASSERT_EQ(end.events.size(), 1U);
+    EXPECT_EQ(std::get<RetryWithRevision1>(end.events[0]).reason.code, Errc::kConnectionLost);
+    EXPECT_EQ(end.conn().phase(), Phase::kIdle);
+    EXPECT_FALSE(end.conn().deadline());
+    EXPECT_FALSE(end.conn().tx_pending());
+    EXPECT_TRUE(end.recvs.empty()) << "what was posted stays posted";
+    mpa::Policy policy;
+    policy.revision = 1;
+    end.start(mpa::Initiator(policy, {}, now), now);
+    (void)end.send(~std::size_t{0}, now);
+    (void)end.receive(hex("4d504120494420526570204672616d65 4001 0000") | test::fpdu(send_segment(pattern(4)), true),
+                      now);
+    ASSERT_NE(end.established(), nullptr);
+    EXPECT_EQ(end.established()->negotiated.revision, 1);
+    EXPECT_EQ(end.recvs.size(), 1U);
+  }
+}
+
+TEST(Initiator, DisconnectDuringStartupLeavesNothingToSend) {
+  for (const bool abortive : {false, true}) {
+    test::Endpoint end(1);
+    const TimePoint now{1000s};
+    end.start(mpa::Initiator({}, {}, now), now);
+    EXPECT_TRUE(end.conn().tx_pending());
+    if (abortive) {
+      end.conn().abort(make_error(Errc::kAborted));
+    } else {
+      end.disconnect(now);
+    }
+    end.collect();
+    EXPECT_FALSE(end.conn().tx_pending());
+    EXPECT_FALSE(end.conn().deadline());
+    EXPECT_TRUE(end.conn().is_consistent());
+    EXPECT_EQ(end.conn().link_action(), abortive ? LinkAction::kReset : LinkAction::kClose);
+    EXPECT_NE(end.disconnected(), nullptr);
+  }
+}
+
+TEST(Initiator, TakesFpdusThatFollowTheReplyAtOnce) {
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  mpa::Policy policy;
+  policy.peer_to_peer = false;
+  auto& local = end.region(10);
+  end.post(rdmap::RecvWr{1, local.all()});
+  end.start(mpa::Initiator(policy, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  (void)end.receive(
+      hex("4d504120494420526570204672616d65 5002 0004 0020 0020") | test::fpdu(send_segment(pattern(4)), true), now);
+  ASSERT_EQ(end.recvs.size(), 1U);
+  EXPECT_EQ(end.recvs[0].byte_len, 4U);
+}
+
+TEST(Fin, BetweenFpdusIsOrderly) {
+  COVERS("RFC5044-7.2-2");
+  RawPeer p;
+  auto& local = p.end.region(100);
+  p.end.post(rdmap::RecvWr{1, local.all()});
+  p.end.post(rdmap::RecvWr{2, local.all()});
+  p.feed_ulpdu(send_segment(pattern(4)));
+  p.end.end(TcpEnd::kFin, p.now);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kPeerClosed);
+  EXPECT_EQ(p.end.recvs[1].status, Errc::kFlushed);
+  EXPECT_EQ(p.link_action(), LinkAction::kClose);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+}
+
+TEST(Fin, InsideAnFpduIsALoss) {
+  COVERS("RFC5044-8-1");
+  COVERS("RFC5041-6.2.2-1");
+  for (const bool crc : {true, false}) {
+    const Bytes whole = test::fpdu(send_segment(pattern(9000)), crc);
+    for (const std::size_t n : {1UL, 2UL, 3UL, 19UL, 20UL, 21UL, 100UL, 5000UL, whole.size() - 1}) {
+      RawPeerOptions o;
+      o.crc = crc;
+      RawPeer p(o);
+      auto& local = p.end.region(9000);
+      p.feed_ulpdu(test::write_segment(Stag{1}, 0, {}));
+      p.end.post(rdmap::RecvWr{1, local.all()});
+      p.feed(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)));
+      p.end.end(TcpEnd::kFin, p.now);
+      EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kConnectionLost) << n;
+      EXPECT_EQ(p.end.recvs.at(0).status, Errc::kFlushed);
+    }
+  }
+}
+
+TEST(Reset, IsALoss) {
+  COVERS("RFC5044-8-1");
+  COVERS("RFC5040-6.2-3");
+  Pair p;
+  p.establish();
+  auto& a = p.initiator.region(100000);
+  auto& b = p.responder.region(100000);
+  p.responder.post(rdmap::RecvWr{1, b.all()});
+  p.initiator.post(test::send_wr(2, a.all()));
+  p.to_responder.reset_after = 5000;
+  p.to_responder.max_write_bytes = 2000;
+  p.run();
+  for (const auto* end : {&p.initiator, &p.responder}) {
+    ASSERT_NE(end->disconnected(), nullptr);
+    EXPECT_EQ(end->disconnected()->reason.code, Errc::kConnectionLost);
+  }
+  EXPECT_EQ(p.initiator.sends.at(0).status, Errc::kFlushed);
+  EXPECT_EQ(p.responder.recvs.at(0).status, Errc::kFlushed);
+}
+
+TEST(Disconnect, SendsWhatWasPosted) {
+  COVERS("RFC5041-6.2.1-2");
+  COVERS("RFC5041-6.2.1-3");
+  COVERS("RFC5040-6.2-1");
+  Pair p;
+  p.establish();
+  auto& a = p.initiator.region(300000);
+  auto& b = p.responder.region(300000, test::kRemoteAll);
+  a.fill(pattern(150000, 1));
+  b.fill(pattern(100000, 2), 200000);
+  p.responder.post(rdmap::RecvWr{1, b.sge(0, 10)});
+  p.initiator.post(test::write_wr(2, a.sge(0, 150000), b, 10));
+  p.initiator.post(test::read_wr(3, a.sge(150000, 100000), b, 200000));
+  p.initiator.post(test::send_wr(4, a.sge(0, 5)));
+  p.initiator.disconnect(p.now);
+  EXPECT_EQ(p.initiator.conn().post_send(test::send_wr(5, {})).error().code, Errc::kNotConnected);
+  p.to_responder.max_write_bytes = 7000;
+  p.run();
+  ASSERT_EQ(p.initiator.sends.size(), 3U) << p.log();
+  for (const auto& c : p.initiator.sends) EXPECT_EQ(c.status, Errc::kOk) << c.wr_id;
+  EXPECT_EQ(p.responder.recvs.at(0).status, Errc::kOk);
+  EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().begin() + 150000, b.bytes().begin() + 10));
+  EXPECT_TRUE(std::equal(b.bytes().begin() + 200000, b.bytes().end(), a.bytes().begin() + 150000));
+  EXPECT_EQ(p.initiator.disconnected()->reason.code, Errc::kAborted);
+  EXPECT_EQ(p.responder.disconnected()->reason.code, Errc::kPeerClosed);
+  EXPECT_FALSE(p.initiator_link.reset || p.responder_link.reset);
+}
+
+TEST(Disconnect, StillTakesWhatThePeerSends) {
+  COVERS("RFC5041-6.2.1-8");
+  RawPeer p;
+  auto& local = p.end.region(100);
+  p.end.post(rdmap::RecvWr{1, local.all()});
+  p.end.disconnect(p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+  p.feed_ulpdu(send_segment(pattern(4)));
+  EXPECT_EQ(p.end.recvs.at(0).status, Errc::kOk);
+  p.end.end(TcpEnd::kFin, p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kClose);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kAborted);
+}
+
+TEST(Disconnect, OfBothAtOnce) {
+  Pair p;
+  p.establish();
+  p.initiator.disconnect(p.now);
+  p.responder.disconnect(p.now);
+  p.run();
+  ASSERT_NE(p.initiator.disconnected(), nullptr);
+  ASSERT_NE(p.responder.disconnected(), nullptr);
+  EXPECT_FALSE(p.initiator_link.reset || p.responder_link.reset);
+}
+
+TEST(CloseTimer, ResetsAPeerThatNeverCloses) {
+  RawPeer p;
+  p.end.disconnect(p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+  EXPECT_EQ(*p.end.conn().deadline() - p.now, 5s);
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  EXPECT_NE(p.end.disconnected(), nullptr);
+}
+
+TEST(CloseTimer, ResetsAPeerThatTakesNothing) {
+  Pair p;
+  p.establish();
+  auto& a = p.initiator.region(1000000);
+  auto& b = p.responder.region(1000000);
+  p.responder.post(rdmap::RecvWr{1, b.all()});
+  p.initiator.post(test::send_wr(2, a.all()));
+  p.to_responder.stall_after = p.to_responder.recorded.size() + 50000;
+  p.initiator.disconnect(p.now);
+  p.run();
+  EXPECT_TRUE(p.initiator_link.reset);
+  EXPECT_EQ(p.initiator.sends.at(0).status, Errc::kFlushed);
+  EXPECT_EQ(p.responder.disconnected()->reason.code, Errc::kConnectionLost);
+}
+
+TEST(CloseTimer, ResetsWhenTheTerminateIsNotTaken) {
+  RawPeer p;
+  p.feed_ulpdu(send_segment(pattern(4)));  // no receive is posted
+  EXPECT_TRUE(p.end.conn().tx_pending());
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kUntaggedNoBuffer);
+}
+
+TEST(Terminate, OfThePeerEndsTheConnection) {
+  COVERS("RFC5040-5.4-7");
+  COVERS("RFC5040-3.2-4");
+  COVERS("RFC5040-6.2.1-2");
+  COVERS("RFC5040-5.4-11");
+  RawPeer p;
+  auto& local = p.end.region(100000);
+  p.feed_ulpdu(test::write_segment(Stag{1}, 0, {}));
+  p.end.post(rdmap::RecvWr{1, local.all()});
+  p.end.post(test::send_wr(2, local.all()));
+  EXPECT_EQ(p.drain(2000), 2000U);
+  p.feed_ulpdu(test::terminate_segment(hex("1202c000 0020") | send_segment({})));
+  EXPECT_EQ(p.end.sends.at(0).status, Errc::kFlushed);
+  EXPECT_EQ(p.end.recvs.at(0).status, Errc::kFlushed);
+  EXPECT_FALSE(p.end.conn().tx_pending()) << "neither the rest nor a Terminate of ours";
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+  p.end.end(TcpEnd::kFin, p.now);
+  const auto* down = p.end.disconnected();
+  ASSERT_NE(down, nullptr);
+  EXPECT_EQ(down->reason.code, Errc::kRemoteTerminate);
+  ASSERT_TRUE(down->received);
+  EXPECT_EQ(down->received->code, (TerminateCode{1, 2, 2}));
+  EXPECT_FALSE(down->sent);
+}
+
+TEST(Terminate, OfSiwIsUnderstood) {
+  RawPeer p;
+  p.feed_ulpdu(test::terminate_segment(hex("21020300 0020") | send_segment({})));
+  p.end.end(TcpEnd::kReset, p.now);
+  ASSERT_NE(p.end.disconnected(), nullptr);
+  EXPECT_EQ(p.end.disconnected()->received->code, (TerminateCode{1, 2, 2}));
+  EXPECT_EQ(p.end.disconnected()->received->order, rdmap::TerminateOrder::kSiw);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kRemoteTerminate) << "the first cause stands";
+}
+
+TEST(Terminate, BetweenTwoOfOurs) {
+  Pair p;
+  p.establish();
+  auto& a = p.initiator.region(10);
+  p.initiator.post(test::send_wr(1, a.all()));  // the responder has posted nothing
+  p.run();
+  ASSERT_TRUE(p.initiator.disconnected()->received);
+  EXPECT_EQ(p.initiator.disconnected()->received->to_string(), "1/2/2 untagged: no buffer available");
+  ASSERT_TRUE(p.responder.disconnected()->sent);
+  EXPECT_EQ(p.responder.disconnected()->reason.code, Errc::kUntaggedNoBuffer);
+  EXPECT_FALSE(p.initiator_link.reset || p.responder_link.reset);
+}
+
+TEST(Crc, FlippedBitAnywhereIsFound) {
+  COVERS("RFC5044-8-2");
+  PairOptions o;
+  for (std::uint64_t at = 0; at < 3000; at += 61) {
+    Pair p(o);
+    p.establish();
+    auto& a = p.initiator.region(10000);
+    auto& b = p.responder.region(10000);
+    p.responder.post(rdmap::RecvWr{1, b.all()});
+    const std::uint64_t begin = p.to_responder.recorded.size();
+    p.to_responder.flip_bit_at = begin + at;
+    p.initiator.post(test::send_wr(2, a.all()));
+    p.run();
+    ASSERT_EQ(p.responder.recvs.at(0).status, Errc::kFlushed) << at;
+    ASSERT_NE(p.initiator.disconnected(), nullptr);
+    if (const auto& received = p.initiator.disconnected()->received) {
+      EXPECT_EQ(received->code, (TerminateCode{2, 0, 2})) << at;
+    } else {
+      ADD_FAILURE() << "no Terminate after a flip at " << at << "\n" << p.log();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace iwarp::stream

@@ -1,0 +1,43 @@
+// A peer that can do anything: the test writes its octets by hand and reads what one stream::Connection answers.
+#pragma once
+
+#include "tests/support/endpoint.h"
+#include "tests/support/segments.h"
+
+namespace iwarp::test {
+
+struct RawPeerOptions {
+  bool crc = true;
+  bool peer_to_peer = false;
+  bool we_initiate = false;  // the connection under test is the Initiator
+  std::uint16_t ird = 8, ord = 8;
+  stream::Options stream{};
+};
+
+class RawPeer {
+ public:
+  // Takes the connection under test through MPA startup.
+  explicit RawPeer(const RawPeerOptions& options = {});
+
+  Endpoint end;
+  TimePoint now{std::chrono::seconds(1000)};
+  bool crc;
+
+  // Octets as they are; FPDUs around ULPDUs. `chunk`: longest run per read.
+  void feed(const Bytes& bytes, std::size_t chunk = ~std::size_t{0});
+  void feed_ulpdu(const Bytes& ulpdu, std::size_t chunk = ~std::size_t{0}) { feed(fpdu(ulpdu, crc), chunk); }
+  // All that the connection wants to send is taken, then taken apart: the ULPDUs of all FPDUs since the last call.
+  [[nodiscard]] std::vector<Bytes> ulpdus();
+  // Takes at most n octets, as a peer with a small window does.
+  std::size_t drain(std::size_t n);
+  // The only ULPDU, which must be a Terminate: its body in hex. "" and a failure if it is not so.
+  [[nodiscard]] std::string terminate();
+  // Time goes on to the next deadline.
+  void expire();
+  [[nodiscard]] stream::LinkAction link_action() { return end.conn().link_action(); }
+
+ private:
+  Bytes out_;
+};
+
+}  // namespace iwarp::test
