@@ -15,6 +15,7 @@ from typing import Iterable, Mapping
 
 from lib.errors import ScenarioFailure
 from lib.guest import HOST_ADDRESS
+from lib.iwarp_tool import Connection
 from lib.processes import run_tool
 
 # RDMAP opcode -> the name that our counters use.
@@ -44,11 +45,17 @@ class _Seen:
     good_crcs: int = 0
 
 
-def messages_of(counters: Mapping[str, int]) -> dict[tuple[str, str], int]:
-    """Messages by side and operation, from the counters of our `closed` lines."""
+def messages_of(connections: Iterable[Connection]) -> dict[tuple[str, str], int]:
+    """Messages by side and operation, from our own counters. These count a Write RTR received, but not one sent."""
     names = {("ours", "send"): "tx_send", ("peer", "send"): "rx_send",
              ("ours", "write"): "tx_write", ("peer", "write"): "rx_write"}
-    return {key: counters[name] for key, name in names.items() if name in counters}
+    messages: Counter[tuple[str, str]] = Counter()
+    for connection in connections:
+        for key, name in names.items():
+            messages[key] += connection.counters[name]
+        if connection.negotiated.get("rtr") == "write" and connection.negotiated["role"] == "initiator":
+            messages[("ours", "write")] += 1
+    return dict(messages)
 
 
 def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:

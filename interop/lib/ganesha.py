@@ -61,7 +61,7 @@ class Ganesha:
                                          root=root, pseudo=EXPORT, plugins=_plugins_directory()))
         self._server: Child = children.start(
             "nfs-ganesha", ["ganesha.nfsd", "-F", "-f", str(config), "-L", str(directory / "ganesha.log"),
-                            "-p", str(directory / "ganesha.pid")], directory / "ganesha.out")
+                            "-p", str(directory / "ganesha.pid")], directory / "ganesha-stderr.log")
         wait_listening(self.nfs_port, f"nfs-ganesha (see {directory / 'ganesha.log'})", 30, self._server)
         wait_listening(self.mount_port, "nfs-ganesha's mount service", 10, self._server)
 

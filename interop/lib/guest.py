@@ -21,6 +21,10 @@ from lib.siw_build import Peer
 HOST_ADDRESS = "10.0.2.2"       # the host, seen from the guest
 GUEST_ADDRESS = "10.0.2.15"
 _BOOT_TIMEOUT = 90.0
+# Latency of what the guest sends. siw as responder takes over the socket only after it has sent the MPA Reply: FPDUs that
+# arrive before that stay unread until yet more arrive (Linux 6.1, siw_accept). Emulation stretches that moment to
+# milliseconds, loopback answers in less, and the connection hangs; a real wire is slower than a real CPU.
+_WIRE_DELAY = "2ms"
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,8 @@ class Guest:
     def load_siw(self) -> None:
         """Attach siw to the guest's Ethernet interface."""
         self.must("modprobe -a libcrc32c crc32c_generic ib_core iw_cm rdma_ucm ib_uverbs && insmod /run/interop/siw.ko && "
-                  "rdma link add siw0 type siw netdev eth0 && rdma link show siw0/1", 60)
+                  "rdma link add siw0 type siw netdev eth0 && rdma link show siw0/1 && "
+                  f"modprobe sch_netem && tc qdisc replace dev eth0 root netem delay {_WIRE_DELAY} limit 10000", 60)
 
     def stop(self) -> None:
         """Power the guest off. The capture is complete afterwards."""

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Sequence
 
 from lib.errors import ScenarioFailure
 
@@ -24,20 +24,19 @@ def _die_with_parent() -> None:
 
 
 class Child:
-    """One running program. Its stdout and stderr share `log`, which can be watched while it runs."""
+    """One running program. Its stderr goes to `log`, which can be watched while it runs, its stdout to a file beside it."""
 
-    def __init__(self, name: str, argv: Sequence[str], log: Path, *, cwd: Path | None = None,
-                 env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()) -> None:
+    def __init__(self, name: str, argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> None:
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "ab") as out:
-            out.write(f"$ {' '.join(argv)}\n".encode())
-            out.flush()
+        with open(log, "ab") as errors, open(log.with_suffix(".out"), "ab") as out:
+            errors.write(f"$ {' '.join(argv)}\n".encode())
+            errors.flush()
             # A session of its own: Ctrl-C reaches only the runner, which then ends the children in order.
-            self._popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=cwd,
-                                           env={**os.environ, **(env or {})}, pass_fds=tuple(pass_fds),
-                                           start_new_session=True, preexec_fn=_die_with_parent)
+            self._popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+                                           pass_fds=tuple(pass_fds), start_new_session=True,
+                                           preexec_fn=_die_with_parent)
 
     @property
     def pid(self) -> int:
@@ -89,9 +88,8 @@ class Children:
     def __init__(self) -> None:
         self._alive: list[Child] = []
 
-    def start(self, name: str, argv: Sequence[str], log: Path, *, cwd: Path | None = None,
-              env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()) -> Child:
-        child = Child(name, argv, log, cwd=cwd, env=env, pass_fds=pass_fds)
+    def start(self, name: str, argv: Sequence[str], log: Path, *, pass_fds: Sequence[int] = ()) -> Child:
+        child = Child(name, argv, log, pass_fds=pass_fds)
         self._alive.append(child)
         return child
 
@@ -100,11 +98,10 @@ class Children:
             self._alive.pop().stop()
 
 
-def run_tool(argv: Sequence[str], timeout: float, *, log: Path | None = None,
-             cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+def run_tool(argv: Sequence[str], timeout: float, *, log: Path | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run a short program to its end; stdout is returned, stderr too. A hang fails the scenario."""
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, cwd=cwd,
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout,
                               start_new_session=True, preexec_fn=_die_with_parent)
     except subprocess.TimeoutExpired:
         raise ScenarioFailure(f"{argv[0]} did not finish within {timeout:.0f} s: {' '.join(argv)}") from None

@@ -54,7 +54,7 @@ def _through_gateway(context: Context, version: str) -> None:
     check(counters["tx_send_bytes"] < BULK_BYTES // 8, f"too much went out by Send: {counters}")
     check(counters["rx_send_bytes"] < BULK_BYTES // 8, f"too much came in by Send: {counters}")
     check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
-    context.traffic.append(Traffic(f"mount-v{version}", port, len(connections), messages_of(counters),
+    context.traffic.append(Traffic(f"mount-v{version}", port, len(connections), messages_of(connections),
                                    context.peer_wants_crc))
 
 

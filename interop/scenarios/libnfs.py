@@ -37,7 +37,7 @@ def libnfs_through_gateway(context: Context) -> None:
     check(counters["tx_send_bytes"] < BULK_BYTES // 8, f"too much went out by Send: {counters}")
     check(counters["rx_send_bytes"] < BULK_BYTES // 8, f"too much came in by Send: {counters}")
     check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
-    context.traffic.append(Traffic("libnfs", RDMA_PORT, len(connections), messages_of(counters), crc))
+    context.traffic.append(Traffic("libnfs", RDMA_PORT, len(connections), messages_of(connections), crc))
 
 
 def _check_negotiated(connection: Connection, crc: bool, rtr: bool) -> None:

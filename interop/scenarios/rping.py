@@ -16,6 +16,8 @@ ITERATIONS = 100
 SIZES = (64, 4096, 65535)
 ADVERTISEMENT_BYTES = 16
 _TIMEOUT = 60.0
+# -v prints a line per ping, which is what we count.
+_KERNEL_FLAGS = f"-C {ITERATIONS} -V -v"
 
 
 @dataclass(frozen=True)
@@ -62,37 +64,32 @@ def client_cases(context: Context) -> list[Case]:
 def kernel_client_to_ours(context: Context) -> None:
     for case in server_cases(context):
         port = free_port()
-        server = context.iwarp("rping", "-s", "-a", "127.0.0.1", "-p", str(port), *_rping_flags(case), *case.flags)
+        server = context.iwarp("rping", "-s", "-a", "127.0.0.1", "-p", str(port), "-S", str(case.size), "-V", *case.flags)
         wait_listening(port, "iwarp rping -s", 10, server.child)
-        output = context.guest.must(_counted(f"rping -c -a {HOST_ADDRESS} -p {port} {' '.join(_rping_flags(case))}"), _TIMEOUT)
+        output = context.guest.must(_counted(f"rping -c -a {HOST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {case.size}"), _TIMEOUT)
         check_equal(f"pings that the kernel's client verified at {case.size} bytes", output.split()[-1], str(ITERATIONS))
         check_equal("exit status of iwarp rping -s", server.child.wait_exit(15), 0)
         connection = _only(server.closed_connections())
         connection.check_negotiated("our responder", case.expected("responder"))
         _check_counters(connection, case.size, we_are_server=True)
-        context.traffic.append(Traffic("rping-server", port, 1, messages_of(connection.counters), case.crc))
+        context.traffic.append(Traffic("rping-server", port, 1, messages_of([connection]), case.crc))
 
 
 @scenario("rping-client", "iwarp rping -c -> kernel rping server: 100 iterations of 64, 4096, 65535 bytes, verified")
 def ours_to_kernel_server(context: Context) -> None:
     for case in client_cases(context):
         port = context.take_rping_port()
-        flags = " ".join(_rping_flags(case))
-        server = context.guest.spawn(_counted(f"rping -s -a {GUEST_ADDRESS} -p {port} {flags}"))
+        server = context.guest.spawn(_counted(f"rping -s -a {GUEST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {case.size}"))
         context.guest.wait_listening(port, 15, rdma=True)
         client = context.iwarp("rping", "-c", "-a", "127.0.0.1", "-p", str(context.guest.forwards[port]),
-                               *_rping_flags(case), *case.flags)
+                               "-S", str(case.size), "-C", str(ITERATIONS), "-V", *case.flags)
         check_equal("exit status of iwarp rping -c", client.child.wait_exit(_TIMEOUT), 0)
         served = server.wait(15)
         check_equal(f"pings that the kernel's server took at {case.size} bytes", served.output.split()[-1:], [str(ITERATIONS)])
         connection = _only(client.closed_connections())
         connection.check_negotiated("our initiator", case.expected("initiator"))
         _check_counters(connection, case.size, we_are_server=False)
-        context.traffic.append(Traffic("rping-client", port, 1, messages_of(connection.counters), case.crc))
-
-
-def _rping_flags(case: Case) -> list[str]:
-    return ["-S", str(case.size), "-C", str(ITERATIONS), "-V", "-v"]
+        context.traffic.append(Traffic("rping-client", port, 1, messages_of([connection]), case.crc))
 
 
 def _counted(command: str) -> str:
