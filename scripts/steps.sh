@@ -20,3 +20,13 @@ step() {
 configure_options() {
   if command -v ccache >/dev/null; then echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
 }
+
+# Runs the command; its output is shown only when it fails.
+quietly() {
+  local log status=0
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 || status=$?
+  if [ $status -ne 0 ]; then cat "$log" >&2; fi
+  rm -f "$log"
+  return $status
+}
