@@ -16,8 +16,9 @@ step() {
   printf '== ok, %d s: %s\n' $((SECONDS - begin)) "$title"
 }
 
-# The options that every configuration of ours gets: ccache when it is there.
+# The options that every configuration of ours gets, so that one never rebuilds what another has built.
 configure_options() {
+  echo -DIWARP_WERROR=ON
   if command -v ccache >/dev/null; then echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
 }
 
