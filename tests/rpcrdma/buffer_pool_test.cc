@@ -1,0 +1,115 @@
+#include "iwarp/rpcrdma/buffer_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace iwarp::rpcrdma {
+namespace {
+
+struct Keys : Registrar {
+  Result<Stag> register_local(MutBytes memory) override {
+    if (refuse) return make_error(Errc::kResource);
+    live[++last] = memory.size();
+    return Stag{last};
+  }
+  void deregister_local(Stag lkey) override { EXPECT_EQ(live.erase(static_cast<std::uint32_t>(lkey)), 1u); }
+  [[nodiscard]] std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const auto& [key, n] : live) sum += n;
+    return sum;
+  }
+  std::map<std::uint32_t, std::size_t> live;
+  std::uint32_t last = 0;
+  bool refuse = false;
+};
+
+using Purpose = BufferPool::Purpose;
+constexpr std::size_t kBig = (1u << 20) + (64u << 10);
+
+TEST(BufferPool, GivesExactViewsBehindHeadroom) {
+  Keys keys;
+  BufferPool pool(keys, {});
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{4092}, std::size_t{4096}, kBig, kBig * 2}) {
+    auto b = pool.acquire(n, Purpose::kCall, 4);
+    ASSERT_TRUE(b) << n;
+    EXPECT_EQ(b->size(), n);
+    EXPECT_EQ(b->headroom(), 4u);
+    EXPECT_EQ(b->bytes().data(), b->storage().data() + 4);
+    EXPECT_TRUE(keys.live.contains(static_cast<std::uint32_t>(b->lkey())));
+    std::fill(b->storage().begin(), b->storage().end(), std::byte{0x5A});
+  }
+  EXPECT_EQ(pool.in_use_bytes(Purpose::kCall), 0u);
+  EXPECT_EQ(pool.registered_bytes(), keys.bytes());
+}
+
+TEST(BufferPool, BudgetsOfPurposesAreIndependent) {
+  Keys keys;
+  BufferPool pool(keys, {.call_bytes = 2 * BufferPool::charged_bytes(kBig), .reply_bytes = 8192});
+  auto a = pool.acquire(kBig, Purpose::kCall);
+  auto b = pool.acquire(kBig, Purpose::kCall);
+  ASSERT_TRUE(a && b);
+  EXPECT_FALSE(pool.acquire(1, Purpose::kCall));
+  EXPECT_TRUE(pool.can_hold(kBig, Purpose::kCall));
+  EXPECT_FALSE(pool.can_hold(5000, Purpose::kReply));
+  EXPECT_FALSE(pool.can_hold(SIZE_MAX, Purpose::kCall));
+  auto c = pool.acquire(100, Purpose::kReply);
+  auto d = pool.acquire(100, Purpose::kReply);
+  EXPECT_TRUE(c && d);
+  EXPECT_FALSE(pool.acquire(1, Purpose::kReply));
+  const auto before = pool.releases();
+  a->reset();
+  EXPECT_EQ(pool.releases(), before + 1);
+  EXPECT_TRUE(pool.acquire(kBig, Purpose::kCall));
+}
+
+TEST(BufferPool, ReusesMemoryAndKeepsLittleOfIt) {
+  Keys keys;
+  BufferPool pool(keys, {.idle_bytes = BufferPool::charged_bytes(kBig)});
+  {
+    auto a = pool.acquire(kBig, Purpose::kCall);
+    auto b = pool.acquire(kBig, Purpose::kReply);
+  }
+  EXPECT_EQ(pool.registered_bytes(), BufferPool::charged_bytes(kBig));  // one of two kept
+  const auto last = keys.last;
+  { auto c = pool.acquire(kBig, Purpose::kCall); }
+  EXPECT_EQ(keys.last, last);  // not registered again
+  { auto d = pool.acquire(kBig * 3, Purpose::kReply); }
+  EXPECT_EQ(pool.registered_bytes(), BufferPool::charged_bytes(kBig));
+  pool.trim();
+  EXPECT_EQ(pool.registered_bytes(), 0u);
+  EXPECT_TRUE(keys.live.empty());
+}
+
+TEST(BufferPool, FailedRegistrationIsExhaustion) {
+  Keys keys;
+  BufferPool pool(keys, {});
+  keys.refuse = true;
+  for (const std::size_t n : {std::size_t{10}, kBig, kBig * 2}) EXPECT_FALSE(pool.acquire(n, Purpose::kReply));
+  EXPECT_EQ(pool.in_use_bytes(Purpose::kReply), 0u);
+  EXPECT_EQ(pool.registered_bytes(), 0u);
+  keys.refuse = false;
+  EXPECT_TRUE(pool.acquire(10, Purpose::kReply));
+}
+
+TEST(Buffer, MovesAndSlices) {
+  Keys keys;
+  BufferPool pool(keys, {});
+  Buffer a = *pool.acquire(100, Purpose::kControl);
+  Buffer b = std::move(a);
+  EXPECT_FALSE(a);
+  EXPECT_EQ(b.slice(10, 20).bytes.data(), b.bytes().data() + 10);
+  b.set_view(50, 10);
+  EXPECT_EQ(b.slice().bytes.size(), 10u);
+  EXPECT_EQ(b.slice().bytes.data(), b.storage().data() + 50);
+  Buffer& self = b;
+  b = std::move(self);
+  EXPECT_TRUE(b);
+  b = *pool.acquire(5000, Purpose::kReply);
+  EXPECT_EQ(pool.in_use_bytes(Purpose::kControl), 0u);
+  b.reset();
+  EXPECT_EQ(pool.in_use_bytes(Purpose::kReply), 0u);
+}
+
+}  // namespace
+}  // namespace iwarp::rpcrdma

@@ -1,0 +1,211 @@
+// Requester: hostile and unlucky servers, exhaustion, disconnects; what Replies may be short.
+#include "iwarp/rpcrdma/reply_bounds.h"
+#include "tests/rpcrdma/requester_fixture.h"
+
+namespace iwarp::rpcrdma::test {
+namespace {
+
+using iwarp::test::pattern;
+
+TEST_F(RequesterTest, RefusesWhatIsNoNewCall) {
+  COVERS("RFC8167-2.4-2");
+  start();
+  EXPECT_EQ(call(rpc_reply(1)).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(call(Bytes(3)).error().code, Errc::kInvalidArgument);
+  ASSERT_TRUE(call(getattr_call(1)).ok());
+  EXPECT_EQ(call(getattr_call(1)).error().code, Errc::kInvalidArgument);  // in flight
+  ASSERT_TRUE(call(getattr_call(2)).ok());
+  EXPECT_EQ(call(getattr_call(2)).error().code, Errc::kInvalidArgument);  // queued
+}
+
+TEST_F(RequesterTest, FailsCallsThatTheServerCannotTake) {
+  COVERS("RFC8166-4.5-9");
+  COVERS("RFC8166-4.2.4-11");
+  COVERS("RFC8166-8.1.3-3");
+  start();
+  ASSERT_TRUE(call(readdir_call(1)).ok());
+  ASSERT_TRUE(call(readdir_call(2)).ok());
+  (void)received();
+  answer(make_err_chunk(1, 1, 64));
+  auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->xid, 1u);
+  EXPECT_EQ(failed->why, Requester::Failure::kErrChunk);
+  (void)received();
+  Header h = make_err_vers(2, 1, 64);
+  h.error.version_low = 2;
+  h.error.version_high = 3;
+  answer(h);
+  failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kErrVers);
+  EXPECT_EQ(failed->version_low, 2u);
+  EXPECT_EQ(failed->version_high, 3u);
+  EXPECT_EQ(client_.exposed(), 0u);
+  answer(make_err_chunk(3, 1, 64));  // nobody's
+  EXPECT_EQ(requester_->stats().unknown_xids, 1u);
+  EXPECT_TRUE(nothing_received());
+}
+
+TEST_F(RequesterTest, DropsBadRepliesSilently) {
+  COVERS("RFC8166-4.5-4");
+  COVERS("RFC8166-4.3.1-3");
+  COVERS("RFC8166-4.6.1-3");
+  COVERS("RFC8166-4.6.2-2");
+  COVERS("RFC8167-4.1-6");
+  COVERS("RFC8167-2.4-4");
+  start();
+  ASSERT_TRUE(call(readdir_call(1)).ok());
+  const Decoded d = received();
+  const WriteChunk ours = *d.header.reply_chunk;
+  Header h = header(1, Proc::kMsg, 9);
+  answer(h, rpc_reply(2));          // xids differ
+  answer(h, words({1, 5}));         // neither Call nor Reply
+  answer(header(7), rpc_reply(7));  // unknown
+  h.version = 2;
+  answer(h, rpc_reply(1));
+  h = header(1, Proc::kMsg, 9);
+  h.read_list = {{4, {Stag{1}, 4, 0}}};
+  answer(h, rpc_reply(1));
+  h = header(1, Proc::kMsg, 9);
+  h.write_list.push_back(ours);  // none was offered
+  answer(h, rpc_reply(1));
+  h = header(1, Proc::kMsg, 9);
+  h.reply_chunk = ours;  // used, though in line
+  answer(h, rpc_reply(1));
+  h = header(1, Proc::kNomsg, 9);
+  h.reply_chunk = ours;
+  h.reply_chunk->segments[0].length = 0;
+  answer(h);
+  h.reply_chunk->segments[0].length = ours.segments[0].length + 1;  // more than there is
+  answer(h);
+  h.reply_chunk = ours;
+  h.reply_chunk->segments[0].handle = Stag{0x777};
+  answer(h);
+  h.reply_chunk = WriteChunk{{ours.segments[0], ours.segments[0]}};
+  answer(h);
+  client_.receive(words({1, 1, 9, 2, 0, 0, 0, 0, 0}));  // RDMA_MSGP
+  client_.receive(words({1, 1, 9, 3, 0, 0, 0}));        // RDMA_DONE
+  client_.receive(Bytes(20));
+  EXPECT_FALSE(requester_->poll_event());
+  EXPECT_TRUE(nothing_received());
+  EXPECT_EQ(requester_->credits().granted(), 1u);
+  EXPECT_EQ(client_.exposed(), 1u);
+  EXPECT_EQ(requester_->stats().dropped_messages, 13u);
+  EXPECT_EQ(requester_->stats().unknown_xids, 1u);
+  answer(header(1, Proc::kMsg, 9), rpc_reply(1));
+  expect_reply(rpc_reply(1));
+}
+
+TEST_F(RequesterTest, ChecksWhatTheServerWroteAfterTheFence) {
+  start();
+  ASSERT_TRUE(call(readdir_call(1)).ok());
+  const Decoded d = received();
+  write_remote(d.header.reply_chunk->segments[0], rpc_reply(99));
+  Header h = header(1, Proc::kNomsg, 64);
+  h.reply_chunk = d.header.reply_chunk;
+  h.reply_chunk->segments[0].length = 24;
+  answer(h);
+  const auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kBadReply);
+  EXPECT_EQ(client_.exposed(), 0u);
+}
+
+TEST_F(RequesterTest, ClosesIfItCannotFence) {
+  COVERS("RFC8166-4.5.4-2");
+  start();
+  ASSERT_TRUE(call(readdir_call(1)).ok());
+  (void)received();
+  client_.refuse_invalidation = true;
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1));
+  EXPECT_TRUE(next<Requester::MustClose>(*requester_));
+  EXPECT_FALSE(requester_->poll_event());
+  client_.refuse_invalidation = false;
+}
+
+TEST_F(RequesterTest, FailsTheCallIfMemoryCannotBeExposed) {
+  COVERS("RFC8166-4.5.4-1");
+  start();
+  Buffer message = to_buffer(*pool_, readdir_call(1));
+  pool_->acquire(1 << 20, BufferPool::Purpose::kReply).reset();  // the Reply's buffer is there already
+  client_.refuse_registrations = true;
+  ASSERT_TRUE(requester_->call(std::move(message)).ok());
+  const auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kLocal);
+  EXPECT_EQ(requester_->outstanding_calls(), 0u);
+}
+
+TEST_F(RequesterTest, WaitsForReplyMemory) {
+  COVERS("RFC8166-6.2-1");
+  auto memory = pool_options(RequesterOptions{});
+  memory.reply_bytes = BufferPool::charged_bytes((1 << 20) + (64 << 10) + 4);
+  start({}, memory);
+  ASSERT_TRUE(call(null_call(1)).ok());
+  (void)received();
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1));
+  expect_reply(rpc_reply(1));
+  ASSERT_TRUE(call(readdir_call(2)).ok());
+  ASSERT_TRUE(call(readdir_call(3)).ok());
+  const Decoded d = received();
+  EXPECT_TRUE(nothing_received());
+  const Bytes data = rpc_reply(2, pattern(5000));
+  write_remote(d.header.reply_chunk->segments[0], data);
+  Header h = header(2, Proc::kNomsg, 64);
+  h.reply_chunk = d.header.reply_chunk;
+  h.reply_chunk->segments[0].length = static_cast<std::uint32_t>(data.size());
+  answer(h);
+  EXPECT_TRUE(nothing_received());  // the Reply still holds the memory
+  expect_reply(data, true);
+  requester_->progress();
+  EXPECT_EQ(received().header.xid, 3u);
+}
+
+TEST_F(RequesterTest, CancelledCallsKeepTheirMemoryUntilTheReply) {
+  COVERS("RFC8166-4.4.1-3");
+  start();
+  ASSERT_TRUE(call(readdir_call(1)).ok());
+  ASSERT_TRUE(call(readdir_call(2)).ok());
+  (void)received();
+  EXPECT_TRUE(requester_->cancel(1));
+  EXPECT_TRUE(requester_->cancel(2));  // still queued
+  EXPECT_FALSE(requester_->cancel(1));
+  EXPECT_FALSE(requester_->cancel(3));
+  EXPECT_EQ(client_.exposed(), 1u);
+  EXPECT_EQ(requester_->outstanding_calls(), 1u);
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1));
+  EXPECT_FALSE(requester_->poll_event());
+  EXPECT_EQ(client_.exposed(), 0u);
+  run();
+  EXPECT_TRUE(requester_->idle());
+}
+
+TEST_F(RequesterTest, FlushLeaksNothing) {
+  start();
+  for (std::uint32_t xid = 1; xid <= 3; ++xid) ASSERT_TRUE(call(write_call(xid, pattern(9000))).ok());
+  client_.disconnect();
+  EXPECT_TRUE(next<Requester::MustClose>(*requester_));
+  EXPECT_FALSE(requester_->poll_event());
+  EXPECT_EQ(call(getattr_call(9)).error().code, Errc::kNotConnected);
+}
+
+TEST(ReplyBounds, KnowsShortReplies) {
+  EXPECT_TRUE(reply_is_short(null_call(1)));
+  EXPECT_TRUE(reply_is_short(rpc_call(1, 100005, 3, 0)));
+  EXPECT_TRUE(reply_is_short(getattr_call(1)));
+  EXPECT_TRUE(reply_is_short(write_call(1, pattern(10))));
+  EXPECT_FALSE(reply_is_short(read_call(1, 4)));
+  EXPECT_FALSE(reply_is_short(readdir_call(1)));
+  EXPECT_FALSE(reply_is_short(rpc_call(1, kNfs, 3, 5)));
+  EXPECT_FALSE(reply_is_short(rpc_call(1, kNfs, 3, 17)));
+  EXPECT_FALSE(reply_is_short(rpc_call(1, kNfs, 4, 1)));
+  EXPECT_TRUE(reply_is_short(rpc_call(1, kNfs, 2, 17)));
+  EXPECT_FALSE(reply_is_short(rpc_call(1, kNfs, 3, 33)));
+  EXPECT_FALSE(reply_is_short(rpc_call(1, 100005, 3, 1)));
+  EXPECT_FALSE(reply_is_short(words({1, 0, 2, kNfs, 3, 1, 6, 20, 1, 0, 1, 1, 0, 0, 0})));  // RPCSEC_GSS
+  EXPECT_FALSE(reply_is_short(Bytes(10)));
+}
+
+}  // namespace
+}  // namespace iwarp::rpcrdma::test

@@ -1,0 +1,209 @@
+// Requester against a server that behaves.
+#include "tests/rpcrdma/requester_fixture.h"
+
+namespace iwarp::rpcrdma::test {
+namespace {
+
+using iwarp::test::pattern;
+
+TEST_F(RequesterTest, SendsShortCallsInLineWithoutChunks) {
+  COVERS("RFC8166-3.3.1-8");
+  COVERS("RFC8167-4.3.1-2");
+  COVERS("RFC8166-4.3.1-2");
+  COVERS("RFC8166-4.3.3-2");
+  COVERS("RFC8166-3.5.1-1");
+  start();
+  EXPECT_EQ(client_.receives.size(), 64u + 16u);
+  ASSERT_TRUE(call(getattr_call(1)).ok());
+  EXPECT_EQ(client_.receives.size(), 64u + 16u);
+  const Decoded d = received();
+  EXPECT_EQ(d.header, header(1, Proc::kMsg, 64));
+  EXPECT_EQ(d.payload, getattr_call(1));
+  EXPECT_EQ(client_.exposed(), 0u);
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1));
+  expect_reply(rpc_reply(1));
+  run();
+  EXPECT_TRUE(requester_->idle());
+}
+
+TEST_F(RequesterTest, OffersOneReplyChunkWhereTheReplyMayBeLong) {
+  COVERS("RFC8166-4.3.3-1");
+  COVERS("RFC8166-6.2-1");
+  COVERS("RFC8166-4.4.1-1");
+  COVERS("RFC8166-8.1.3-2");
+  start();
+  ASSERT_TRUE(call(readdir_call(1)).ok());
+  const Decoded d = received();
+  EXPECT_TRUE(d.header.write_list.empty());
+  ASSERT_TRUE(d.header.reply_chunk);
+  ASSERT_EQ(d.header.reply_chunk->segments.size(), 1u);
+  Segment s = d.header.reply_chunk->segments[0];
+  EXPECT_EQ(s.length, (1u << 20) + (64u << 10));
+  const Bytes long_reply = rpc_reply(1, pattern(300'000));
+  write_remote(s, long_reply);
+  s.length = static_cast<std::uint32_t>(long_reply.size());
+  Header h = header(1, Proc::kNomsg, 64);
+  h.reply_chunk = WriteChunk{{s}};
+  EXPECT_EQ(client_.exposed(), 1u);
+  answer(h);
+  EXPECT_EQ(client_.exposed(), 0u);  // fenced before it is delivered
+  expect_reply(long_reply, true);
+}
+
+TEST_F(RequesterTest, TakesAnInLineReplyAlthoughAReplyChunkWasOffered) {
+  COVERS("RFC8166-2.2.2-3");
+  COVERS("RFC8166-4.3.3-3");
+  start();
+  for (const bool echoed : {true, false}) {
+    ASSERT_TRUE(call(readdir_call(1)).ok());
+    Decoded d = received();
+    Header h = header(1, Proc::kMsg, 64);
+    if (echoed) {
+      h.reply_chunk = d.header.reply_chunk;
+      h.reply_chunk->segments[0].length = 0;
+    }
+    answer(h, rpc_reply(1));
+    EXPECT_EQ(client_.exposed(), 0u);
+    expect_reply(rpc_reply(1));
+  }
+}
+
+TEST_F(RequesterTest, SendsLongCallsAsPositionZeroChunk) {
+  COVERS("RFC8166-3.5.3-1");
+  COVERS("RFC8166-3.5.3-2");
+  COVERS("RFC8166-3.5.3-3");
+  COVERS("RFC8166-3.5.3-9");
+  start();
+  const Bytes message = write_call(1, pattern(65'537));
+  ASSERT_TRUE(call(message).ok());
+  const Decoded d = received();
+  EXPECT_EQ(d.header.proc, Proc::kNomsg);
+  EXPECT_TRUE(d.payload.empty());
+  EXPECT_FALSE(d.header.reply_chunk);  // WRITE has a short Reply
+  ASSERT_EQ(d.header.read_list.size(), 1u);
+  EXPECT_EQ(d.header.read_list[0].position, 0u);
+  const Segment s = d.header.read_list[0].target;
+  EXPECT_EQ(s.length, message.size());
+  Buffer sink = *pool_of_server_.acquire(s.length, BufferPool::Purpose::kCall);
+  ASSERT_TRUE(server_.post_read(1, sink.slice(), s.handle, s.offset).ok());
+  run();
+  EXPECT_EQ(to_bytes(sink.bytes()), message);
+  answer(header(1, Proc::kMsg, 64), write_reply(1));
+  EXPECT_EQ(client_.exposed(), 0u);
+  expect_reply(write_reply(1));
+}
+
+TEST_F(RequesterTest, KeepsToTheCallThreshold) {
+  COVERS("RFC8166-3.3.3-5");
+  COVERS("RFC8797-5.1-1");
+  start({}, std::nullopt, PrivateData{});
+  const std::size_t overhead = write_call(1, {}).size() + 28;
+  ASSERT_TRUE(call(write_call(1, Bytes(1024 - overhead))).ok());
+  EXPECT_EQ(received().header.proc, Proc::kMsg);
+  answer(header(1, Proc::kMsg, 64), write_reply(1));
+  ASSERT_TRUE(call(write_call(2, Bytes(1024 - overhead + 4))).ok());
+  EXPECT_EQ(received().header.proc, Proc::kNomsg);
+}
+
+TEST_F(RequesterTest, SendsOneCallUntilTheFirstReplyThenWhatIsGranted) {
+  COVERS("RFC8166-3.3.3-2");
+  COVERS("RFC8166-3.3.3-3");
+  COVERS("RFC8166-3.3.1-2");
+  COVERS("RFC8166-3.3.1-5");
+  COVERS("RFC8166-3.3.1-6");
+  start({.credits = 4});
+  for (std::uint32_t xid = 1; xid <= 10; ++xid) ASSERT_TRUE(call(getattr_call(xid)).ok());
+  EXPECT_EQ(received().header.xid, 1u);
+  EXPECT_TRUE(nothing_received());
+  answer(header(1, Proc::kMsg, 100), rpc_reply(1));  // more than requested
+  for (std::uint32_t xid = 2; xid <= 5; ++xid) EXPECT_EQ(received().header.xid, xid);
+  EXPECT_TRUE(nothing_received());
+  answer(header(4, Proc::kMsg, 2), rpc_reply(4));  // lowered: 3 in flight, 2 allowed
+  answer(header(2, Proc::kMsg, 2), rpc_reply(2));
+  EXPECT_TRUE(nothing_received());
+  answer(header(3, Proc::kMsg, 0), rpc_reply(3));  // 0 breaks the rules: taken as 1
+  EXPECT_TRUE(nothing_received());
+  answer(header(5, Proc::kMsg, 2), rpc_reply(5));
+  EXPECT_EQ(received().header.xid, 6u);
+  EXPECT_EQ(received().header.xid, 7u);
+  EXPECT_TRUE(nothing_received());
+}
+
+TEST_F(RequesterTest, BoundsItsQueue) {
+  start({.max_queued_calls = 3});
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) ASSERT_TRUE(call(getattr_call(xid)).ok());
+  EXPECT_FALSE(requester_->can_take_call());
+  Buffer b = to_buffer(*pool_, getattr_call(5));
+  EXPECT_EQ(requester_->call(std::move(b)).error().code, Errc::kQueueFull);
+  EXPECT_TRUE(b);
+  (void)received();
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1));
+  EXPECT_TRUE(requester_->can_take_call());
+}
+
+TEST_F(RequesterTest, ExposesMemoryForOneCallOnlyAndUnderFreshHandles) {
+  COVERS("RFC8166-3.4.5-6");
+  COVERS("RFC8166-8.1.2-1");
+  COVERS("RFC8166-8.1.3-1");
+  start();
+  ASSERT_TRUE(call(write_call(1, pattern(9000))).ok());
+  ASSERT_TRUE(call(write_call(2, pattern(9000))).ok());  // waits for a credit
+  EXPECT_EQ(client_.exposed(), 1u);
+  const Stag first = received().header.read_list[0].target.handle;
+  answer(header(1, Proc::kMsg, 64), write_reply(1));
+  EXPECT_NE(received().header.read_list[0].target.handle, first);
+  EXPECT_EQ(client_.exposed(), 1u);
+}
+
+TEST_F(RequesterTest, TakesTheHandleThatTheServerInvalidated) {
+  COVERS("RFC8797-4.1-1");
+  start();
+  ASSERT_TRUE(call(readdir_call(1)).ok());
+  const Stag handle = received().header.reply_chunk->segments[0].handle;
+  EXPECT_TRUE(client_.regions.at(raw(handle)).remote_invalidation);
+  client_.regions.erase(raw(handle));
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1), handle);
+  expect_reply(rpc_reply(1));
+}
+
+TEST_F(RequesterTest, GrantsBackwardCreditsInBackwardReplies) {
+  COVERS("RFC8167-4.1-3");
+  COVERS("RFC8167-5.2-3");
+  COVERS("RFC8167-4.1-1");
+  start();
+  answer(header(7, Proc::kMsg, 99), rpc_call(7, 0x40000000, 1, 0));
+  EXPECT_EQ(requester_->credits().granted(), 1u);  // the server's request is no grant
+  const auto arrived = next<Requester::BackwardCall>(*requester_);
+  ASSERT_TRUE(arrived);
+  ASSERT_TRUE(requester_->reply_backward(arrived->token, to_buffer(*pool_, rpc_reply(7))).ok());
+  const Decoded d = received();
+  EXPECT_EQ(d.header, header(7, Proc::kMsg, 16));
+  EXPECT_EQ(d.payload, rpc_reply(7));
+}
+
+TEST_F(RequesterTest, SendsNothingWithoutAReceiveForTheReply) {
+  COVERS("RFC8166-3.3.1-8");
+  auto memory = pool_options(RequesterOptions{});
+  memory.control_bytes = (64 + 16 + 1) * 4096;  // one header besides the Receives
+  start({}, memory);
+  for (std::uint32_t xid = 1; xid <= 2; ++xid) ASSERT_TRUE(call(getattr_call(xid)).ok());
+  (void)received();
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1));
+  auto reply = next<Requester::ReplyReceived>(*requester_);  // holds the buffer of a Receive
+  ASSERT_TRUE(reply);
+  answer(header(77), rpc_call(77, 1, 1, 0));
+  auto backward = next<Requester::BackwardCall>(*requester_);
+  ASSERT_TRUE(backward);
+  EXPECT_LT(client_.receives.size(), 80u);
+  ASSERT_TRUE(call(getattr_call(3)).ok());
+  server_.inbox.clear();
+  EXPECT_TRUE(nothing_received());
+  reply->message.reset();
+  backward->message.reset();
+  requester_->progress();
+  EXPECT_EQ(received().header.proc, Proc::kMsg);
+  EXPECT_EQ(client_.receives.size(), 80u);
+}
+
+}  // namespace
+}  // namespace iwarp::rpcrdma::test

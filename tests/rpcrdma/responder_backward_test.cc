@@ -1,0 +1,132 @@
+// Responder: the backward direction (RFC 8167).
+#include "tests/rpcrdma/responder_fixture.h"
+
+namespace iwarp::rpcrdma::test {
+namespace {
+
+using iwarp::test::pattern;
+
+Bytes callback(std::uint32_t xid, std::size_t extra = 0) {
+  return rpc_call(xid, 0x40000000, 1, 1, pattern(extra));
+}
+
+TEST_F(ResponderTest, SendsBackwardCallsOneAtATimeUntilTheFirstReply) {
+  COVERS("RFC8167-4.1-1");
+  COVERS("RFC8167-5.1-2");
+  COVERS("RFC8167-5.1-3");
+  COVERS("RFC8167-5.1-5");
+  COVERS("RFC8166-3.3.3-3");
+  start();
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) {
+    ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(xid))).ok());
+  }
+  Decoded d = received();
+  EXPECT_EQ(d.header, header(1, Proc::kMsg, 2));
+  EXPECT_EQ(d.payload, callback(1));
+  EXPECT_FALSE(last_invalidated_);
+  EXPECT_TRUE(client_.inbox.empty());
+  send(header(1, Proc::kMsg, 16), rpc_reply(1));  // more is granted than was requested
+  const auto reply = next<Responder::BackwardReply>(*responder_);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->xid, 1u);
+  EXPECT_EQ(to_bytes(reply->message.bytes()), rpc_reply(1));
+  EXPECT_GE(reply->message.headroom(), kHeadroomBytes);
+  EXPECT_EQ(received().header.xid, 2u);
+  EXPECT_EQ(received().header.xid, 3u);
+  run();
+  EXPECT_TRUE(client_.inbox.empty());
+}
+
+TEST_F(ResponderTest, KeepsXidsAndCreditsOfTheDirectionsApart) {
+  COVERS("RFC8167-2.4-1");
+  COVERS("RFC8167-2.4.1-1");
+  COVERS("RFC8167-4.1-5");
+  COVERS("RFC8167-2.4-4");
+  start();
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(7))).ok());
+  EXPECT_EQ(received().header.xid, 7u);
+  send(header(7, Proc::kMsg, 99), getattr_call(7));  // its credits grant us nothing
+  const CallToken token = expect_call(getattr_call(7));
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(8))).ok());
+  run();
+  EXPECT_TRUE(client_.inbox.empty());
+  send(header(7, Proc::kMsg, 1), rpc_reply(7));
+  EXPECT_TRUE(next<Responder::BackwardReply>(*responder_));
+  reply(token, rpc_reply(7));
+  EXPECT_EQ(received().header.xid, 8u);
+  EXPECT_EQ(received().payload, rpc_reply(7));
+}
+
+TEST_F(ResponderTest, DropsBackwardRepliesItCannotUse) {
+  COVERS("RFC8166-4.5-4");
+  start();
+  send(header(5), rpc_reply(5));  // nothing outstanding
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(7))).ok());
+  (void)received();
+  send(header(7), rpc_reply(8));  // xids differ
+  Header h = header(7);
+  h.reply_chunk = WriteChunk{{{Stag{5}, 100, 0}}};
+  send(h, rpc_reply(7));  // backward messages have no chunks
+  run();
+  EXPECT_TRUE(client_.inbox.empty());
+  EXPECT_FALSE(responder_->poll_event());
+  EXPECT_EQ(responder_->stats().dropped_messages, 3u);
+  send(header(7), rpc_reply(7));
+  EXPECT_TRUE(next<Responder::BackwardReply>(*responder_));
+}
+
+TEST_F(ResponderTest, EndsABackwardCallThatTheClientRefuses) {
+  COVERS("RFC8166-4.5-9");
+  start();
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(7))).ok());
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(8))).ok());
+  EXPECT_EQ(received().header.xid, 7u);
+  send(make_err_chunk(7, 1, 1));
+  const auto failed = next<Responder::BackwardFailed>(*responder_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->xid, 7u);
+  EXPECT_EQ(received().header.xid, 8u);  // its credit came back
+}
+
+TEST_F(ResponderTest, RefusesBackwardCallsThatCannotGo) {
+  COVERS("RFC8167-5.3-3");
+  COVERS("RFC8267-6.5.2-5");
+  COVERS("RFC8167-5.1-4");
+  COVERS("RFC8167-5.3-2");
+  COVERS("RFC8167-2.4-2");
+  COVERS("RFC8167-4.2-1");
+  start();
+  EXPECT_EQ(responder_->max_backward_bytes(), 4096u - 28);
+  Buffer big = to_buffer(*pool_, callback(1, 4096 - 28 - 40 + 1));
+  EXPECT_EQ(responder_->send_backward_call(std::move(big)).error().code, Errc::kInvalidArgument);
+  EXPECT_TRUE(big);
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(1, 4096 - 28 - 40))).ok());
+  EXPECT_EQ(responder_->send_backward_call(to_buffer(*pool_, callback(1))).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(responder_->send_backward_call(to_buffer(*pool_, rpc_reply(2))).error().code, Errc::kInvalidArgument);
+  for (std::uint32_t xid = 2; xid <= 18; ++xid) {
+    ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(xid))).ok()) << xid;
+  }
+  EXPECT_EQ(responder_->send_backward_call(to_buffer(*pool_, callback(19))).error().code, Errc::kQueueFull);
+}
+
+TEST_F(ResponderTest, DropsTheReplyToACancelledBackwardCall) {
+  start();
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(1))).ok());
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(2))).ok());
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(3))).ok());
+  (void)received();
+  EXPECT_TRUE(responder_->cancel_backward_call(1));
+  EXPECT_FALSE(responder_->cancel_backward_call(1));
+  EXPECT_TRUE(responder_->cancel_backward_call(2));
+  send(header(1), rpc_reply(1));
+  EXPECT_FALSE(responder_->poll_event());
+  EXPECT_EQ(received().header.xid, 3u);  // 2 never left
+}
+
+TEST_F(ResponderTest, BackwardDirectionCanBeSwitchedOff) {
+  start({.credits = 4, .backward_credits = 0});
+  EXPECT_EQ(responder_->send_backward_call(to_buffer(*pool_, callback(1))).error().code, Errc::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace iwarp::rpcrdma::test

@@ -1,0 +1,253 @@
+// Our Requester against our Responder: everything each emits must be what the other takes, data included.
+#include <random>
+
+#include "iwarp/rpcrdma/requester.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+#include "tests/rpcrdma/fake_endpoint.h"
+#include "tests/rpcrdma/rpc_samples.h"
+#include "tests/support/covers.h"
+
+namespace iwarp::rpcrdma::test {
+namespace {
+
+using iwarp::test::pattern;
+
+class Pair {
+ public:
+  explicit Pair(RequesterOptions c = {}, ResponderOptions s = {}, const BufferPool::Options* server_memory = nullptr,
+                std::size_t client_queue_depth = 16)
+      : client_end(0x100, client_queue_depth),
+        client_pool(client_end, pool_options(c)),
+        server_pool(server_end, server_memory != nullptr ? *server_memory : pool_options(s)),
+        client(client_end, client_pool, negotiate(private_data(c), private_data(s)), c),
+        server(server_end, server_pool, negotiate(private_data(c), private_data(s)), s) {
+    FakeEndpoint::join(client_end, server_end);
+    client_end.deliver = [this](const Completion& x) { client.on_completion(x); };
+    server_end.deliver = [this](const Completion& x) { server.on_completion(x); };
+    EXPECT_TRUE(client.start().ok());
+    EXPECT_TRUE(server.start().ok());
+  }
+  ~Pair() {
+    client_end.disconnect();
+    server_end.disconnect();
+    while (client.poll_event()) {
+    }
+    while (server.poll_event()) {
+    }
+  }
+  void run() { test::run(client_end, server_end); }
+
+  FakeEndpoint client_end;
+  FakeEndpoint server_end{0x900};
+  BufferPool client_pool;
+  BufferPool server_pool;
+  Requester client;
+  Responder server;
+};
+
+// What a file server would answer.
+Bytes serve(const Bytes& call) {
+  const auto head = RpcCall::parse(call);
+  const std::uint32_t size = load_be<std::uint32_t>(ConstBytes(call).last(4));
+  switch (head->procedure) {
+    case 6:
+      return read_reply(head->xid, pattern(size, head->xid));
+    case 7:
+      return write_reply(head->xid);
+    case 16:
+      return rpc_reply(head->xid, pattern(size, head->xid));
+    default:
+      return rpc_reply(head->xid);
+  }
+}
+
+TEST(RpcPair, CarriesEverySizeOfCallAndReply) {
+  COVERS("RFC8166-3.5.3-10");
+  COVERS("RFC8166-4-3");
+  COVERS("RFC8166-3.5.3-8");
+  Pair p;
+  std::uint32_t xid = 0;
+  for (const std::size_t size : {0, 1, 3, 1023, 3900, 3996, 4000, 4095, 4096, 65537, 1 << 20}) {
+    for (const Bytes& call :
+         {write_call(++xid, pattern(size, 9)), read_call(++xid, static_cast<std::uint32_t>(size))}) {
+      SCOPED_TRACE(size);
+      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, call, BufferPool::Purpose::kCall)).ok());
+      p.run();
+      auto arrived = next<Responder::CallReceived>(p.server);
+      ASSERT_TRUE(arrived);
+      ASSERT_EQ(to_bytes(arrived->message.bytes()), call);
+      const Bytes answer = serve(call);
+      ASSERT_TRUE(p.server.reply(arrived->token, to_buffer(p.server_pool, answer)).ok());
+      p.run();
+      auto reply = next<Requester::ReplyReceived>(p.client);
+      ASSERT_TRUE(reply);
+      ASSERT_EQ(to_bytes(reply->message.bytes()), answer);
+      EXPECT_EQ(p.client_end.exposed(), 0u);
+    }
+  }
+  EXPECT_TRUE(p.client.idle());
+  EXPECT_TRUE(p.server.idle());
+}
+
+// Random traffic in both directions with scarce credits, memory and queues; answers out of order.
+TEST(RpcPair, SurvivesRandomTrafficWithEverythingScarce) {
+  COVERS("RFC8167-2.3-1");
+  COVERS("RFC8166-3.3.1-4");
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    const auto below = [&](std::size_t n) { return static_cast<std::size_t>(rng() % n); };
+    ResponderOptions so{.credits = 5, .backward_credits = 2};
+    auto memory = pool_options(so);
+    memory.call_bytes = 2 * BufferPool::charged_bytes(60'000);
+    Pair p({.credits = 8, .backward_credits = 2, .max_reply_bytes = 100'000, .max_queued_calls = 4}, so, &memory, 3);
+    std::map<std::uint32_t, Bytes> expected;  // by xid
+    std::map<std::uint32_t, Bytes> expected_back;
+    std::vector<Responder::CallReceived> calls;
+    std::vector<Requester::BackwardCall> back_calls;
+    std::uint32_t xid = 100;
+    std::size_t answered = 0;
+    for (int round = 0; round < 1500; ++round) {
+      if (below(3) == 0 && p.client.can_take_call() && round < 1000) {
+        const auto size = static_cast<std::uint32_t>(below(below(2) != 0 ? 5000 : 60'000));
+        const Bytes call = below(2) != 0 ? write_call(++xid, pattern(size)) : read_call(++xid, size);
+        auto b = p.client_pool.acquire(call.size(), BufferPool::Purpose::kCall);
+        if (b) {
+          std::copy(call.begin(), call.end(), b->bytes().begin());
+          ASSERT_TRUE(p.client.call(std::move(*b)).ok());
+          expected[xid] = call;
+        }
+      }
+      if (below(8) == 0 && round < 1000) {
+        const Bytes call = rpc_call(++xid, 0x40000000, 1, 1, pattern(below(1000) / 4 * 4));
+        if (p.server.send_backward_call(to_buffer(p.server_pool, call)).ok()) expected_back[xid] = call;
+      }
+      if (below(2) != 0) p.client_end.step();
+      if (below(2) != 0) p.server_end.step();
+      while (auto e = p.server.poll_event()) {
+        if (auto* c = std::get_if<Responder::CallReceived>(&*e)) {
+          ASSERT_EQ(to_bytes(c->message.bytes()), expected.at(c->xid));
+          calls.push_back(std::move(*c));
+        } else if (auto* r = std::get_if<Responder::BackwardReply>(&*e)) {
+          ASSERT_EQ(to_bytes(r->message.bytes()), rpc_reply(r->xid));
+          ASSERT_EQ(expected_back.erase(r->xid), 1u);
+        } else {
+          FAIL() << "server closes";
+        }
+      }
+      while (auto e = p.client.poll_event()) {
+        if (auto* r = std::get_if<Requester::ReplyReceived>(&*e)) {
+          ASSERT_EQ(to_bytes(r->message.bytes()), serve(expected.at(r->xid)));
+          expected.erase(r->xid);
+          ++answered;
+        } else if (auto* c = std::get_if<Requester::BackwardCall>(&*e)) {
+          ASSERT_EQ(to_bytes(c->message.bytes()), expected_back.at(c->xid));
+          back_calls.push_back(std::move(*c));
+        } else {
+          FAIL() << "client closes or fails a Call";
+        }
+      }
+      if (!calls.empty() && below(3) == 0) {
+        const std::size_t i = below(calls.size());
+        const Bytes answer = serve(to_bytes(calls[i].message.bytes()));
+        calls[i].message.reset();
+        ASSERT_TRUE(p.server.reply(calls[i].token, to_buffer(p.server_pool, answer)).ok());
+        calls.erase(calls.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      if (!back_calls.empty() && below(3) == 0) {
+        const std::uint32_t x = back_calls.front().xid;
+        ASSERT_TRUE(p.client.reply_backward(back_calls.front().token, to_buffer(p.client_pool, rpc_reply(x))).ok());
+        back_calls.erase(back_calls.begin());
+      }
+      p.client.progress();
+      p.server.progress();
+    }
+    // Drain.
+    for (int round = 0; round < 5000 && !(p.client.idle() && p.server.idle()); ++round) {
+      p.run();
+      while (auto e = p.server.poll_event()) {
+        if (auto* c = std::get_if<Responder::CallReceived>(&*e)) calls.push_back(std::move(*c));
+      }
+      while (auto e = p.client.poll_event()) {
+        if (auto* c = std::get_if<Requester::BackwardCall>(&*e)) back_calls.push_back(std::move(*c));
+      }
+      for (auto& c : calls) {
+        const Bytes answer = serve(to_bytes(c.message.bytes()));
+        c.message.reset();
+        ASSERT_TRUE(p.server.reply(c.token, to_buffer(p.server_pool, answer)).ok());
+      }
+      calls.clear();
+      for (auto& c : back_calls) {
+        ASSERT_TRUE(p.client.reply_backward(c.token, to_buffer(p.client_pool, rpc_reply(c.xid))).ok());
+      }
+      back_calls.clear();
+      p.client.progress();
+      p.server.progress();
+    }
+    EXPECT_TRUE(p.client.idle());
+    EXPECT_TRUE(p.server.idle());
+    EXPECT_GT(answered, 20u);
+    EXPECT_EQ(p.client_end.exposed(), 0u);
+    EXPECT_EQ(p.client.stats().dropped_messages + p.client.stats().unknown_xids, 0u);
+    EXPECT_EQ(p.server.stats().dropped_messages + p.server.stats().duplicate_xids, 0u);
+  }
+}
+
+TEST(RpcPair, BackwardCallsAndReplies) {
+  COVERS("RFC8167-5.2-4");
+  COVERS("RFC8167-5.2-1");
+  COVERS("RFC8167-5.2-2");
+  COVERS("RFC8167-5.2-3");
+  COVERS("RFC8167-5.2-5");
+  Pair p;
+  const Bytes call = rpc_call(7, 0x40000000, 1, 1, pattern(400));
+  ASSERT_TRUE(p.server.send_backward_call(to_buffer(p.server_pool, call)).ok());
+  p.run();
+  auto arrived = next<Requester::BackwardCall>(p.client);
+  ASSERT_TRUE(arrived);
+  EXPECT_EQ(to_bytes(arrived->message.bytes()), call);
+  EXPECT_GE(arrived->message.headroom(), kHeadroomBytes);
+  // What cannot go is refused, and the Call stays open for something shorter.
+  Buffer big = to_buffer(p.client_pool, rpc_reply(7, Bytes(5000)));
+  EXPECT_EQ(p.client.reply_backward(arrived->token, std::move(big)).error().code, Errc::kInvalidArgument);
+  EXPECT_TRUE(big);
+  EXPECT_FALSE(p.client.reply_backward(arrived->token, to_buffer(p.client_pool, rpc_reply(8))).ok());
+  ASSERT_TRUE(p.client.reply_backward(arrived->token, to_buffer(p.client_pool, rpc_reply(7))).ok());
+  EXPECT_FALSE(p.client.reply_backward(arrived->token, to_buffer(p.client_pool, rpc_reply(7))).ok());
+  p.run();
+  auto reply = next<Responder::BackwardReply>(p.server);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(to_bytes(reply->message.bytes()), rpc_reply(7));
+  EXPECT_TRUE(p.client.idle());
+  EXPECT_TRUE(p.server.idle());
+}
+
+TEST(RpcPair, ClientRefusesBackwardCallsWithChunks) {
+  COVERS("RFC8167-5.3-4");
+  Pair p;
+  Header h = header(7);
+  h.reply_chunk = WriteChunk{{{Stag{5}, 100, 0}}};
+  p.client_end.receive(encode(h, rpc_call(7, 1, 1, 1)));
+  h = header(8, Proc::kNomsg);
+  h.read_list = {{0, {Stag{5}, 100, 0}}};
+  p.client_end.receive(encode(h));
+  EXPECT_FALSE(p.client.poll_event());
+  EXPECT_EQ(p.client.stats().err_chunk_sent, 2u);
+  p.run();
+  EXPECT_EQ(p.server.stats().dropped_messages, 2u);  // it had sent nothing like that
+}
+
+TEST(RpcPair, ClientBoundsBackwardCalls) {
+  COVERS("RFC8167-4.3.1-1");
+  Pair p({.credits = 4, .backward_credits = 2});
+  for (std::uint32_t xid = 1; xid <= 2; ++xid) p.client_end.receive(encode(header(xid), rpc_call(xid, 1, 1, 1)));
+  p.client_end.receive(encode(header(2), rpc_call(2, 1, 1, 1)));  // the same again: dropped
+  EXPECT_TRUE(next<Requester::BackwardCall>(p.client));
+  EXPECT_TRUE(next<Requester::BackwardCall>(p.client));
+  EXPECT_FALSE(p.client.poll_event());
+  p.client_end.receive(encode(header(3), rpc_call(3, 1, 1, 1)));
+  EXPECT_TRUE(next<Requester::MustClose>(p.client));
+}
+
+}  // namespace
+}  // namespace iwarp::rpcrdma::test
