@@ -1,0 +1,236 @@
+// How a connection opens: who may speak when, and every way in which startup can fail.
+#include <gtest/gtest.h>
+
+#include "tests/support/covers.h"
+#include "tests/support/pair.h"
+#include "tests/support/raw_peer.h"
+
+namespace iwarp::stream {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Bytes;
+using test::hex;
+using test::Pair;
+using test::PairOptions;
+using test::pattern;
+using test::RawPeer;
+using test::RawPeerOptions;
+using test::send_segment;
+using test::operator|;
+
+TEST(Responder, SendsNothingBeforeTheFirstFpdu) {
+  COVERS("RFC5044-7.1.2-18");
+  for (const bool peer_to_peer : {false, true}) {
+    RawPeerOptions o;
+    o.peer_to_peer = peer_to_peer;
+    RawPeer p(o);
+    auto& local = p.end.region(100);
+    p.end.post(test::send_wr(1, local.sge(0, 10)));
+    EXPECT_FALSE(p.end.conn().tx_pending());
+    EXPECT_EQ(p.end.established() != nullptr, !peer_to_peer) << "a peer-to-peer Responder is up when the RTR has come";
+    const Bytes rtr = test::fpdu(test::write_segment(Stag{0}, 0, {}), true);
+    p.feed(Bytes(rtr.begin(), rtr.end() - 1));
+    EXPECT_FALSE(p.end.conn().tx_pending());
+    p.feed(Bytes(rtr.end() - 1, rtr.end()));
+    EXPECT_NE(p.end.established(), nullptr);
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+  }
+}
+
+TEST(Responder, BadFirstFpduIsAnsweredByReset) {
+  COVERS("RFC5044-7.1.2-18");
+  RawPeer p;
+  Bytes bad = test::fpdu(send_segment(pattern(4)), true);
+  bad[20] ^= std::byte{1};
+  p.feed(bad);
+  EXPECT_FALSE(p.end.conn().tx_pending()) << "not even a Terminate may leave";
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  ASSERT_NE(p.end.disconnected(), nullptr);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kCrcMismatch);
+  EXPECT_FALSE(p.end.disconnected()->sent);
+}
+
+TEST(Responder, GivesUpWithoutAFirstFpdu) {
+  COVERS("RFC5044-7.1.2-32");
+  RawPeerOptions o;
+  o.peer_to_peer = true;
+  RawPeer p(o);
+  EXPECT_EQ(*p.end.conn().deadline() - p.now, 10s);
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  ASSERT_NE(p.end.disconnected(), nullptr);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kStartupTimeout);
+  EXPECT_FALSE(p.end.disconnected()->was_established);
+}
+
+TEST(Responder, CopesWithACloseBeforeAnyFpdu) {
+  COVERS("RFC5044-7.1.2-21");
+  RawPeerOptions o;
+  o.peer_to_peer = true;
+  RawPeer p(o);
+  p.end.end(TcpEnd::kFin, p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kClose);
+  EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kPeerClosed);
+}
+
+TEST(Responder, GivesUpWhenTheReplyIsNotTaken) {
+  PairOptions o;
+  Pair p(o);
+  p.to_initiator.stall = true;
+  p.settle();
+  ASSERT_TRUE(p.responder.conn().deadline());
+  p.responder.expire(*p.responder.conn().deadline());
+  ASSERT_NE(p.responder.disconnected(), nullptr);
+  EXPECT_EQ(p.responder.disconnected()->reason.code, Errc::kStartupTimeout);
+  EXPECT_FALSE(p.responder.conn().tx_pending());
+  EXPECT_EQ(p.responder.conn().link_action(), LinkAction::kReset);
+}
+
+TEST(Responder, ReceivesMayBePostedBeforeTheReplyLeaves) {
+  COVERS("RFC5044-7.1.2-10");
+  Pair p;
+  auto& a = p.initiator.region(10);
+  auto& b = p.responder.region(10);
+  p.responder.post(rdmap::RecvWr{1, b.all()});
+  p.initiator.post(test::send_wr(2, a.all()));  // waits for the connection
+  p.run();
+  ASSERT_EQ(p.responder.recvs.size(), 1U) << p.log();
+}
+
+TEST(Initiator, TimesOutWithoutAReply) {
+  COVERS("RFC5044-7.1.2-31");
+  Pair p;
+  p.to_initiator.stall = true;
+  p.run();
+  ASSERT_NE(p.initiator.disconnected(), nullptr);
+  EXPECT_EQ(p.initiator.disconnected()->reason.code, Errc::kStartupTimeout);
+  EXPECT_TRUE(p.initiator_link.closed);
+}
+
+TEST(Initiator, TerminatesWithInsufficientIrd) {
+  COVERS("RFC6581-9.1-17");
+  COVERS("RFC6581-9.1-18");
+  COVERS("RFC6581-9.1-19");
+  test::Endpoint end(1);
+  TimePoint now{1000s};
+  mpa::Policy policy;
+  policy.ird = 4;
+  policy.max_ird = 4;
+  end.start(mpa::Initiator(policy, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  // Reply: C S, revision 2, A=1, IRD 32; RTR by Read, ORD 5.
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8020 4005"), now);
+  const Bytes out = end.send(~std::size_t{0}, now);
+  EXPECT_EQ(test::to_hex(out), test::to_hex(test::fpdu(test::terminate_segment(hex("20060000")), true)));
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  end.end(TcpEnd::kFin, now);
+  ASSERT_NE(end.disconnected(), nullptr);
+  EXPECT_EQ(end.disconnected()->reason.code, Errc::kInsufficientIrd);
+  EXPECT_FALSE(end.disconnected()->was_established);
+}
+
+TEST(Initiator, TerminatesWithoutACommonRtr) {
+  COVERS("RFC6581-9.2-18");
+  COVERS("RFC6581-9.2-19");
+  COVERS("RFC6581-9.2-20");
+  test::Endpoint end(1);
+  TimePoint now{1000s};
+  mpa::Policy policy;
+  policy.rtr_write = false;
+  end.start(mpa::Initiator(policy, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  // The Reply names RTR by Write only.
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8020 8020"), now);
+  EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)),
+            test::to_hex(test::fpdu(test::terminate_segment(hex("20070000")), true)));
+  // The peer never closes: the connection is reset in the end.
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  end.expire(now + 5s);
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kReset);
+  EXPECT_EQ(end.disconnected()->reason.code, Errc::kNoMatchingRtr);
+}
+
+TEST(Initiator, ReportsARejection) {
+  COVERS("RFC5044-7.1.2-16");
+  COVERS("RFC6581-9.1-20");
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  end.start(mpa::Initiator({}, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  (void)end.receive(hex("4d504120494420526570204672616d65 7002 0006 8003 4004 abcd"), now);
+  const auto* down = end.disconnected();
+  ASSERT_NE(down, nullptr);
+  EXPECT_EQ(down->reason.code, Errc::kPeerRejected);
+  EXPECT_EQ(down->private_data, hex("abcd"));
+  ASSERT_TRUE(down->rejected_with);
+  EXPECT_EQ(down->rejected_with->ird, 3);
+  EXPECT_EQ(down->rejected_with->ord, 4);
+  EXPECT_FALSE(end.conn().tx_pending());
+}
+
+TEST(Initiator, StartsAgainWithRevisionOneWhenThePeerHangsUp) {
+  COVERS("RFC6581-10-12");
+  for (const TcpEnd how : {TcpEnd::kFin, TcpEnd::kReset}) {
+    test::Endpoint end(1);
+    const TimePoint now{1000s};
+    auto& local = end.region(10);
+    end.post(rdmap::RecvWr{1, local.all()});
+    end.start(mpa::Initiator({}, {}, now), now);
+    (void)end.send(~std::size_t{0}, now);
+    end.end(how, now);
+    ASSERT_EQ(end.events.size(), 1U);
+    EXPECT_EQ(std::get<RetryWithRevision1>(end.events[0]).reason.code, Errc::kConnectionLost);
+    EXPECT_EQ(end.conn().phase(), Phase::kIdle);
+    EXPECT_FALSE(end.conn().deadline());
+    EXPECT_FALSE(end.conn().tx_pending());
+    EXPECT_TRUE(end.recvs.empty()) << "what was posted stays posted";
+    mpa::Policy policy;
+    policy.revision = 1;
+    end.start(mpa::Initiator(policy, {}, now), now);
+    (void)end.send(~std::size_t{0}, now);
+    (void)end.receive(hex("4d504120494420526570204672616d65 4001 0000") | test::fpdu(send_segment(pattern(4)), true),
+                      now);
+    ASSERT_NE(end.established(), nullptr);
+    EXPECT_EQ(end.established()->negotiated.revision, 1);
+    EXPECT_EQ(end.recvs.size(), 1U);
+  }
+}
+
+TEST(Initiator, DisconnectDuringStartupLeavesNothingToSend) {
+  for (const bool abortive : {false, true}) {
+    test::Endpoint end(1);
+    const TimePoint now{1000s};
+    end.start(mpa::Initiator({}, {}, now), now);
+    EXPECT_TRUE(end.conn().tx_pending());
+    if (abortive) {
+      end.conn().abort(make_error(Errc::kAborted));
+    } else {
+      end.disconnect(now);
+    }
+    end.collect();
+    EXPECT_FALSE(end.conn().tx_pending());
+    EXPECT_FALSE(end.conn().deadline());
+    EXPECT_TRUE(end.conn().is_consistent());
+    EXPECT_EQ(end.conn().link_action(), abortive ? LinkAction::kReset : LinkAction::kClose);
+    EXPECT_NE(end.disconnected(), nullptr);
+  }
+}
+
+TEST(Initiator, TakesFpdusThatFollowTheReplyAtOnce) {
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  mpa::Policy policy;
+  policy.peer_to_peer = false;
+  auto& local = end.region(10);
+  end.post(rdmap::RecvWr{1, local.all()});
+  end.start(mpa::Initiator(policy, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  (void)end.receive(
+      hex("4d504120494420526570204672616d65 5002 0004 0020 0020") | test::fpdu(send_segment(pattern(4)), true), now);
+  ASSERT_EQ(end.recvs.size(), 1U);
+  EXPECT_EQ(end.recvs[0].byte_len, 4U);
+}
+
+}  // namespace
+}  // namespace iwarp::stream
