@@ -15,6 +15,7 @@ std::uint8_t control(bool tagged, bool last) {
 
 }  // namespace
 
+// req: RFC5041-4.2-1
 void TaggedHeader::write_to(std::span<std::byte, kSize> out) const {
   FixedWriter<kSize> w{out};
   w.be<0>(control(true, last));
@@ -23,6 +24,7 @@ void TaggedHeader::write_to(std::span<std::byte, kSize> out) const {
   w.be<6>(to);
 }
 
+// req: RFC5041-4.3-1
 void UntaggedHeader::write_to(std::span<std::byte, kSize> out) const {
   FixedWriter<kSize> w{out};
   w.be<0>(control(false, last));

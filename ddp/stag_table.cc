@@ -32,6 +32,7 @@ struct StagTable::Chunk {
 namespace {
 constexpr std::uint8_t key_of(Stag s) { return static_cast<std::uint8_t>(raw(s) & 0xFF); }
 constexpr std::uint32_t index_of(Stag s) { return raw(s) >> 8; }
+// req: RFC5041-8.2-5 RFC5041-8.3-3 RFC5041-8.3.1-2 RFC5041-8.3.1-3 RFC5040-8.1.1-2 RFC5040-8.1.1-3
 bool associated(const Registration& r, StreamKey who) {
   return r.pd == who.pd && (r.stream == StreamId::kAny || r.stream == who.stream);
 }
@@ -140,12 +141,15 @@ Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t ran
 
 StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const {
   auto held = acquire(stag);
+  // req: RFC5041-4.2-7 RFC5041-8.3-5
   if (!held) return {{}, StagFault::kInvalid, false};  // req: RFC5041-7.1-11 RFC5040-7.2-9
   const Registration& r = held->slot_->registration;
   if (!associated(r, who)) return {{}, StagFault::kNotAssociated, false};  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
+  // req: RFC5041-8.3.1-6
   if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};   // req: RFC5040-8.1.1-6
   if (to + length < to) return {{}, StagFault::kWrap, false};              // req: RFC5041-7.1-15 RFC5040-7.2-13
   const std::size_t size = r.memory.size();
+  // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4
   if (to < r.base_to || to - r.base_to > size || length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
     return {{}, StagFault::kBounds, false};
   }
@@ -176,6 +180,7 @@ std::optional<std::uint64_t> StagTable::to_of(Stag lkey, PdId pd, const std::byt
   return r.base_to + static_cast<std::uint64_t>(address - r.memory.data());
 }
 
+// req: RFC5041-8.3-2 RFC5041-8.3.1-7 RFC5040-8.1.1-5 RFC5040-8.1.1-7
 bool StagTable::invalidate(Stag stag) {
   Slot* slot = slot_of(stag);
   if (slot == nullptr) return false;

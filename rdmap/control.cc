@@ -11,6 +11,8 @@ struct Row {
   const char* name;
 };
 // Figure 4 of RFC 5040, indexed by opcode.
+// req: RFC5040-4.1-7 RFC5040-5.1-1 RFC5040-5.2.1-1 RFC5040-5.2.1-6 RFC5040-5.2.2-2
+// req: RFC5040-5.3-1 RFC5040-5.3-9 RFC5040-5.4-2 RFC5040-5.4-3
 constexpr std::array<Row, 8> kOpcodes = {{
     {true, 0, "Write"},
     {false, kReadRequestQn, "ReadRequest"},
@@ -32,6 +34,7 @@ Result<Opcode> check_control(const ddp::SegmentHeader& header) {
   if (untagged != nullptr && untagged->qn > kTerminateQn) return make_error(Errc::kUntaggedInvalidQn);  // req: RFC5041-7.1-1
   if ((octet >> 6) > 1) return make_error(Errc::kRdmapVersion);  // req: RFC5040-4.1-10 RFC5040-7.2-3; Rsv is not examined: RFC5040-4.1-12
   const unsigned op = octet & 0x0F;
+  // req: RFC5040-7.2-7 RFC5040-7.2-8
   if (op >= kOpcodes.size()) return make_error(Errc::kRdmapOpcode);  // req: RFC5040-7.2-2
   const Row& row = kOpcodes[op];
   if (row.tagged != (tagged != nullptr) || (untagged != nullptr && untagged->qn != row.qn)) {  // req: RFC5040-4.1-6 RFC5040-4.1-8

@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kReadRequestQn = 1;
 inline constexpr std::uint32_t kTerminateQn = 2;
 
 // The octet that RDMAP puts first into RsvdULP of every segment: RV=01b, Rsv=0, opcode.
+// req: RFC5040-4.1-2 RFC5040-4.1-9 RFC5040-4.1-11
 [[nodiscard]] constexpr std::uint8_t control_octet(Opcode op) { return static_cast<std::uint8_t>(0x40 | static_cast<std::uint8_t>(op)); }
 
 [[nodiscard]] constexpr bool is_send(Opcode op) { return op >= Opcode::kSend && op <= Opcode::kSendSolicitedInvalidate; }

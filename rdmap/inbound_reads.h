@@ -26,6 +26,7 @@ class InboundReads {
   void push(const InboundRead& read) { waiting_.push(read); }
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   // Takes the oldest request for sending its Response; it keeps counting against the IRD until response_sent().
+  // req: RFC5040-5.2.1-8
   InboundRead start() {
     ++sending_;
     return waiting_.pop();

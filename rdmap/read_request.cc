@@ -11,6 +11,7 @@ std::optional<ReadRequest> ReadRequest::parse(ConstBytes in) {
                      v->be<std::uint64_t, 20>()};
 }
 
+// req: RFC5040-4.4-1
 void ReadRequest::write_to(std::span<std::byte, kSize> out) const {
   FixedWriter<kSize> w{out};
   w.be<0>(raw(sink_stag));

@@ -20,6 +20,7 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   header_ = *header;
   header_bytes_ = ddp::header_size(header_);
   payload_bytes_ = ulpdu_bytes - header_bytes_;
+  // req: RFC5040-7.2-1 RFC5040-7.2-6 RFC5041-6.2.2-3
   const auto opcode = check_control(header_);
   if (!opcode) return opcode.error();
   opcode_ = *opcode;
@@ -115,6 +116,7 @@ Result<void> Receiver::send_targets(const UntaggedHeader& h, std::vector<ddp::Pi
   return {};
 }
 
+// req: RFC5041-5.2-5 RFC5041-5.4-4 RFC5041-5.4-5
 Result<void> Receiver::place(ConstBytes payload) {
   if (payload.empty()) return {};
   if (!direct()) {
@@ -149,6 +151,7 @@ Result<void> Receiver::end() {
   const auto& h = std::get<UntaggedHeader>(header_);
   switch (opcode_) {
     case Opcode::kReadRequest: return end_read_request(h);
+    // req: RFC5040-5.4-4 RFC5040-5.4-6
     case Opcode::kTerminate:
       if (const auto length = terminate_rx_.commit(h, payload_bytes_)) {
         peer_terminate_ = TerminateMessage::parse(ConstBytes{internal_}.first(*length));  // req: RFC5040-5.4-7
@@ -161,12 +164,14 @@ Result<void> Receiver::end() {
 
 Result<void> Receiver::end_send(const UntaggedHeader& h) {
   counters_.send_bytes += payload_bytes_;
+  // req: RFC5040-5.3-12 RFC5040-5.5-11 RFC5040-5.5-23 RFC5041-4.1-8 RFC5041-5.4-2 RFC5041-5.4-3
   const auto length = send_rx_.commit(h, payload_bytes_);
   if (!length) return {};
   ++counters_.sends;
   Completion c;
   c.byte_len = *length;  // req: RFC5040-5.3-4
   c.solicited = solicited(opcode_);
+  // req: RFC5040-4.1-15
   if (invalidates(opcode_)) {
     const Stag stag{h.rsvd_ulp_tail};
     if (auto ok = stags_.invalidate_remote(stag, who_); !ok) {
@@ -182,6 +187,7 @@ Result<void> Receiver::end_send(const UntaggedHeader& h) {
 }
 
 Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
+  // req: RFC5040-5.2.1-2 RFC5040-5.5-24
   const auto length = read_request_rx_.commit(h, payload_bytes_);
   if (!length) return {};
   const auto request = ReadRequest::parse(ConstBytes{internal_}.first(*length));
@@ -204,6 +210,7 @@ void Receiver::end_read_response(const TaggedHeader& h) {
   }
   counters_.read_response_bytes += payload_bytes_;
   sends_.read_received(static_cast<std::uint32_t>(payload_bytes_));
+  // req: RFC5040-5.5-14 RFC5040-5.5-26 RFC5040-5.2-1
   if (h.last) sends_.read_done();  // req: RFC5040-5.2.2-4 RFC5040-5.5-29
 }
 

@@ -23,6 +23,7 @@ void SendQueue::sent(Ticket ticket) {
   if (ticket < popped_) return;
   Entry& e = entries_.at(index(ticket));
   if (e.state != State::kTransmitting) return;  // flushed, or answered already
+  // req: RFC5040-5.5-21
   e.state = e.wr.op == SendOp::kRead ? State::kAwaitingResponse : State::kDone;
 }
 
@@ -72,6 +73,7 @@ void SendQueue::flush() {
 }
 
 std::optional<Completion> SendQueue::poll() {
+  // req: RFC5040-5.5-22
   while (!entries_.empty() && entries_.front().state == State::kDone) {
     const Entry e = entries_.pop();
     ++popped_;

@@ -81,6 +81,7 @@ std::size_t TerminateMessage::size() const {
   return 4 + (segment_length ? 2U : 0U) + ddp_header_bytes + (has_rdmap_header ? rdmap_header.size() : 0);
 }
 
+// req: RFC5040-4.8-1 RFC5040-4.8-3
 void TerminateMessage::write_to(MutBytes out) const {
   WriteCursor w{out};
   w.be(static_cast<std::uint8_t>(code.layer << 4 | (code.type & 0x0F)));
@@ -99,6 +100,7 @@ std::optional<TerminateMessage> TerminateMessage::parse(ConstBytes in) {
   const auto flags = v->be<std::uint8_t, 2>();
   TerminateMessage m;
   m.code.code = v->be<std::uint8_t, 1>();
+  // req: RFC5040-4.8-28
   const bool siw = is_siw_order(first, m.code.code, flags);
   const auto high = static_cast<std::uint8_t>(first >> 4);
   const auto low = static_cast<std::uint8_t>(first & 0x0F);

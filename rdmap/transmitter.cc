@@ -58,6 +58,7 @@ bool Transmitter::start_next_message(std::size_t ord) {
   response_turn_ = true;
   if (wr == nullptr) return false;
   const auto total = static_cast<std::uint32_t>(wr->sges.total());
+  // req: RFC5040-5.1-7 RFC5040-5.2.1-7 RFC5040-5.3-10 RFC5041-5.3-2
   current_ = RequestMessage{.ticket = sends_.start(), .total = total};  // req: RFC5040-5.5-20
   return true;
 }
@@ -137,12 +138,15 @@ Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(Request
   if (!gather(wr, m, cut.payload_bytes, payload)) return local_error(m.ticket);
 
   Segment s;
+  // req: RFC5040-4.1-1 RFC5041-4.2-6 RFC5041-4.3-5
   const std::uint8_t control = control_octet(opcode_of(wr));
   if (tagged) {
+    // req: RFC5041-4.2-8 RFC5041-4.2-11 RFC5041-5.2-10
     put(s, TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});  // req: RFC5041-5.2-11 RFC5041-4.2-10
     counters_.write_bytes += cut.payload_bytes;
     if (cut.last) ++counters_.writes;
   } else {
+    // req: RFC5040-5.3-13 RFC5041-4.3-7 RFC5041-4.3-8 RFC5041-4.3-13
     const std::uint32_t tail = wr.op == SendOp::kSendInvalidate ? raw(wr.remote_stag) : 0;  // req: RFC5040-4.1-4 RFC5040-4.1-14
     put(s, UntaggedHeader{cut.last, control, tail, kSendQn, send_msn_, offset});            // req: RFC5041-5.2-8 RFC5041-4.3-12
     counters_.send_bytes += cut.payload_bytes;
@@ -184,6 +188,7 @@ Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(co
 Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload) {
   const ReadRequest& r = m.read.request;
   const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
+  // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9
   if (r.size != 0) {  // req: RFC5040-5.2.1-14 RFC5040-5.2.1-15 RFC5040-5.2.1-16
     // The whole rest is checked, so that a Request that leaves its buffer fails before its first octet.
     const auto rest = stags_.pin(r.source_stag, who_, ddp::Access::kRemoteRead, r.source_to + m.sent, r.size - m.sent);

@@ -88,6 +88,7 @@ void Connection::violation(const Error& error, const rdmap::TerminateMessage& me
   }
   if (!next(phase_, Input::kError)) return;
   reason_ = error;
+  // req: RFC5040-7.1-1 RFC5041-6.2.2-2 RFC5041-7.2-1 RFC5044-8-14
   sent_terminate_ = message;
   gather_.drop_unbegun();
   tx_.abandon();
@@ -153,6 +154,7 @@ void Connection::drain_startup() {
 }
 
 void Connection::on_negotiated(const mpa::Established& e) {
+  // req: RFC5040-6.1-5 RFC5040-6.1-7
   negotiated_ = e.negotiated;
   negotiated_done_ = true;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
@@ -210,6 +212,7 @@ std::optional<Event> Connection::poll_event() {
   if (phase_ == Phase::kClosed && !disconnected_told_) {
     disconnected_told_ = true;
     Disconnected d;
+    // req: RFC5041-6.2.2-1 RFC5044-8-1
     d.reason = reason_;
     d.received = rx_.peer_terminate();
     d.sent = sent_terminate_;

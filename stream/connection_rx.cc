@@ -49,6 +49,7 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
     }
   }
   if (!receiving()) {
+    // req: RFC5041-7.1-18 RFC5040-7-3 RFC5044-8-13
     rx_mode_ = RxMode::kDiscard;
     rx_spans_.push_back(scratch);
     return rx_spans_;

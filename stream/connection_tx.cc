@@ -47,6 +47,7 @@ std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
 }
 
 void Connection::encode_batch() {
+  // req: RFC5041-3-2 RFC5041-3-3
   const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_);
   while (gather_.bytes() < kBatchBytes && gather_.pieces() < kBatchPieces && tx_.ready(ord())) {
     segment_pins_.clear();
