@@ -1,4 +1,4 @@
-"""Reads a boot's capture with tshark: framing, CRC, malformed packets, and the operations each side sent.
+"""Reads a boot's capture, cut into frames, with tshark: framing, CRC, malformed packets, and the operations each side sent.
 
 tshark's view is compared with our own counters message by message, so a stream whose framing tshark lost cannot pass.
 tshark 4.0 calls an NFS READ reply malformed when its data went by RDMA Write, between two kernels as well; that kind, and
@@ -17,6 +17,7 @@ from lib.errors import ScenarioFailure
 from lib.guest import HOST_ADDRESS
 from lib.iwarp_tool import Connection
 from lib.processes import run_tool
+from lib.reframe import reframe
 
 # RDMAP opcode -> the name that our counters use.
 _OPERATIONS = {0: "write", 1: "read_request", 2: "read", 3: "send", 4: "send", 5: "send", 6: "send", 7: "terminate"}
@@ -62,9 +63,10 @@ def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
     """Compare a capture with what the scenarios did. Returns a one-line summary; fails the scenario on any difference."""
     wanted = {item.port: item for item in traffic}
     seen: dict[int, _Seen] = {port: _Seen() for port in wanted}
-    problems: list[str] = []
+    frames = pcap.with_name("frames.pcap")
+    problems = reframe(pcap, frames, set(wanted))
     known = 0
-    for row in _read_rows(pcap):
+    for row in _read_rows(frames):
         port = next((int(p) for p in (row["tcp.srcport"], row["tcp.dstport"]) if p.isdigit() and int(p) in wanted), None)
         if port is None:
             continue
@@ -76,12 +78,12 @@ def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
             elif side == "ours":
                 problems.append(f"frame {row['frame.number']} (port {port}): {row['_ws.malformed']}")
     if any(item.crc for item in wanted.values()):
-        problems += _check_crcs(pcap, seen)
+        problems += _check_crcs(frames, seen)
     for item in wanted.values():
         problems += _compare(item, seen[item.port])
     if problems:
         more = f" ... and {len(problems) - 8} more" if len(problems) > 8 else ""
-        raise ScenarioFailure("tshark: " + "; ".join(problems[:8]) + more)
+        raise ScenarioFailure(f"in {frames.name}: " + "; ".join(problems[:8]) + more)
     count = sum(sum(s.messages.values()) for s in seen.values())
     return f"{count} messages on {len(wanted)} ports, {known} known READ replies, {sum(s.good_crcs for s in seen.values())} good CRCs"
 

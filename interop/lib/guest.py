@@ -20,7 +20,7 @@ from lib.siw_build import Peer
 
 HOST_ADDRESS = "10.0.2.2"       # the host, seen from the guest
 GUEST_ADDRESS = "10.0.2.15"
-_BOOT_TIMEOUT = 90.0
+_BOOT_TIMEOUT = 180.0     # 8-15 s on an idle machine of two cores
 # Latency of what the guest sends. siw as responder takes over the socket only after it has sent the MPA Reply: FPDUs that
 # arrive before that stay unread until yet more arrive (Linux 6.1, siw_accept). Emulation stretches that moment to
 # milliseconds, loopback answers in less, and the connection hangs; a real wire is slower than a real CPU.
