@@ -66,10 +66,10 @@ std::string Counters::to_string() const {
 }
 
 Connection::Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp)
-    : engine_(&engine), engine_io_(engine.io()), socket_(std::move(socket)), timer_(engine.io()), qp_(std::move(qp)) {
+    : engine_(&engine), engine_io_(engine.io()), socket_(std::move(socket)), timer_(std::in_place, engine.io()), qp_(std::move(qp)) {
   boost::system::error_code ec;
-  local_ = socket_.local_endpoint(ec);
-  remote_ = socket_.remote_endpoint(ec);
+  local_ = socket_->local_endpoint(ec);
+  remote_ = socket_->remote_endpoint(ec);
 }
 
 Connection::~Connection() {
@@ -102,32 +102,36 @@ std::string Connection::to_string() const {
          negotiated().to_string();
 }
 
-void Connection::begin(EstablishedHandler handler) {
+Result<void> Connection::begin(EstablishedHandler handler) {
+  if (qp_->core().phase() != stream::Phase::kIdle || qp_->driver() != nullptr) return make_error(Errc::kInvalidArgument, "queue pair was used before");
   established_ = std::move(handler);
   qp_->set_driver(this);
-  qp_->core().set_emss(effective_mss(socket_));
+  qp_->core().set_emss(effective_mss(*socket_));
+  return {};
 }
 
-void Connection::start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry) {
-  engine_->add(shared_from_this());
+Result<void> Connection::start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry) {
   {
     const auto lock = qp_->lock();
+    if (auto ok = begin(std::move(handler)); !ok) return ok;
     initiator_ = true;
     retry_ = std::move(retry);
-    begin(std::move(handler));
     qp_->core().start(std::move(initiator), Clock::now());
   }
-  drive();
+  engine_->add(shared_from_this());
+  drive(kApplication);
+  return {};
 }
 
-void Connection::start(mpa::Responder responder, EstablishedHandler handler) {
-  engine_->add(shared_from_this());
+Result<void> Connection::start(mpa::Responder responder, EstablishedHandler handler) {
   {
     const auto lock = qp_->lock();
-    begin(std::move(handler));
+    if (auto ok = begin(std::move(handler)); !ok) return ok;
     qp_->core().start(std::move(responder), Clock::now());
   }
-  drive();
+  engine_->add(shared_from_this());
+  drive(kApplication);
+  return {};
 }
 
 void Connection::disconnect() {
@@ -135,7 +139,7 @@ void Connection::disconnect() {
     const auto lock = qp_->lock();
     qp_->core().disconnect(Clock::now());
   }
-  drive();
+  drive(kApplication);
 }
 
 void Connection::abort(const Error& reason) {
@@ -143,7 +147,7 @@ void Connection::abort(const Error& reason) {
     const auto lock = qp_->lock();
     qp_->core().abort(reason);
   }
-  drive();
+  drive(kApplication);
 }
 
 void Connection::on_disconnected(std::function<void(stream::Disconnected)> handler) {
@@ -158,11 +162,12 @@ void Connection::on_disconnected(std::function<void(stream::Disconnected)> handl
 }
 
 void Connection::kick() {
-  if (released_) return;
+  const auto self = weak_from_this().lock();
+  if (released_ || self == nullptr) return;
   if (!tx_blocked_) (void)transmit();
   if (qp_->core().phase() != stream::Phase::kFull || more_work_) {
     // What follows may call the application, which posting must not do.
-    boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(); });
+    boost::asio::post(engine_io_, [self] { self->drive(); });
   } else if (tx_blocked_ && !write_armed_) {
     arm();
   }
@@ -185,7 +190,7 @@ bool Connection::transmit() {
     msghdr message{};
     message.msg_iov = iov.data();
     message.msg_iovlen = to_iovecs(spans, iov, total);
-    const ssize_t n = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = ::sendmsg(socket_->native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) {
       const int error = errno;
       core.tx_commit(0, Clock::now());
@@ -218,7 +223,7 @@ bool Connection::receive() {
   std::array<iovec, kMaxIovecs> iov;
   std::size_t total = 0;
   const std::size_t count = to_iovecs(spans, iov, total);
-  const ssize_t n = ::readv(socket_.native_handle(), iov.data(), static_cast<int>(count));
+  const ssize_t n = ::readv(socket_->native_handle(), iov.data(), static_cast<int>(count));
   const int error = errno;
   core.rx_commit(n > 0 ? static_cast<std::size_t>(n) : 0, Clock::now());
   if (n > 0) {
@@ -239,7 +244,7 @@ void Connection::drive(unsigned fired) {
   std::unique_lock lock = qp_->lock();
   if ((fired & kReadable) != 0) read_armed_ = false;
   if ((fired & kWritable) != 0) write_armed_ = tx_blocked_ = false;
-  if (released_) return;
+  if (released_ || !qp_->pd().context()->alive()) return;
   stream::Connection& core = qp_->core();
   if (const auto deadline = core.deadline(); deadline && Clock::now() >= *deadline) core.on_deadline(Clock::now());
 
@@ -256,7 +261,7 @@ void Connection::drive(unsigned fired) {
     arm();
     if (again) boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(); });
   }
-  if (!events.empty()) deliver(events, lock);
+  if (!events.empty()) deliver(events, lock, (fired & kApplication) != 0);
 }
 
 void Connection::apply_link_action() {
@@ -265,7 +270,7 @@ void Connection::apply_link_action() {
       case stream::LinkAction::kNone: return;
       case stream::LinkAction::kShutdownWrite: {
         boost::system::error_code ec;
-        socket_.shutdown(tcp::socket::shutdown_send, ec);
+        socket_->shutdown(tcp::socket::shutdown_send, ec);
         break;
       }
       case stream::LinkAction::kClose: release_socket(false); return;
@@ -278,9 +283,9 @@ void Connection::release_socket(bool reset) {
   if (released_) return;
   released_ = true;
   boost::system::error_code ec;
-  if (reset) socket_.set_option(boost::asio::socket_base::linger(true, 0), ec);
-  socket_.close(ec);
-  timer_.cancel();
+  if (reset) socket_->set_option(boost::asio::socket_base::linger(true, 0), ec);
+  socket_->close(ec);
+  timer_->cancel();
   timer_deadline_.reset();
   if (qp_->driver() == this) qp_->set_driver(nullptr);
 }
@@ -290,13 +295,13 @@ void Connection::arm() {
   const stream::Connection& core = qp_->core();
   if (rx_wanted_ && !read_armed_) {
     read_armed_ = true;
-    socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
+    socket_->async_wait(tcp::socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
       if (!ec) self->drive(kReadable);
     });
   }
   if (tx_blocked_ && !write_armed_) {
     write_armed_ = true;
-    socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](boost::system::error_code ec) {
+    socket_->async_wait(tcp::socket::wait_write, [self = shared_from_this()](boost::system::error_code ec) {
       if (!ec) self->drive(kWritable);
     });
   }
@@ -304,16 +309,16 @@ void Connection::arm() {
   if (deadline == timer_deadline_) return;
   timer_deadline_ = deadline;
   if (!deadline) {
-    timer_.cancel();
+    timer_->cancel();
     return;
   }
-  timer_.expires_at(*deadline);
-  timer_.async_wait([weak = weak_from_this()](boost::system::error_code ec) {
+  timer_->expires_at(*deadline);
+  timer_->async_wait([weak = weak_from_this()](boost::system::error_code ec) {
     if (auto self = weak.lock(); self != nullptr && !ec) self->drive(kTimer);
   });
 }
 
-void Connection::deliver(std::vector<stream::Event>& events, std::unique_lock<std::mutex>& lock) {
+void Connection::deliver(std::vector<stream::Event>& events, std::unique_lock<std::mutex>& lock, bool post) {
   std::vector<std::function<void()>> calls;
   for (stream::Event& event : events) {
     if (auto* established = std::get_if<stream::Established>(&event)) {
@@ -334,15 +339,28 @@ void Connection::deliver(std::vector<stream::Event>& events, std::unique_lock<st
     }
   }
   lock.unlock();
-  for (auto& call : calls) call();
+  for (auto& call : calls) {
+    if (post) {
+      boost::asio::post(engine_io_, std::move(call));
+    } else {
+      call();
+    }
+  }
 }
 
 void Connection::detach_from_engine() {
-  const auto lock = qp_->lock();
-  qp_->core().abort(make_error(Errc::kAborted, "engine destroyed"));
-  qp_->drain_completions();
-  release_socket(true);
+  std::vector<stream::Event> events;
+  std::unique_lock lock = qp_->lock();
   engine_ = nullptr;
+  if (!released_) {
+    qp_->core().abort(make_error(Errc::kAborted, "engine destroyed"));
+    qp_->drain_completions();
+    release_socket(true);
+    while (auto event = qp_->core().poll_event()) events.push_back(std::move(*event));
+  }
+  socket_.reset();
+  timer_.reset();
+  deliver(events, lock, false);
 }
 
 }  // namespace iwarp::cm

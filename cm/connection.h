@@ -60,8 +60,9 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
 
   // --- For Connector and ConnectRequest. `handler` is called once, in an engine thread: with no error when established.
   using RetryHandler = std::function<void(Error)>;
-  void start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry);
-  void start(mpa::Responder responder, EstablishedHandler handler);
+  // kInvalidArgument, and nothing happens, when the queue pair was used before.
+  [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry);
+  [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
   // --- For Engine.
   void drive() { drive(0); }
   void detach_from_engine();
@@ -70,23 +71,24 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void kick() override;
 
  private:
-  enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4 };
+  // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
+  enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8 };
 
   void drive(unsigned fired);
   void on_disconnected(std::function<void(stream::Disconnected)> handler);
-  void begin(EstablishedHandler handler);
+  [[nodiscard]] Result<void> begin(EstablishedHandler handler);
   // The members below need the queue pair's lock.
   [[nodiscard]] bool transmit();
   [[nodiscard]] bool receive();
   void apply_link_action();
   void release_socket(bool reset);
   void arm();
-  void deliver(std::vector<stream::Event>& events, std::unique_lock<std::mutex>& lock);
+  void deliver(std::vector<stream::Event>& events, std::unique_lock<std::mutex>& lock, bool post);
 
   Engine* engine_;  // null once the engine is gone
   boost::asio::io_context& engine_io_;
-  tcp::socket socket_;
-  boost::asio::steady_timer timer_;
+  std::optional<tcp::socket> socket_;  // these two until detach_from_engine()
+  std::optional<boost::asio::steady_timer> timer_;
   std::shared_ptr<verbs::QueuePair> qp_;
   tcp::endpoint local_, remote_;
   bool initiator_ = false;

@@ -1,35 +1,59 @@
 #include "iwarp/cm/connector.h"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 
 namespace iwarp::cm {
 namespace {
 
 using boost::asio::ip::tcp;
 
-// One connect(): keeps itself alive through the handlers it waits for.
+// One connect(): keeps itself alive through the handlers it waits for. Its members are touched in its strand only.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options, Connection::EstablishedHandler handler)
-      : engine_(engine), qp_(std::move(qp)), options_(std::move(options)), handler_(std::move(handler)), resolver_(engine.io()), socket_(engine.io()), timer_(engine.io()) {}
+      : engine_(engine),
+        strand_(boost::asio::make_strand(engine.io())),
+        qp_(std::move(qp)),
+        options_(std::move(options)),
+        handler_(std::move(handler)),
+        resolver_(strand_),
+        socket_(strand_),
+        timer_(strand_) {}
 
+  void post_begin() {
+    boost::asio::post(strand_, [self = shared_from_this()] { self->begin(); });
+  }
+
+ private:
   void begin() {
-    if (auto ok = mpa::validate(options_.policy); !ok) return finish(ok.error(), nullptr);
-    timer_.expires_after(options_.connect_timeout);
-    timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
-      if (!ec) self->on_timeout();
-    });
+    if (auto ok = mpa::validate(options_.policy); !ok) return fail(ok.error());
+    if (options_.private_data.size() > mpa::kMaxSendPrivateDataBytes) return fail(make_error(Errc::kInvalidArgument, "more than 251 octets of private data"));
+    start_timer();
+    boost::system::error_code not_numeric;
+    const auto address = boost::asio::ip::make_address(options_.host, not_numeric);
+    if (!not_numeric) {
+      endpoints_.emplace_back(address, options_.port);
+      return try_next();
+    }
     resolver_.async_resolve(options_.host, std::to_string(options_.port), [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {
       if (self->done_) return;
-      if (ec) return self->finish(make_error(Errc::kSystem, "cannot resolve the host name"), nullptr);
+      if (ec) return self->fail(make_error(Errc::kSystem, "cannot resolve the host name"));
       for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
       self->try_next();
     });
   }
 
- private:
+  void start_timer() {
+    connecting_ = true;
+    timer_.expires_after(options_.connect_timeout);
+    timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+      if (!ec && self->connecting_) self->fail(make_error(Errc::kTimeout, "TCP connect timed out"));
+    });
+  }
+
   void try_next() {
-    if (next_ == endpoints_.size()) return finish(last_error_, nullptr);
+    if (next_ == endpoints_.size()) return fail(last_error_);
     const tcp::endpoint to = endpoints_[next_++];
     boost::system::error_code ec;
     socket_.close(ec);
@@ -38,7 +62,11 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
       last_error_ = make_error(Errc::kResource, "cannot open a socket");
       return try_next();
     }
-    if (options_.local && options_.local->protocol() == to.protocol()) {
+    if (options_.local) {
+      if (options_.local->protocol() != to.protocol()) {
+        last_error_ = make_error(Errc::kSystem, "local address is of another family than the peer's");
+        return try_next();
+      }
       socket_.set_option(boost::asio::socket_base::reuse_address(true), ec);
       socket_.bind(*options_.local, ec);
       if (ec) {
@@ -65,47 +93,43 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   }
 
   void on_connected() {
+    connecting_ = false;
     timer_.cancel();
-    if (auto ok = prepare(socket_, options_.socket); !ok) return finish(ok.error(), nullptr);
-    auto connection = std::make_shared<Connection>(engine_, std::move(socket_), qp_);
-    socket_ = tcp::socket(engine_.io());
-    connection->start(
+    if (auto ok = prepare(socket_, options_.socket); !ok) return fail(ok.error());
+    // From here on the connection's lock orders things, not the strand.
+    auto connection = std::make_shared<Connection>(engine_, rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io()), qp_);
+    const auto started = connection->start(
         mpa::Initiator(options_.policy, options_.private_data, std::chrono::steady_clock::now()),
-        [self = shared_from_this()](const Error& error, const std::shared_ptr<Connection>& c) { self->finish(error, c); },
-        [self = shared_from_this()](const Error&) { self->fall_back(); });
+        [self = shared_from_this()](const Error& error, const std::shared_ptr<Connection>& c) { self->handler_(error, c); },
+        [self = shared_from_this()](const Error&) { boost::asio::post(self->strand_, [self] { self->fall_back(); }); });
+    if (!started) fail(started.error());
   }
 
   void fall_back() {
     options_.policy.revision = 1;
     options_.policy.allow_revision_1_fallback = false;
-    next_ = next_ > 0 ? next_ - 1 : 0;
-    timer_.expires_after(options_.connect_timeout);
-    timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
-      if (!ec) self->on_timeout();
-    });
+    --next_;
+    start_timer();
     try_next();
   }
 
-  void on_timeout() {
-    if (done_) return;
-    finish(make_error(Errc::kTimeout, "TCP connect timed out"), nullptr);
-  }
-
-  void finish(const Error& error, const std::shared_ptr<Connection>& connection) {
+  // No connection came about.
+  void fail(const Error& error) {
     if (std::exchange(done_, true)) return;
     boost::system::error_code ec;
     socket_.close(ec);
     resolver_.cancel();
     timer_.cancel();
-    if (error.code != Errc::kOk && connection == nullptr) {
+    {
       const auto lock = qp_->lock();
-      qp_->core().abort(error);
+      if (qp_->core().phase() == stream::Phase::kIdle) qp_->core().abort(error);  // else it is in use elsewhere
       qp_->drain_completions();
     }
-    handler_(error, connection);
+    handler_(error, nullptr);
   }
 
   Engine& engine_;
+  boost::asio::strand<boost::asio::io_context::executor_type> strand_;
   std::shared_ptr<verbs::QueuePair> qp_;
   ConnectOptions options_;
   Connection::EstablishedHandler handler_;
@@ -115,6 +139,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   std::vector<tcp::endpoint> endpoints_;
   std::size_t next_ = 0;
   Error last_error_ = make_error(Errc::kSystem, "host has no address");
+  bool connecting_ = false;
   bool done_ = false;
 };
 
@@ -122,8 +147,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
 void connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options, Connection::EstablishedHandler handler) {
   engine.start();
-  auto attempt = std::make_shared<Attempt>(engine, std::move(qp), std::move(options), std::move(handler));
-  boost::asio::post(engine.io(), [attempt] { attempt->begin(); });
+  std::make_shared<Attempt>(engine, std::move(qp), std::move(options), std::move(handler))->post_begin();
 }
 
 }  // namespace iwarp::cm

@@ -1,5 +1,6 @@
 #include "iwarp/cm/engine.h"
 
+#include <array>
 #include <boost/asio/post.hpp>
 
 #include "iwarp/cm/connection.h"
@@ -30,6 +31,10 @@ Engine::Engine(Mode mode)
 Engine::Engine(boost::asio::io_context& io) : io_(&io), mode_(Mode::kManual), borrowed_(true), context_(std::make_shared<verbs::Context>()) {}
 
 Engine::~Engine() {
+  if (!context_->alive()) {  // a forked child: the thread is the parent's, and so are the connections
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
   {
     const std::lock_guard lock(mu_);
     stop_ = true;
@@ -87,6 +92,7 @@ void Engine::background() {
 }
 
 bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
+  if (!context_->alive()) return false;
   std::unique_lock lock(mu_);
   ++waiters_;
   ++waits_;
@@ -124,18 +130,19 @@ void Engine::wake(verbs::CompletionQueue& cq) {
 }
 
 void Engine::poll() {
+  if (!context_->alive()) return;
+  std::array<std::shared_ptr<Connection>, kHotConnections> hot;
+  std::size_t n = 0;
   {
     const std::lock_guard lock(connections_mu_);
     if (connections_.size() <= kHotConnections) {
       for (const auto& [key, weak] : connections_) {
-        if (auto connection = weak.lock()) hot_.push_back(std::move(connection));
+        if (auto connection = weak.lock()) hot[n++] = std::move(connection);
       }
     }
   }
-  for (const auto& connection : hot_) connection->drive();
-  const bool reactor_turn = hot_.empty() || ++polls_ % kPollsPerReactor == 0;
-  hot_.clear();
-  if (reactor_turn) io_->poll();
+  for (std::size_t i = 0; i < n; ++i) hot[i]->drive();
+  if (n == 0 || polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerReactor == 0) io_->poll();
 }
 
 void Engine::add(const std::shared_ptr<Connection>& connection) {

@@ -4,7 +4,8 @@
 // CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over between threads costs more than
 // the message. Manual: nothing moves but in poll() and wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context.
 //
-// Thread-safe. Destroy it after everything that uses it: connections still open are reset.
+// Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still open are reset then, and
+// report kAborted; objects that outlive the engine are dead, but harmless. In a forked child nothing of it moves.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,6 @@
 #include <optional>
 #include <thread>
 #include <unordered_map>
-#include <vector>
 
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
@@ -79,8 +79,7 @@ class Engine final : public verbs::Progress {
 
   std::mutex connections_mu_;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
-  std::vector<std::shared_ptr<Connection>> hot_;  // poll(): scratch, so that polling does not allocate
-  unsigned polls_ = 0;
+  std::atomic<unsigned> polls_{0};
 };
 
 }  // namespace iwarp::cm

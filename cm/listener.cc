@@ -2,11 +2,13 @@
 
 #include <array>
 #include <atomic>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
-#include <mutex>
+#include <unordered_set>
 
 namespace iwarp::cm {
 namespace {
@@ -22,7 +24,12 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 // Sends the bytes, half-closes, and waits for the peer's end, bounded in time and in what is read.
 class Farewell : public std::enable_shared_from_this<Farewell> {
  public:
-  Farewell(tcp::socket socket, ConstBytes bytes) : socket_(std::move(socket)), timer_(socket_.get_executor()), bytes_(bytes.begin(), bytes.end()) {}
+  Farewell(tcp::socket socket, ConstBytes bytes, std::shared_ptr<void> slot)
+      : socket_(std::move(socket)),
+        slot_(std::move(slot)),
+        strand_(boost::asio::make_strand(socket_.get_executor())),
+        timer_(strand_),
+        bytes_(bytes.begin(), bytes.end()) {}
 
   void begin() {
     timer_.expires_after(kRejectLinger);
@@ -30,41 +37,49 @@ class Farewell : public std::enable_shared_from_this<Farewell> {
       boost::system::error_code ec;
       self->socket_.close(ec);
     });
-    boost::asio::async_write(socket_, boost::asio::buffer(bytes_), [self = shared_from_this()](boost::system::error_code failed, std::size_t) {
+    auto written = [self = shared_from_this()](boost::system::error_code failed, std::size_t) {
       boost::system::error_code ec;
       self->socket_.shutdown(tcp::socket::shutdown_send, ec);
       if (failed) return self->end();
       self->discard();
-    });
+    };
+    boost::asio::async_write(socket_, boost::asio::buffer(bytes_), boost::asio::bind_executor(strand_, std::move(written)));
   }
 
  private:
   void discard() {
-    socket_.async_read_some(boost::asio::buffer(sink_), [self = shared_from_this()](boost::system::error_code ec, std::size_t n) {
+    auto came = [self = shared_from_this()](boost::system::error_code ec, std::size_t n) {
       self->discarded_ += n;
       if (ec || self->discarded_ > self->sink_.size() * 64) return self->end();
       self->discard();
-    });
+    };
+    socket_.async_read_some(boost::asio::buffer(sink_), boost::asio::bind_executor(strand_, std::move(came)));
   }
   void end() { timer_.cancel(); }
 
   tcp::socket socket_;
+  std::shared_ptr<void> slot_;
+  boost::asio::strand<tcp::socket::executor_type> strand_;
   boost::asio::steady_timer timer_;
   std::vector<std::byte> bytes_;
   std::array<std::byte, 1024> sink_{};
   std::size_t discarded_ = 0;
 };
 
-void say_farewell(tcp::socket socket, ConstBytes bytes) { std::make_shared<Farewell>(std::move(socket), bytes)->begin(); }
+void say_farewell(tcp::socket socket, ConstBytes bytes, std::shared_ptr<void> slot = {}) {
+  std::make_shared<Farewell>(std::move(socket), bytes, std::move(slot))->begin();
+}
 
 }  // namespace
 
 // --- ConnectRequest
 
-ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request)
+ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request,
+                               std::shared_ptr<void> slot)
     : engine_(engine),
       socket_(std::move(socket)),
       responder_(std::move(responder)),
+      slot_(std::move(slot)),
       private_data_(request.private_data.begin(), request.private_data.end()),
       peer_ird_(request.peer_ird),
       peer_ord_(request.peer_ord) {
@@ -76,21 +91,22 @@ ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responde
 ConnectRequest::~ConnectRequest() { reject({}); }
 
 void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options, Connection::EstablishedHandler handler) {
-  if (decided_) {
-    boost::asio::post(engine_.io(), [handler = std::move(handler)] { handler(make_error(Errc::kInvalidArgument, "request already decided"), nullptr); });
-    return;
+  const auto refuse = [&](const Error& error) { boost::asio::post(engine_.io(), [handler, error] { handler(error, nullptr); }); };
+  if (decided_) return refuse(make_error(Errc::kInvalidArgument, "request already decided"));
+  {
+    const auto lock = qp->lock();
+    if (qp->core().phase() != stream::Phase::kIdle) return refuse(make_error(Errc::kInvalidArgument, "queue pair was used before"));
   }
-  if (auto ok = responder_.accept(options.ird, options.ord, options.private_data); !ok) {
-    boost::asio::post(engine_.io(), [handler = std::move(handler), error = ok.error()] { handler(error, nullptr); });
-    return;
-  }
+  if (auto ok = responder_.accept(options.ird, options.ord, options.private_data); !ok) return refuse(ok.error());
   decided_ = true;
+  slot_.reset();
   auto connection = std::make_shared<Connection>(engine_, std::move(socket_), std::move(qp));
-  connection->start(std::move(responder_), std::move(handler));
+  if (auto ok = connection->start(std::move(responder_), handler); !ok) refuse(ok.error());
 }
 
 void ConnectRequest::reject(ConstBytes private_data) {
-  if (std::exchange(decided_, true)) return;
+  if (std::exchange(decided_, true) || !engine_.context()->alive()) return;
+  slot_.reset();
   if (auto ok = responder_.reject(private_data); !ok) return;
   say_farewell(std::move(socket_), responder_.tx_bytes());
 }
@@ -108,6 +124,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     acceptor_.open(options_.endpoint.protocol(), ec);
     if (ec) return make_error(Errc::kSystem, "cannot open a listening socket");
     acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
+    // "::" means all addresses, whatever the system's default.
+    if (options_.endpoint.address().is_v6() && options_.endpoint.address().is_unspecified()) acceptor_.set_option(boost::asio::ip::v6_only(false), ec);
     acceptor_.bind(options_.endpoint, ec);
     if (ec) return make_error(Errc::kSystem, "cannot bind: the port is in use, or the address is not of this host");
     acceptor_.listen(options_.backlog, ec);
@@ -124,6 +142,11 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       self->acceptor_.close(ec);
       self->pause_.cancel();
       self->ready_.clear();
+      for (const auto& p : std::exchange(self->startups_, {})) {
+        p->done = true;
+        p->timer.cancel();
+        p->socket.close(ec);
+      }
       if (self->waiting_) std::exchange(self->waiting_, {})(make_error(Errc::kAborted, "listener closed"), nullptr);
     });
   }
@@ -141,9 +164,29 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }
 
  private:
+  // One of max_pending connections, given back where its owner ends.
+  class Slot {
+   public:
+    explicit Slot(const std::shared_ptr<Impl>& impl) : impl_(impl) { ++impl->pending_; }
+    ~Slot() {
+      auto impl = impl_.lock();
+      if (impl == nullptr) return;
+      boost::asio::post(impl->strand_, [impl] {
+        --impl->pending_;
+        impl->accept_next();
+      });
+    }
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+
+   private:
+    std::weak_ptr<Impl> impl_;
+  };
   // One accepted socket until its Request is complete.
   struct Pending {
-    Pending(tcp::socket s, const mpa::Policy& policy) : socket(std::move(s)), timer(socket.get_executor()), responder(policy, Clock::now()) {}
+    Pending(tcp::socket s, const mpa::Policy& policy, std::shared_ptr<void> of)
+        : slot(std::move(of)), socket(std::move(s)), timer(socket.get_executor()), responder(policy, Clock::now()) {}
+    std::shared_ptr<void> slot;
     tcp::socket socket;
     boost::asio::steady_timer timer;
     mpa::Responder responder;
@@ -159,7 +202,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       if (self->closed_) return;
       if (ec) return self->pause();
       if (auto ok = prepare(socket, self->options_.socket); ok) {
-        self->begin(std::make_shared<Pending>(std::move(socket), self->options_.policy));
+        self->begin(std::make_shared<Pending>(std::move(socket), self->options_.policy, std::make_shared<Slot>(self)));
       }
       self->accept_next();
     });
@@ -171,7 +214,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   }
 
   void begin(const std::shared_ptr<Pending>& p) {
-    ++pending_;
+    startups_.insert(p);
     if (const auto deadline = p->responder.deadline()) {
       p->timer.expires_at(*deadline);
       p->timer.async_wait([self = shared_from_this(), p](boost::system::error_code ec) {
@@ -200,8 +243,9 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     while (auto event = p->responder.poll_event()) {
       if (auto* request = std::get_if<mpa::RequestReceived>(&*event)) {
         end(p);
-        // The request's own executor is the io_context: from here on the connection's lock orders things, not the strand.
-        ready_.push_back(std::make_unique<ConnectRequest>(engine_, release(p->socket), std::move(p->responder), *request));
+        // From here on the connection's lock orders things, not the strand.
+        ready_.push_back(std::make_unique<ConnectRequest>(engine_, rebind(p->socket, local_.protocol(), engine_.io()), std::move(p->responder), *request,
+                                                          std::move(p->slot)));
         hand_over();
         return;
       }
@@ -212,26 +256,17 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
           boost::system::error_code ec;
           p->socket.close(ec);
         } else {
-          say_farewell(std::move(p->socket), p->responder.tx_bytes());
+          say_farewell(rebind(p->socket, local_.protocol(), engine_.io()), p->responder.tx_bytes(), std::move(p->slot));
         }
         return;
       }
     }
   }
 
-  tcp::socket release(tcp::socket& from) {
-    boost::system::error_code ec;
-    const auto protocol = local_.protocol();
-    tcp::socket to(engine_.io());
-    to.assign(protocol, from.release(ec), ec);
-    return to;
-  }
-
   void end(const std::shared_ptr<Pending>& p) {
     p->done = true;
     p->timer.cancel();
-    --pending_;
-    accept_next();
+    startups_.erase(p);
   }
 
   void hand_over() {
@@ -249,12 +284,14 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   tcp::endpoint local_;
   bool closed_ = false, accepting_ = false;
   std::size_t pending_ = 0;
+  std::unordered_set<std::shared_ptr<Pending>> startups_;
   std::deque<std::unique_ptr<ConnectRequest>> ready_;
   AcceptHandler waiting_;
   std::atomic<std::uint64_t> failed_{0};
 };
 
 Result<std::unique_ptr<Listener>> Listener::listen(Engine& engine, const ListenOptions& options) {
+  if (!engine.context()->alive()) return make_error(Errc::kInvalidArgument, "engine used after fork()");
   auto impl = std::make_shared<Impl>(engine, options);
   if (auto ok = impl->open(); !ok) return ok.error();
   engine.start();

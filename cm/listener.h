@@ -32,7 +32,8 @@ class ConnectRequest {
     std::uint16_t ird = 32, ord = 32;        // what this side can do; adapted to the Request (RFC 6581 s9.1)
     std::vector<std::byte> private_data{};   // at most 251 octets
   };
-  ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request);
+  // `slot`: given back when decided, so that the listener accepts another connection in its place.
+  ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request, std::shared_ptr<void> slot);
   ~ConnectRequest();
 
   [[nodiscard]] const tcp::endpoint& remote() const { return remote_; }
@@ -43,7 +44,8 @@ class ConnectRequest {
   [[nodiscard]] std::uint16_t peer_ord() const { return peer_ord_; }
 
   // Joins `qp` to the connection and sends the Reply. `qp` should have its receives posted. The handler is called once: with no error when
-  // established. The request is used up.
+  // established. The request is used up. An argument that is out of range, or a queue pair that was used before, gives kInvalidArgument and
+  // leaves the request undecided.
   void accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options, Connection::EstablishedHandler handler);
   template <class Token>
   auto async_accept(std::shared_ptr<verbs::QueuePair> qp, AcceptOptions options, Token&& token) {
@@ -59,6 +61,7 @@ class ConnectRequest {
   Engine& engine_;
   tcp::socket socket_;
   mpa::Responder responder_;
+  std::shared_ptr<void> slot_;
   tcp::endpoint local_, remote_;
   std::vector<std::byte> private_data_;
   std::uint16_t peer_ird_, peer_ord_;
@@ -71,7 +74,7 @@ class Listener {
 
   // Errors: kSystem (address in use, no such address), kInvalidArgument (policy).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
-  // Stops accepting; requests not yet taken are closed, a waiting accept() is called with kAborted.
+  // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with kAborted.
   ~Listener();
 
   [[nodiscard]] boost::asio::ip::tcp::endpoint local() const;

@@ -30,6 +30,14 @@ Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& 
   return {};
 }
 
+boost::asio::ip::tcp::socket rebind(boost::asio::ip::tcp::socket& from, const boost::asio::ip::tcp& protocol, boost::asio::io_context& io) {
+  boost::system::error_code ec;
+  boost::asio::ip::tcp::socket to(io);
+  const int fd = from.release(ec);
+  if (!ec) to.assign(protocol, fd, ec);
+  return to;
+}
+
 std::size_t effective_mss(boost::asio::ip::tcp::socket& socket) {
   tcp_info info{};
   socklen_t size = sizeof info;

@@ -1,6 +1,7 @@
 // What is set on every TCP socket of the library, and how errno becomes an Error.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 
@@ -18,6 +19,9 @@ struct SocketOptions {
 
 // Non-blocking mode, TCP_NODELAY (a Send must not wait for the acknowledgement of the one before), keepalive, user timeout.
 [[nodiscard]] Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& options);
+
+// The same TCP connection as a socket of another executor. `from` is closed.
+[[nodiscard]] boost::asio::ip::tcp::socket rebind(boost::asio::ip::tcp::socket& from, const boost::asio::ip::tcp& protocol, boost::asio::io_context& io);
 
 // Present effective maximum segment size of the connection, octets; 1448 if it cannot be told.
 [[nodiscard]] std::size_t effective_mss(boost::asio::ip::tcp::socket& socket);

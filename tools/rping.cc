@@ -10,6 +10,8 @@
 #include <cstring>
 #include <future>
 #include <iostream>
+#include <list>
+#include <optional>
 #include <thread>
 
 #include "iwarp/base/wire.h"
@@ -63,6 +65,11 @@ class Side {
     source_mr_ = add(source_, Access::kRemoteRead);
     check(post_recv());
   }
+
+  // The engine may still hold the queue pair, which names our completion queue.
+  ~Side() { qp_->abort(); }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
 
   // False when the connection ended (told apart by `why`) or the user pressed Ctrl-C.
   bool ping_client(const std::shared_ptr<cm::Connection>& connection);
@@ -201,6 +208,15 @@ bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
   }
 }
 
+// nullopt when the user pressed Ctrl-C first.
+template <class T>
+std::optional<T> await(std::future<T> result) {
+  while (result.wait_for(200ms) != std::future_status::ready) {
+    if (interrupted) return std::nullopt;
+  }
+  return result.get();
+}
+
 int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Side& side) {
   if (interrupted) connection->abort();
   if (!ok && !interrupted) connection->disconnect();
@@ -217,7 +233,9 @@ int run_client(const Flags& flags) {
   o.host = flags.address;
   o.port = flags.port;
   o.policy = flags.policy.policy();
-  auto [error, connection] = cm::async_connect(engine, side.qp(), o, boost::asio::use_future).get();
+  const auto connected = await(cm::async_connect(engine, side.qp(), o, boost::asio::use_future));
+  if (!connected) return kExitInterrupted;
+  const auto& [error, connection] = *connected;
   if (error.code != Errc::kOk) {
     log_failed(flags.address + ":" + std::to_string(flags.port), error);
     return kExitFailed;
@@ -230,7 +248,9 @@ int serve(cm::Engine& engine, const Flags& flags, std::unique_ptr<cm::ConnectReq
   Side side(engine, flags);
   const mpa::Policy policy = flags.policy.policy();
   const std::string peer = cm::to_string(request->remote());
-  auto [error, connection] = request->async_accept(side.qp(), {policy.ird, policy.ord, {}}, boost::asio::use_future).get();
+  const auto accepted = await(request->async_accept(side.qp(), {policy.ird, policy.ord, {}}, boost::asio::use_future));
+  if (!accepted) return kExitInterrupted;
+  const auto& [error, connection] = *accepted;
   if (error.code != Errc::kOk) {
     log_failed(peer, error);
     return kExitFailed;
@@ -253,16 +273,23 @@ int run_server(const Flags& flags) {
     return kExitFailed;
   }
   spdlog::info("listening on {}", cm::to_string((*listener)->local()));
-  std::vector<std::jthread> clients;
+  struct Client {
+    std::atomic<bool> over{false};
+    std::jthread thread;
+  };
+  std::list<Client> clients;
   for (;;) {
-    auto next = (*listener)->async_accept(boost::asio::use_future);
-    while (next.wait_for(200ms) != std::future_status::ready) {
-      if (interrupted) return kExitInterrupted;
-    }
-    auto [error, request] = next.get();
+    auto next = await((*listener)->async_accept(boost::asio::use_future));
+    if (!next) return kExitInterrupted;
+    auto& [error, request] = *next;
     if (error.code != Errc::kOk) return kExitFailed;
+    clients.remove_if([](const Client& c) { return c.over.load(); });
     if (!flags.persistent) return serve(engine, flags, std::move(request));
-    clients.emplace_back([&engine, &flags, r = std::move(request)]() mutable { (void)serve(engine, flags, std::move(r)); });
+    Client& client = clients.emplace_back();
+    client.thread = std::jthread([&engine, &flags, &over = client.over, r = std::move(request)]() mutable {
+      (void)serve(engine, flags, std::move(r));
+      over = true;
+    });
   }
 }
 

@@ -35,14 +35,22 @@ bool CompletionQueue::push(const Completion& c) {
     // Told under the lock, so that disarm() guarantees silence when it returns.
     if (notifier_ != nullptr && wanted) std::exchange(notifier_, nullptr)->notify(*this);
   }
-  if (progress_ != nullptr) progress_->wake(*this);
+  if (progress_ != nullptr) {
+    progress_->wake(*this);
+  } else {
+    arrived_.notify_all();
+  }
   return true;
 }
 
 bool CompletionQueue::wait_for(std::chrono::nanoseconds timeout) {
+  using Clock = std::chrono::steady_clock;
   if (!empty()) return true;
-  if (progress_ == nullptr) return false;
-  return progress_->wait(*this, std::chrono::steady_clock::now() + timeout);
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point deadline = timeout < Clock::time_point::max() - now ? now + timeout : Clock::time_point::max();
+  if (progress_ != nullptr) return progress_->wait(*this, deadline);
+  std::unique_lock lock(mu_);
+  return arrived_.wait_until(lock, deadline, [&] { return !entries_.empty(); });
 }
 
 }  // namespace iwarp::verbs

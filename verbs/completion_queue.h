@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <span>
 
@@ -42,7 +43,8 @@ class CompletionQueue {
   void arm(Notify what, Notifier& notifier);
   void disarm();
 
-  // Sleeps until there is a completion; false on timeout. Drives the engine's I/O while it waits if there is one.
+  // Sleeps until there is a completion; false on timeout. Drives the engine's I/O while it waits if there is one, which runs handlers in this
+  // thread. Not to be called from such a handler. Any number of threads; each of those that wait for this queue is woken.
   bool wait_for(std::chrono::nanoseconds timeout);
 
   // For queue pairs: false when full.
@@ -54,6 +56,7 @@ class CompletionQueue {
   Notifier* notifier_ = nullptr;
   Notify notify_what_ = Notify::kNext;
   Progress* progress_;
+  std::condition_variable arrived_;  // without `progress_`
 };
 
 }  // namespace iwarp::verbs

@@ -1,15 +1,28 @@
 #include "iwarp/verbs/context.h"
 
 #include <openssl/rand.h>
-#include <unistd.h>
+#include <pthread.h>
 
+#include <cstdlib>
 #include <thread>
 
 namespace iwarp::verbs {
+namespace {
 
-Context::Context() : owner_(::getpid()) {}
+// Forks between the first process and this one.
+std::atomic<unsigned> forks{0};
 
-bool Context::alive() const { return ::getpid() == owner_; }
+unsigned present_generation() {
+  static const int watching = ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  if (watching != 0) std::abort();  // out of memory: a child would corrupt its parent's streams
+  return forks.load();
+}
+
+}  // namespace
+
+Context::Context() : generation_(present_generation()) {}
+
+bool Context::alive() const { return forks.load(std::memory_order_relaxed) == generation_; }
 
 std::uint64_t Context::random() {
   if (entropy_left_ == 0) {

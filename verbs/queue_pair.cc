@@ -31,6 +31,8 @@ Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* pos
   }
   if (driver_ != nullptr) driver_->kick();
   drain_completions();
+  // An overflow of the completion queue ends the connection here: the driver has to see to its socket.
+  if (driver_ != nullptr && core_.phase() == stream::Phase::kClosed) driver_->kick();
   return result;
 }
 
@@ -38,6 +40,14 @@ Result<void> QueuePair::post_recv(const RecvWr& wr) {
   if (!pd_.context()->alive()) return make_error(Errc::kInvalidArgument, "queue pair used after fork()");
   const std::lock_guard lock(mu_);
   return core_.post_recv(wr);
+}
+
+void QueuePair::abort() {
+  if (!pd_.context()->alive()) return;
+  const std::lock_guard lock(mu_);
+  core_.abort(make_error(Errc::kAborted));
+  drain_completions();
+  if (driver_ != nullptr) driver_->kick();
 }
 
 void QueuePair::drain_completions() {

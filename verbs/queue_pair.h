@@ -42,6 +42,10 @@ class QueuePair {
   [[nodiscard]] Result<void> post_send(std::span<const SendWr> list, std::size_t* posted = nullptr);
   [[nodiscard]] Result<void> post_recv(const RecvWr& wr);
 
+  // Ends the connection, or the attempt at one, abruptly, at any time. When this returns everything posted has completed (kFlushed) and nothing
+  // will be added to the completion queues any more: from then on they may be destroyed, whoever still holds this queue pair.
+  void abort();
+
   // Unique in this process; completions carry it.
   [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] const ProtectionDomain& pd() const { return pd_; }
