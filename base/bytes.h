@@ -1,4 +1,5 @@
-// Byte spans: the only way bytes are passed between layers. A span never owns; the function that returns or takes one says how long it lives.
+// Byte spans: the only way bytes are passed between layers. A span never owns; the function that returns or takes one
+// says how long it lives.
 #pragma once
 
 #include <cstddef>

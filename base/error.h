@@ -1,5 +1,6 @@
-// Errors of the whole stack: one Errc per cause, grouped by few conditions. An Error says what happened (code), what the peer must be told
-// (tell_peer: layer, type and code of an RDMAP Terminate, RFC 5040 s4.8) and why, in words. Plain values, no allocation; thread-safe.
+// Errors of the whole stack: one Errc per cause, grouped by few conditions. An Error says what happened (code), what
+// the peer must be told (tell_peer: layer, type and code of an RDMAP Terminate, RFC 5040 s4.8) and why, in words. Plain
+// values, no allocation; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +23,18 @@ enum class Errc : std::uint8_t {
   kMalformedStartupFrame,  // wrong key, impossible length, bytes after the frame: close at once (RFC 5044 s7.1.2)
   kUnsupportedRevision,    // Rev is neither 1 nor 2
   kPrivateDataTooLong,     // PD_Length above 512 or above our limit
-  kMarkersUnsupported,     // peer demands Markers, which this build does not send: responder answers R=1, initiator closes
-  kCrcRefused,             // policy `crc off` met a peer that requires CRC
-  kStartupTimeout,         // the peer did not complete its startup frame, or its first FPDU, in time
-  kPeerRejected,           // Reply with R=1
-  kInsufficientIrd,        // initiator cannot raise its IRD to the Reply's ORD: Terminate 2/0/6
-  kNoMatchingRtr,          // no common Ready-To-Receive form: Terminate 2/0/7
-  kStartupLocal,           // local failure during startup without a code of its own: Terminate 2/0/5
-  kConnectionModel,        // Reply does not answer like with like (S or A differs from the Request)
+  kMarkersUnsupported,  // peer demands Markers, which this build does not send: responder answers R=1, initiator closes
+  kCrcRefused,          // policy `crc off` met a peer that requires CRC
+  kStartupTimeout,      // the peer did not complete its startup frame, or its first FPDU, in time
+  kPeerRejected,        // Reply with R=1
+  kInsufficientIrd,     // initiator cannot raise its IRD to the Reply's ORD: Terminate 2/0/6
+  kNoMatchingRtr,       // no common Ready-To-Receive form: Terminate 2/0/7
+  kStartupLocal,        // local failure during startup without a code of its own: Terminate 2/0/5
+  kConnectionModel,     // Reply does not answer like with like (S or A differs from the Request)
   // --- MPA full operation
-  kCrcMismatch,            // no further FPDU is delivered, TCP stays open for the Terminate (RFC 5044 s8)
-  kFpduLength,             // ULPDU too short for its DDP header: 2/0/3
-  kConnectionLost,         // RST, or FIN inside an FPDU: 2/0/1, can seldom be told
+  kCrcMismatch,     // no further FPDU is delivered, TCP stays open for the Terminate (RFC 5044 s8)
+  kFpduLength,      // ULPDU too short for its DDP header: 2/0/3
+  kConnectionLost,  // RST, or FIN inside an FPDU: 2/0/1, can seldom be told
   // --- DDP
   kDdpVersionTagged,
   kDdpVersionUntagged,
@@ -59,34 +60,44 @@ enum class Errc : std::uint8_t {
   kUnexpectedReadResponse,
   kMalformedReadRequest,
   kRdmapCatastrophic,
-  kLocalProtection,        // a local buffer of a work request is not (or no longer) registered: 0/0/0
+  kLocalProtection,  // a local buffer of a work request is not (or no longer) registered: 0/0/0
   // --- local, nothing owed to the peer
   kInvalidArgument,
   kQueueFull,
   kNotConnected,
-  kFlushed,                // the connection ended before the operation did
-  kRemoteTerminate,        // the peer sent a Terminate
-  kPeerClosed,             // orderly FIN between FPDUs
+  kFlushed,          // the connection ended before the operation did
+  kRemoteTerminate,  // the peer sent a Terminate
+  kPeerClosed,       // orderly FIN between FPDUs
   kTimeout,
-  kResource,               // out of memory, descriptors or table entries
-  kSystem,                 // a system call failed
-  kMalformedRpc,           // head of an ONC RPC message that cannot be parsed
-  kRecordTooLong,          // ONC RPC record (RFC 5531 s11) above the limit
-  kRecordTooShort,         // ONC RPC record that cannot hold an xid and a direction
-  kEmptyFragments,         // endless empty fragments in place of an ONC RPC record
-  kAborted,                // ended by the local application
+  kResource,        // out of memory, descriptors or table entries
+  kSystem,          // a system call failed
+  kMalformedRpc,    // head of an ONC RPC message that cannot be parsed
+  kRecordTooLong,   // ONC RPC record (RFC 5531 s11) above the limit
+  kRecordTooShort,  // ONC RPC record that cannot hold an xid and a direction
+  kEmptyFragments,  // endless empty fragments in place of an ONC RPC record
+  kAborted,         // ended by the local application
   kLast = kAborted,
 };
 
 // What an application usually branches on.
-enum class Condition : std::uint8_t { kNone, kHandshakeFailed, kProtocolViolation, kPeerRefused, kDisconnected, kLocalMisuse, kSystemFailure };
+enum class Condition : std::uint8_t {
+  kNone,
+  kHandshakeFailed,
+  kProtocolViolation,
+  kPeerRefused,
+  kDisconnected,
+  kLocalMisuse,
+  kSystemFailure
+};
 
 struct Error {
   Errc code = Errc::kOk;
   std::optional<TerminateCode> tell_peer{};  // what the RFC wants the peer told, if anything
   const char* why = "";                      // static text, never null
 
-  friend constexpr bool operator==(const Error& a, const Error& b) { return a.code == b.code && a.tell_peer == b.tell_peer; }
+  friend constexpr bool operator==(const Error& a, const Error& b) {
+    return a.code == b.code && a.tell_peer == b.tell_peer;
+  }
 };
 
 // The Error of a code with its standard text and Terminate code.

@@ -1,4 +1,5 @@
-// Result<T>: a value or the Error that kept us from it. C++20 has no std::expected; this is the one substitute in the project.
+// Result<T>: a value or the Error that kept us from it. C++20 has no std::expected; this is the one substitute in the
+// project.
 #pragma once
 
 #include <utility>
@@ -12,7 +13,7 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose, `return value;`
-  Result(Error error) : v_(std::in_place_index<1>, error) {}         // NOLINT: implicit on purpose, `return Error{...};`
+  Result(Error error) : v_(std::in_place_index<1>, error) {}  // NOLINT: implicit on purpose, `return Error{...};`
 
   [[nodiscard]] bool ok() const { return v_.index() == 0; }
   explicit operator bool() const { return ok(); }

@@ -1,4 +1,5 @@
-// Big-endian codecs: the one file that knows about octet order. Never lay a struct over received bytes: read fields through these.
+// Big-endian codecs: the one file that knows about octet order. Never lay a struct over received bytes: read fields
+// through these.
 #pragma once
 
 #include <array>
@@ -33,7 +34,8 @@ constexpr void store_be(MutBytes out, T v) {
   }
 }
 
-// N bytes whose presence was proved once by of(); fields are then read at compile-time offsets, so a wrong offset does not compile.
+// N bytes whose presence was proved once by of(); fields are then read at compile-time offsets, so a wrong offset does
+// not compile.
 template <std::size_t N>
 struct FixedView {
   std::span<const std::byte, N> b;
@@ -61,7 +63,8 @@ struct FixedWriter {
   }
 };
 
-// Bounds-checking reader for variable data. After the first failure every further read fails and ok() is false; values read then are 0.
+// Bounds-checking reader for variable data. After the first failure every further read fails and ok() is false; values
+// read then are 0.
 class ReadCursor {
  public:
   explicit constexpr ReadCursor(ConstBytes in) : rest_(in) {}
