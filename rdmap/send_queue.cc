@@ -16,7 +16,23 @@ SendQueue::Ticket SendQueue::start() {
   e.state = State::kTransmitting;
   // A Read counts from the moment its Request may be on the wire: its Response can arrive before sent() is called.
   if (e.wr.op == SendOp::kRead) ++outstanding_reads_;
-  return started_++;
+  const Ticket ticket = started_++;
+  pass_over_done();
+  return ticket;
+}
+
+void SendQueue::pass_over_done() {
+  while (index(started_) < entries_.size() && entries_.at(index(started_)).state == State::kDone) ++started_;
+}
+
+void SendQueue::refuse_queued_reads(Errc status) {
+  for (std::size_t i = index(started_); i < entries_.size(); ++i) {
+    Entry& e = entries_.at(i);
+    if (e.wr.op != SendOp::kRead) continue;
+    e.state = State::kDone;
+    e.status = status;
+  }
+  pass_over_done();
 }
 
 void SendQueue::sent(Ticket ticket) {
@@ -83,9 +99,15 @@ std::optional<Completion> SendQueue::poll() {
     c.status = e.status;
     switch (e.wr.op) {
       case SendOp::kSend:
-      case SendOp::kSendInvalidate: c.op = WcOp::kSend; break;
-      case SendOp::kWrite: c.op = WcOp::kWrite; break;
-      case SendOp::kRead: c.op = WcOp::kRead; break;
+      case SendOp::kSendInvalidate:
+        c.op = WcOp::kSend;
+        break;
+      case SendOp::kWrite:
+        c.op = WcOp::kWrite;
+        break;
+      case SendOp::kRead:
+        c.op = WcOp::kRead;
+        break;
     }
     if (e.wr.op == SendOp::kRead) c.byte_len = static_cast<std::uint32_t>(e.wr.sges.total());
     return c;

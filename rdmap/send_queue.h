@@ -1,5 +1,6 @@
-// Send queue: work requests in posting order through queued -> transmitting -> (awaiting Read Response) -> done. Completions come in posting
-// order whatever finishes first (RFC 5040 s5.5 rule 15); entries wait here until they are polled. Not thread-safe.
+// Send queue: work requests in posting order through queued -> transmitting -> (awaiting Read Response) -> done.
+// Completions come in posting order whatever finishes first (RFC 5040 s5.5 rule 15); entries wait here until they are
+// polled. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,8 @@ class SendQueue {
   // False when `depth` requests are posted and not yet polled (unsignalled ones free their entry when they are done).
   [[nodiscard]] bool post(const SendWr& wr) { return entries_.push({wr, State::kQueued, Errc::kOk, 0}); }
 
-  // The next request to transmit, or null: nothing queued, or the oldest queued one has to wait (a Read while `ord` Reads are outstanding, a
-  // fenced one while any is).
+  // The next request to transmit, or null: nothing queued, or the oldest queued one has to wait (a Read while `ord`
+  // Reads are outstanding, a fenced one while any is).
   [[nodiscard]] const SendWr* next(std::size_t ord) const;
   // Starts what next() gave. Precondition: next() != nullptr.
   Ticket start();
@@ -31,7 +32,8 @@ class SendQueue {
 
   [[nodiscard]] const SendWr& request(Ticket ticket) const { return entries_.at(index(ticket)).wr; }
 
-  // The oldest Read without a complete Response, to which the next Read Response octets belong; null when none is outstanding.
+  // The oldest Read without a complete Response, to which the next Read Response octets belong; null when none is
+  // outstanding.
   struct OutstandingRead {
     const SendWr* wr;
     std::uint32_t received;
@@ -42,6 +44,8 @@ class SendQueue {
   void read_done();
   [[nodiscard]] std::size_t outstanding_reads() const { return outstanding_reads_; }
 
+  // Reads that are not started complete with `status`: for a peer that admits none.
+  void refuse_queued_reads(Errc status);
   // Everything not done completes with kFlushed.
   void flush();
   // Oldest request that is done, with all before it polled. Unsignalled successes are passed over.
@@ -60,6 +64,7 @@ class SendQueue {
   [[nodiscard]] std::size_t index(Ticket t) const { return static_cast<std::size_t>(t - popped_); }
   [[nodiscard]] std::optional<std::size_t> oldest_read_index() const;
   [[nodiscard]] bool all_done() const;
+  void pass_over_done();
 
   Ring<Entry> entries_;
   Ticket popped_ = 0;   // ticket of the front entry

@@ -13,10 +13,13 @@ Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options&
 
 Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);  // req: RFC5041-6.2.1-3
-  if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max()) return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
+  if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
+    return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
   if (wr.op == rdmap::SendOp::kRead) {
-    if (wr.sges.view().size() > 1) return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
-    if (negotiated_done_ && negotiated_.ord == 0) return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read (ORD is 0)");
+    if (wr.sges.view().size() > 1)
+      return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
+    if (negotiated_done_ && negotiated_.ord == 0)
+      return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read (ORD is 0)");
   }
   if (!sends_.post(wr)) return make_error(Errc::kQueueFull, "send queue is full");
   return {};
@@ -58,15 +61,22 @@ void Connection::enter(Phase phase) {
   switch (phase) {
     case Phase::kDraining:
     case Phase::kTerminating:
-    case Phase::kFinWait: arm_close_timer(now_); break;
-    case Phase::kClosed: deadline_.reset(); break;
+    case Phase::kFinWait:
+      arm_close_timer(now_);
+      break;
+    case Phase::kClosed:
+      deadline_.reset();
+      break;
     case Phase::kIdle:
     case Phase::kStartup:
-    case Phase::kFull: break;
+    case Phase::kFull:
+      break;
   }
 }
 
-void Connection::arm_close_timer(TimePoint now) { deadline_ = now + options_.close_timeout; }
+void Connection::arm_close_timer(TimePoint now) {
+  deadline_ = now + options_.close_timeout;
+}
 
 void Connection::flush() {
   sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2
@@ -160,10 +170,13 @@ void Connection::on_negotiated(const mpa::Established& e) {
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
   decoder_ = mpa::FpduDecoder(negotiated_.crc);
   reads_ = rdmap::InboundReads(negotiated_.ird);
+  if (negotiated_.ord == 0) sends_.refuse_queued_reads(Errc::kInvalidArgument);  // they would block the queue for good
   deadline_.reset();
   step(Input::kNegotiated);
   if (is_initiator_) {
-    tx_.queue_rtr(e.rtr_to_send == mpa::Rtr::kWrite ? rdmap::Rtr::kWrite : e.rtr_to_send == mpa::Rtr::kRead ? rdmap::Rtr::kRead : rdmap::Rtr::kNone);
+    tx_.queue_rtr(e.rtr_to_send == mpa::Rtr::kWrite  ? rdmap::Rtr::kWrite
+                  : e.rtr_to_send == mpa::Rtr::kRead ? rdmap::Rtr::kRead
+                                                     : rdmap::Rtr::kNone);
     if (e.rtr_to_send == mpa::Rtr::kRead) rx_.expect_rtr_response();
   } else if (negotiated_.peer_to_peer) {
     deadline_ = now_ + options_.first_fpdu_timeout;  // req: RFC5044-7.1.2-32
@@ -198,8 +211,9 @@ void Connection::on_deadline(TimePoint now) {
     return;
   }
   deadline_.reset();
-  end_with(Input::kTimeout, phase_ == Phase::kFull ? make_error(Errc::kStartupTimeout, "no FPDU arrived after the MPA Reply")
-                                                   : make_error(Errc::kTimeout, "peer did not take what was left to send"));
+  end_with(Input::kTimeout, phase_ == Phase::kFull
+                                ? make_error(Errc::kStartupTimeout, "no FPDU arrived after the MPA Reply")
+                                : make_error(Errc::kTimeout, "peer did not take what was left to send"));
 }
 
 std::optional<Event> Connection::poll_event() {

@@ -203,6 +203,25 @@ TEST(SendQueue, FlushEndsAllThatIsNotDone) {
   EXPECT_FALSE(q.poll());
 }
 
+TEST(SendQueue, RefusedReadsDoNotBlockWhatIsBehindThem) {
+  SendQueue q(8);
+  for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(q.post(wr(id, id % 2 == 0 ? SendOp::kSend : SendOp::kRead)));
+  q.refuse_queued_reads(Errc::kInvalidArgument);
+  for (std::uint64_t id : {2, 4}) {
+    ASSERT_NE(q.next(0), nullptr);
+    EXPECT_EQ(q.next(0)->wr_id, id);
+    q.sent(q.start());
+  }
+  EXPECT_EQ(q.next(0), nullptr);
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    const auto c = q.poll();
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->wr_id, id);
+    EXPECT_EQ(c->status, id % 2 == 0 ? Errc::kOk : Errc::kInvalidArgument);
+  }
+  EXPECT_TRUE(q.idle());
+}
+
 TEST(SendQueue, WrapsAround) {
   SendQueue q(3);
   for (std::uint64_t i = 1; i <= 20; ++i) {
