@@ -21,8 +21,13 @@ Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp
   auto listener = cm::Listener::listen(engine, o);
   if (!listener) return listener.error();
   front->listener_ = std::move(*listener);
+  front->local_ = front->listener_->local();
   front->accept_next();
   return front;
+}
+
+RdmaFront::~RdmaFront() {
+  sessions_.each([](Session& session) { session.orphan(); });
 }
 
 void RdmaFront::accept_next() {
@@ -48,9 +53,11 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   BackendRequest backend{.server = server_, .source = options_.source_map.source_for(unmapped(client)), .timeout = options_.backend_timeout};
   backend.source_port = ports_.take(client, Clock::now());
   ++connecting_;
-  connect_backend(engine_.io(), backend, [this, alive = std::weak_ptr<bool>(alive_), request](const Error& error, tcp::socket socket) {
+  connect_backend(engine_.io(), backend, [this, alive = std::weak_ptr<bool>(alive_), request, port = backend.source_port](const Error& error, tcp::socket socket) {
     if (alive.expired()) return;
     --connecting_;
+    // The client will try again, and its replays need the port.
+    if (error.code != Errc::kOk && port) ports_.remember(request->remote().address(), *port, true, Clock::now());
     on_backend(request, error, std::move(socket));
   });
 }
@@ -60,6 +67,7 @@ void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, c
     spdlog::error("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why);
     return refuse(*request, RefuseReason::kBackendUnreachable, error.why);
   }
+  if (sessions_.draining()) return refuse(*request, RefuseReason::kLimit, "shutting down");
   const auto client = request->remote().address();
   auto session = std::make_shared<RdmaSession>(engine_, options_, stats_, request->private_data(), std::move(socket),
                                                [this, client](RdmaSession& ended, std::uint16_t port, bool outstanding) {

@@ -15,9 +15,11 @@ class RdmaFront final : public Front {
   // Errors of cm::Listener::listen(). `engine` borrows an io_context that the caller runs; it must outlive the front.
   [[nodiscard]] static Result<std::unique_ptr<RdmaFront>> open(cm::Engine& engine, const boost::asio::ip::tcp::endpoint& listen, const HostPort& server, const Options& options);
 
+  ~RdmaFront() override;  // sessions that still live are reset
+
   void drain(std::function<void()> done) override;
   [[nodiscard]] Stats::Snapshot snapshot() const override;
-  [[nodiscard]] boost::asio::ip::tcp::endpoint local() const override { return listener_->local(); }
+  [[nodiscard]] boost::asio::ip::tcp::endpoint local() const override { return local_; }
 
  private:
   RdmaFront(cm::Engine& engine, HostPort server, const Options& options);
@@ -36,6 +38,7 @@ class RdmaFront final : public Front {
   std::size_t connecting_ = 0;  // backend connections under way
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::unique_ptr<cm::Listener> listener_;
+  boost::asio::ip::tcp::endpoint local_;
 };
 
 }  // namespace iwarp::gateway

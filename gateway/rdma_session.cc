@@ -55,12 +55,16 @@ void RdmaSession::accept(cm::ConnectRequest& request) {
 }
 
 void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+  if (over_) {  // stopped meanwhile
+    if (connection) connection->abort();
+    return;
+  }
   if (error.code != Errc::kOk) {
     if (connection) spdlog::warn("handshake failed {}", cm::describe_end(*connection, *connection->disconnected()));
     stats_.connection_refused(RefuseReason::kHandshakeFailed);
-    over_ = true;
-    tcp_->close(false);
-    ended_(*this, 0, false);
+    release();
+    // The port may have come from an earlier connection whose Calls are still to be replayed: the client will try again.
+    ended_(*this, backend_port_, true);
     return;
   }
   connection_ = connection;
@@ -87,6 +91,7 @@ void RdmaSession::pump() {
       releases_seen_ = releases;
       responder_.progress();
     }
+    note_refusals();
     progress = forward_to_tcp() || progress;
     progress = take_records() || progress;
     if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Responder::MustClose{ok.error()});
@@ -104,6 +109,29 @@ void RdmaSession::pump() {
   }
   channel_.arm(wake);
   if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) boost::asio::post(engine_.io(), wake);
+}
+
+// What the Responder answered or dropped by itself: counted, and told in one line however many there were.
+void RdmaSession::note_refusals() {
+  const rpcrdma::Responder::Stats& now = responder_.stats();
+  const auto count = [&](std::uint64_t rpcrdma::Responder::Stats::*what, std::optional<DropReason> why) {
+    const std::uint64_t n = now.*what - refusals_seen_.*what;
+    for (std::uint64_t i = 0; i < n && why; ++i) {
+      stats_.received(MessageKind::kCall);
+      stats_.dropped(MessageKind::kCall, *why);
+    }
+    return n;
+  };
+  using S = rpcrdma::Responder::Stats;
+  const auto duplicates = count(&S::duplicate_xids, DropReason::kDuplicateXid);
+  const auto dropped = count(&S::dropped_messages, DropReason::kMalformed);
+  const auto versions = count(&S::err_vers_sent, DropReason::kMalformed);
+  const auto chunks = count(&S::err_chunk_sent, std::nullopt);  // to a Call, or to one whose Reply has no room
+  const auto garbage = count(&S::garbage_args_sent, std::nullopt);
+  refusals_seen_ = now;
+  if (duplicates > 0) spdlog::info("dropped peer={} duplicate_xids={}", cm::to_string(connection_->remote()), duplicates);
+  if (dropped + versions + chunks + garbage == 0) return;
+  spdlog::warn("unusable messages peer={} err_vers={} err_chunk={} garbage_args={} dropped={}", cm::to_string(connection_->remote()), versions, chunks, garbage, dropped);
 }
 
 void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
@@ -145,10 +173,9 @@ bool RdmaSession::forward_to_tcp() {
 bool RdmaSession::take_records() {
   bool progress = false;
   while (!closing_) {
-    if (!held_record_) held_record_ = tcp_->read();
-    if (!held_record_) break;
-    if (!give_to_rdma(*held_record_)) return progress;
-    held_record_.reset();
+    auto record = tcp_->read();
+    if (!record) break;
+    give_to_rdma(std::move(*record));
     progress = true;
   }
   if (!closing_ && tcp_->ended()) {
@@ -160,24 +187,24 @@ bool RdmaSession::take_records() {
   return progress;
 }
 
-// False: try again later with the same record.
-bool RdmaSession::give_to_rdma(rpcrdma::Buffer& record) {
+// Always takes it: Replies and backward Calls must not wait for each other. The pool bounds what collects.
+void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
   const auto xid = rpcrdma::rpc_xid(record.bytes());
   const auto direction = rpcrdma::rpc_direction(record.bytes());
   if (!xid || !direction) {
     stats_.received(MessageKind::kReply);
     stats_.dropped(MessageKind::kReply, DropReason::kMalformed);
-    return true;
+    spdlog::warn("dropped record tcp_peer={}: no RPC message", cm::to_string(tcp_->remote()));
+    return;
   }
-  if (*direction == rpcrdma::RpcDirection::kCall) return give_backward_call(record);
+  if (*direction == rpcrdma::RpcDirection::kCall) return give_backward_call(std::move(record));
   const auto call = outstanding_.find(*xid);
   if (call == outstanding_.end()) {
     stats_.received(MessageKind::kReply);
     stats_.dropped(MessageKind::kReply, DropReason::kUnknownXid);
-    return true;
+    return;
   }
   const auto answered = responder_.reply(call->second, std::move(record));
-  if (!answered && answered.error().code == Errc::kResource) return false;
   stats_.received(MessageKind::kReply);
   if (answered) {
     stats_.forwarded(MessageKind::kReply);
@@ -185,21 +212,22 @@ bool RdmaSession::give_to_rdma(rpcrdma::Buffer& record) {
     stats_.dropped(MessageKind::kReply, answered.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed : DropReason::kMalformed);
   }
   outstanding_.erase(call);
-  return true;
 }
 
-bool RdmaSession::give_backward_call(rpcrdma::Buffer& record) {
+void RdmaSession::give_backward_call(rpcrdma::Buffer record) {
   const std::uint32_t xid = *rpcrdma::rpc_xid(record.bytes());
   const auto sent = responder_.send_backward_call(std::move(record));
-  if (!sent && sent.error().code == Errc::kQueueFull) return false;
   stats_.received(MessageKind::kBackwardCall);
   if (sent) {
-    stats_.forwarded(MessageKind::kBackwardCall);
-  } else {
-    stats_.dropped(MessageKind::kBackwardCall, sent.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed : DropReason::kTooLong);
-    answer_backward(xid);
+    return stats_.forwarded(MessageKind::kBackwardCall);
   }
-  return true;
+  switch (sent.error().code) {
+    case Errc::kNotConnected: return stats_.dropped(MessageKind::kBackwardCall, DropReason::kConnectionClosed);
+    case Errc::kQueueFull: stats_.dropped(MessageKind::kBackwardCall, DropReason::kLimit); break;
+    default: stats_.dropped(MessageKind::kBackwardCall, record.size() > responder_.max_backward_bytes() ? DropReason::kTooLong : DropReason::kDuplicateXid);
+  }
+  spdlog::warn("backward call refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), xid, record.size(), sent.error().why);
+  answer_backward(xid);
 }
 
 // The server's backward Call cannot reach the client: an RPC error lets the server go on.
@@ -222,13 +250,18 @@ void RdmaSession::on_disconnected(const stream::Disconnected& how) {
   }
   for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
   record_counters(stats_, connection_->counters());
-  const bool outstanding = !outstanding_.empty();
-  // The port must be free at once for the client's next connection when the server may have to recognise replays.
-  tcp_->close(outstanding);
-  to_tcp_.clear();
-  held_record_.reset();
+  // A Reply that we sent need not have arrived: only an orderly end with nothing outstanding rules replays out.
+  const bool replays = !outstanding_.empty() || !cm::ordinary_end(how);
+  release();
   stats_.connection_closed();
-  ended_(*this, backend_port_, outstanding);
+  ended_(*this, backend_port_, replays);
+}
+
+void RdmaSession::release() {
+  over_ = true;
+  // With RST: the port must be free at once for the client's next connection, where the server has to recognise replays.
+  tcp_->close(true);
+  to_tcp_.clear();
 }
 
 void RdmaSession::drain() {
@@ -247,7 +280,17 @@ void RdmaSession::add_live_counters(Stats::Snapshot& to) const {
 }
 
 void RdmaSession::stop() {
+  if (over_) return;
   closing_ = true;
+  if (connection_) return connection_->abort();
+  release();
+  stats_.connection_refused(RefuseReason::kLimit);
+  ended_(*this, 0, false);
+}
+
+void RdmaSession::orphan() {
+  ended_ = {};
+  release();
   if (connection_) connection_->abort();
 }
 

@@ -27,6 +27,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
 
   void drain() override;
   void stop() override;
+  void orphan() override;
   void add_live_counters(Stats::Snapshot& to) const override;
 
  private:
@@ -39,10 +40,12 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void handle(const rpcrdma::Responder::MustClose& must_close);
   [[nodiscard]] bool forward_to_tcp();
   [[nodiscard]] bool take_records();
-  [[nodiscard]] bool give_to_rdma(rpcrdma::Buffer& record);
-  [[nodiscard]] bool give_backward_call(rpcrdma::Buffer& record);
+  void give_to_rdma(rpcrdma::Buffer record);
+  void give_backward_call(rpcrdma::Buffer record);
   void answer_backward(std::uint32_t xid);
   void finish_if_drained();
+  void note_refusals();
+  void release();
 
   struct Outgoing {
     rpcrdma::Buffer message;
@@ -60,8 +63,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   std::shared_ptr<cm::Connection> connection_;
   std::unordered_map<std::uint32_t, rpcrdma::CallToken> outstanding_;  // Calls at the server, by xid
   std::deque<Outgoing> to_tcp_;
-  std::optional<rpcrdma::Buffer> held_record_;  // read from TCP, not taken by the RDMA side yet
   std::uint64_t releases_seen_ = 0;
+  rpcrdma::Responder::Stats refusals_seen_{};
   std::uint16_t backend_port_ = 0;
   bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;
 };

@@ -17,6 +17,8 @@ class Session {
   virtual void drain() = 0;
   // Close now.
   virtual void stop() = 0;
+  // Close now and report to nobody: the front goes away.
+  virtual void orphan() = 0;
   // RDMA octets so far, to be added to a snapshot while the session lives.
   virtual void add_live_counters(Stats::Snapshot& to) const = 0;
 };

@@ -35,6 +35,10 @@ Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::
   return front;
 }
 
+TcpFront::~TcpFront() {
+  sessions_.each([](Session& session) { session.orphan(); });
+}
+
 void TcpFront::accept_next() {
   acceptor_.async_accept([this, alive = std::weak_ptr<bool>(alive_)](boost::system::error_code ec, tcp::socket socket) {
     if (alive.expired() || ec == boost::asio::error::operation_aborted) return;

@@ -15,6 +15,8 @@ class TcpFront final : public Front {
   // Errors: kSystem when it cannot listen there. `engine` borrows an io_context that the caller runs; it must outlive the front.
   [[nodiscard]] static Result<std::unique_ptr<TcpFront>> open(cm::Engine& engine, const boost::asio::ip::tcp::endpoint& listen, const HostPort& server, const Options& options);
 
+  ~TcpFront() override;  // sessions that still live are reset
+
   void drain(std::function<void()> done) override;
   [[nodiscard]] Stats::Snapshot snapshot() const override;
   [[nodiscard]] boost::asio::ip::tcp::endpoint local() const override { return local_; }

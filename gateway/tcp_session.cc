@@ -62,14 +62,14 @@ void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::
 }
 
 void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-  if (error.code != Errc::kOk || closing_) {
-    if (error.code != Errc::kOk) {
-      spdlog::error("refused tcp_peer={} reason={}: {}", cm::to_string(tcp_->remote()), name(error.code), error.why);
-      stats_.connection_refused(RefuseReason::kBackendUnreachable);
-    }
-    over_ = true;
-    tcp_->close(true);
+  if (over_) {  // stopped meanwhile
     if (connection) connection->abort();
+    return;
+  }
+  if (error.code != Errc::kOk) {
+    spdlog::error("refused tcp_peer={} reason={}: {}", cm::to_string(tcp_->remote()), name(error.code), error.why);
+    stats_.connection_refused(RefuseReason::kBackendUnreachable);
+    release();
     ended_(*this);
     return;
   }
@@ -241,11 +241,16 @@ void TcpSession::on_disconnected(const stream::Disconnected& how) {
   }
   for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
   record_counters(stats_, connection_->counters());
-  tcp_->close(false);  // the client reconnects and sends its Calls again
-  to_tcp_.clear();
-  held_record_.reset();
+  release();  // the client reconnects and sends its Calls again
   stats_.connection_closed();
   ended_(*this);
+}
+
+void TcpSession::release() {
+  over_ = true;
+  tcp_->close(false);
+  to_tcp_.clear();
+  held_record_.reset();
 }
 
 void TcpSession::drain() {
@@ -263,7 +268,17 @@ void TcpSession::add_live_counters(Stats::Snapshot& to) const {
 }
 
 void TcpSession::stop() {
+  if (over_) return;
   closing_ = true;
+  if (connection_) return connection_->abort();
+  release();
+  stats_.connection_refused(RefuseReason::kLimit);
+  ended_(*this);
+}
+
+void TcpSession::orphan() {
+  ended_ = {};
+  release();
   if (connection_) connection_->abort();
 }
 

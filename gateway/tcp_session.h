@@ -26,6 +26,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
 
   void drain() override;
   void stop() override;
+  void orphan() override;
   void add_live_counters(Stats::Snapshot& to) const override;
 
  private:
@@ -43,6 +44,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   [[nodiscard]] bool give_backward_reply(rpcrdma::Buffer& record);
   void close_rdma();
   void finish_if_drained();
+  void release();
 
   struct Outgoing {
     rpcrdma::Buffer message;

@@ -1,0 +1,57 @@
+#include "tests/gateway/front_fixture.h"
+
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+namespace iwarp::gateway::test {
+
+FrontFixture::FrontFixture() {
+  auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("gateway", sink));
+}
+
+FrontFixture::~FrontFixture() {
+  front.reset();
+  loop.run_for(std::chrono::milliseconds(1));
+  if (HasFailure()) std::cerr << "--- log of the gateway\n" << log.str() << "---\n";
+}
+
+void FrontFixture::open() {
+  open(server.host_port());
+}
+
+void FrontFixture::open(const HostPort& backend, const std::string& address) {
+  auto opened = RdmaFront::open(gateway_engine, {boost::asio::ip::make_address(address), 0}, backend, options);
+  ASSERT_TRUE(opened.ok()) << opened.error().why;
+  front = std::move(*opened);
+}
+
+std::unique_ptr<RdmaClient> FrontFixture::client(RdmaClient::Options with) {
+  auto out = std::make_unique<RdmaClient>(loop, client_engine, std::move(with));
+  const bool connected = out->connect(front->local());
+  EXPECT_TRUE(connected) << (out->decided() ? out->error().why : "no decision");
+  return out;
+}
+
+void FrontFixture::expect_still_serving() {
+  auto good = client();
+  good->call(samples::null_call(0x600D));
+  EXPECT_EQ(good->await(0x600D).payload, samples::rpc_reply(0x600D));
+}
+
+void FrontFixture::expect_nothing_pending() const {
+  const auto s = front->snapshot();
+  for (std::size_t kind = 0; kind < kMessageKinds; ++kind) {
+    const Stats::Messages& m = s.messages[kind];
+    EXPECT_EQ(m.received, m.forwarded + m.dropped_total()) << name(static_cast<MessageKind>(kind));
+  }
+}
+
+std::size_t FrontFixture::log_lines(const std::string& text) const {
+  std::istringstream lines(log.str());
+  std::size_t n = 0;
+  for (std::string line; std::getline(lines, line);) n += line.find(text) != std::string::npos ? 1 : 0;
+  return n;
+}
+
+}  // namespace iwarp::gateway::test
