@@ -12,7 +12,9 @@ CompletionChannel::CompletionChannel() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONB
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
-CompletionChannel::~CompletionChannel() { ::close(fd_); }
+CompletionChannel::~CompletionChannel() {
+  ::close(fd_);
+}
 
 std::optional<CompletionQueue*> CompletionChannel::next_event() {
   const std::lock_guard lock(mu_);

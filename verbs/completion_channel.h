@@ -1,5 +1,5 @@
-// CompletionChannel: one file descriptor (eventfd) for many completion queues, to sleep on in poll(2) or an event loop of one's own. The
-// engine's threads must run for it to fire. Thread-safe.
+// CompletionChannel: one file descriptor (eventfd) for many completion queues, to sleep on in poll(2) or an event loop
+// of one's own. The engine's threads must run for it to fire. Thread-safe.
 #pragma once
 
 #include <deque>

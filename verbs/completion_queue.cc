@@ -47,7 +47,8 @@ bool CompletionQueue::wait_for(std::chrono::nanoseconds timeout) {
   using Clock = std::chrono::steady_clock;
   if (!empty()) return true;
   const Clock::time_point now = Clock::now();
-  const Clock::time_point deadline = timeout < Clock::time_point::max() - now ? now + timeout : Clock::time_point::max();
+  const Clock::time_point deadline =
+      timeout < Clock::time_point::max() - now ? now + timeout : Clock::time_point::max();
   if (progress_ != nullptr) return progress_->wait(*this, deadline);
   std::unique_lock lock(mu_);
   return arrived_.wait_until(lock, deadline, [&] { return !entries_.empty(); });

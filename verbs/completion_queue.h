@@ -1,6 +1,7 @@
 // CompletionQueue: bounded FIFO of work completions of any number of queue pairs. Thread-safe.
 //
-// Waiting follows ibv_req_notify_cq: arm(), then poll until empty, then sleep; a completion that comes after arm() notifies exactly once.
+// Waiting follows ibv_req_notify_cq: arm(), then poll until empty, then sleep; a completion that comes after arm()
+// notifies exactly once.
 #pragma once
 
 #include <chrono>
@@ -28,9 +29,11 @@ class Notifier {
 
 class CompletionQueue {
  public:
-  // `capacity`: completions that may wait unpolled; at least the sum of the queue depths that use it, or overflow ends the queue pair that
-  // overflows it (and no other, RFC 5040 s8.1.1 item 10). `progress` (the engine) serves wait_for(); it must outlive this object.
-  explicit CompletionQueue(std::size_t capacity, Progress* progress = nullptr) : entries_(capacity), progress_(progress) {}
+  // `capacity`: completions that may wait unpolled; at least the sum of the queue depths that use it, or overflow ends
+  // the queue pair that overflows it (and no other, RFC 5040 s8.1.1 item 10). `progress` (the engine) serves
+  // wait_for(); it must outlive this object.
+  explicit CompletionQueue(std::size_t capacity, Progress* progress = nullptr)
+      : entries_(capacity), progress_(progress) {}
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
@@ -43,8 +46,9 @@ class CompletionQueue {
   void arm(Notify what, Notifier& notifier);
   void disarm();
 
-  // Sleeps until there is a completion; false on timeout. Drives the engine's I/O while it waits if there is one, which runs handlers in this
-  // thread. Not to be called from such a handler. Any number of threads; each of those that wait for this queue is woken.
+  // Sleeps until there is a completion; false on timeout. Drives the engine's I/O while it waits if there is one, which
+  // runs handlers in this thread. Not to be called from such a handler. Any number of threads; each of those that wait
+  // for this queue is woken.
   bool wait_for(std::chrono::nanoseconds timeout);
 
   // For queue pairs: false when full.

@@ -22,12 +22,15 @@ unsigned present_generation() {
 
 Context::Context() : generation_(present_generation()) {}
 
-bool Context::alive() const { return forks.load(std::memory_order_relaxed) == generation_; }
+bool Context::alive() const {
+  return forks.load(std::memory_order_relaxed) == generation_;
+}
 
 std::uint64_t Context::random() {
   if (entropy_left_ == 0) {
     // Cannot fail once OpenSSL is seeded; if it ever does, predictable keys would be the worst answer.
-    if (RAND_bytes(reinterpret_cast<unsigned char*>(entropy_.data()), static_cast<int>(sizeof entropy_)) != 1) std::abort();
+    if (RAND_bytes(reinterpret_cast<unsigned char*>(entropy_.data()), static_cast<int>(sizeof entropy_)) != 1)
+      std::abort();
     entropy_left_ = entropy_.size();
   }
   return entropy_[--entropy_left_];
@@ -36,7 +39,7 @@ std::uint64_t Context::random() {
 Result<Stag> Context::register_memory(const ddp::Registration& registration) {
   if (!alive()) return make_error(Errc::kInvalidArgument, "context used after fork()");
   const std::lock_guard lock(mu_);
-  return stags_.register_memory(registration, random());
+  return stags_.register_memory(registration, random());  // req: RFC5040-8.1.1-9 RFC5042-6.1.1-7
 }
 
 void Context::fence(Stag stag) {
@@ -44,8 +47,8 @@ void Context::fence(Stag stag) {
 }
 
 void Context::invalidate(Stag stag) {
-  stags_.invalidate(stag);
-  fence(stag);
+  stags_.invalidate(stag);  // req: RFC5040-8.1.1-5
+  fence(stag);              // req: RFC5040-8.1.1-7 RFC5042-6.2.2-2
 }
 
 void Context::deregister(Stag stag) {

@@ -1,5 +1,6 @@
-// Context: the resources that connections share - the STag table, Protection Domains, unpredictable keys. One per engine; thread-safe.
-// After fork() the objects of the child are dead: their calls fail with kInvalidArgument instead of corrupting the parent's streams.
+// Context: the resources that connections share - the STag table, Protection Domains, unpredictable keys. One per
+// engine; thread-safe. After fork() the objects of the child are dead: their calls fail with kInvalidArgument instead
+// of corrupting the parent's streams.
 #pragma once
 
 #include <array>
@@ -20,7 +21,8 @@ class Context {
   [[nodiscard]] ddp::StreamId allocate_stream() { return ddp::StreamId{next_stream_.fetch_add(1)}; }
 
   [[nodiscard]] Result<Stag> register_memory(const ddp::Registration& registration);
-  // Revokes the STag, waits until no access to it is under way (at most one copy or non-blocking system call) and frees it.
+  // Revokes the STag, waits until no access to it is under way (at most one copy or non-blocking system call) and frees
+  // it.
   void deregister(Stag stag);
   // Revokes the STag and waits as above; the index stays taken. Harmless when the peer has revoked it already.
   void invalidate(Stag stag);
@@ -43,10 +45,12 @@ class Context {
   unsigned generation_;  // of the process that made this object
 };
 
-// Protection Domain (RFC 5042 s5.1): queue pairs reach only memory of their own domain. A cheap handle; copies name the same domain.
+// Protection Domain (RFC 5042 s5.1): queue pairs reach only memory of their own domain. A cheap handle; copies name the
+// same domain.
 class ProtectionDomain {
  public:
-  explicit ProtectionDomain(std::shared_ptr<Context> context) : context_(std::move(context)), id_(context_->allocate_pd()) {}
+  explicit ProtectionDomain(std::shared_ptr<Context> context)
+      : context_(std::move(context)), id_(context_->allocate_pd()) {}
 
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
   [[nodiscard]] PdId id() const { return id_; }

@@ -11,8 +11,8 @@ class CompletionQueue;
 class Driver {
  public:
   virtual ~Driver() = default;
-  // Something was posted: send what can be sent now. Called in the posting thread with the queue pair's lock held; must not block, and must not
-  // call back into the application.
+  // Something was posted: send what can be sent now. Called in the posting thread with the queue pair's lock held; must
+  // not block, and must not call back into the application.
   virtual void kick() = 0;
 };
 

@@ -2,7 +2,8 @@
 
 namespace iwarp::verbs {
 
-Result<MemoryRegion> MemoryRegion::register_memory(const ProtectionDomain& pd, MutBytes memory, const Options& options) {
+Result<MemoryRegion> MemoryRegion::register_memory(const ProtectionDomain& pd, MutBytes memory,
+                                                   const Options& options) {
   ddp::Registration r;
   r.memory = memory;
   r.base_to = options.base_to.value_or(reinterpret_cast<std::uintptr_t>(memory.data()));
@@ -20,7 +21,10 @@ Result<MemoryRegion> MemoryRegion::register_memory(const ProtectionDomain& pd, M
 }
 
 MemoryRegion::MemoryRegion(MemoryRegion&& other) noexcept
-    : context_(std::move(other.context_)), memory_(std::exchange(other.memory_, {})), base_to_(other.base_to_), stag_(std::exchange(other.stag_, {})) {}
+    : context_(std::move(other.context_)),
+      memory_(std::exchange(other.memory_, {})),
+      base_to_(other.base_to_),
+      stag_(std::exchange(other.stag_, {})) {}
 
 MemoryRegion& MemoryRegion::operator=(MemoryRegion&& other) noexcept {
   if (this != &other) {

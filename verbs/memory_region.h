@@ -1,5 +1,6 @@
-// MemoryRegion: registered memory (RAII). It does not own the memory: keep that allocated as long as the region lives. The destructor revokes all
-// access and returns when none is under way. Move-only; a moved-from region is empty. Not thread-safe per object, distinct objects are.
+// MemoryRegion: registered memory (RAII). It does not own the memory: keep that allocated as long as the region lives.
+// The destructor revokes all access and returns when none is under way. Move-only; a moved-from region is empty. Not
+// thread-safe per object, distinct objects are.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@ class MemoryRegion {
  public:
   struct Options {
     ddp::Access access = ddp::Access::kLocalWrite;
-    // Tagged Offset of the first octet as the peer sees it. Default: the virtual address, as RNICs do; 0 hides addresses.
+    // Tagged Offset of the first octet as the peer sees it. Default: the virtual address, as RNICs do; 0 hides
+    // addresses.
     std::optional<std::uint64_t> base_to{};
     // Restricts the STag to one queue pair (QueuePair::stream()). Needed to grant kRemoteInvalidate safely.
     ddp::StreamId stream = ddp::StreamId::kAny;
@@ -21,7 +23,8 @@ class MemoryRegion {
 
   MemoryRegion() = default;
   // Errors: kInvalidArgument (base + length wraps), kResource.
-  [[nodiscard]] static Result<MemoryRegion> register_memory(const ProtectionDomain& pd, MutBytes memory, const Options& options);
+  [[nodiscard]] static Result<MemoryRegion> register_memory(const ProtectionDomain& pd, MutBytes memory,
+                                                            const Options& options);
   MemoryRegion(MemoryRegion&& other) noexcept;
   MemoryRegion& operator=(MemoryRegion&& other) noexcept;
   ~MemoryRegion() { reset(); }
@@ -31,8 +34,11 @@ class MemoryRegion {
   [[nodiscard]] MutBytes memory() const { return memory_; }
   [[nodiscard]] std::uint64_t base_to() const { return base_to_; }
   // Tagged Offset of the octet at `address`, which must lie in memory().
-  [[nodiscard]] std::uint64_t to_of(const std::byte* address) const { return base_to_ + static_cast<std::uint64_t>(address - memory_.data()); }
-  // Revokes all access and waits until none is under way; the STag stays dead. No-op when the peer has revoked it already.
+  [[nodiscard]] std::uint64_t to_of(const std::byte* address) const {
+    return base_to_ + static_cast<std::uint64_t>(address - memory_.data());
+  }
+  // Revokes all access and waits until none is under way; the STag stays dead. No-op when the peer has revoked it
+  // already.
   void invalidate();
   // Deregisters.
   void reset();

@@ -54,7 +54,8 @@ void QueuePair::drain_completions() {
   const auto give = [&](CompletionQueue& cq, const rdmap::Completion& c) {
     // The peer revoked this STag: nobody hears of it while an access through another connection is still under way.
     if (c.invalidated) pd_.context()->fence(c.invalidated_stag);
-    if (!cq.push({c, number_})) core_.abort(make_error(Errc::kResource, "completion queue overflow"));
+    if (!cq.push({c, number_}))
+      core_.abort(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
   };
   while (auto c = core_.poll_send()) give(*options_.send_cq, *c);
   while (auto c = core_.poll_recv()) give(*options_.recv_cq, *c);

@@ -1,5 +1,6 @@
-// QueuePair: the application's end of one connection. Exists and takes post_recv() before it is connected and before a Reply leaves, so that no
-// early Send finds the queue empty. Thread-safe: one lock guards the connection core; a post on an idle connection transmits in the calling thread.
+// QueuePair: the application's end of one connection. Exists and takes post_recv() before it is connected and before a
+// Reply leaves, so that no early Send finds the queue empty. Thread-safe: one lock guards the connection core; a post
+// on an idle connection transmits in the calling thread.
 //
 // A queue pair serves one connection in its life. Keep it in a std::shared_ptr: the engine shares it while connected.
 #pragma once
@@ -27,7 +28,7 @@ class QueuePair {
   struct Options {
     CompletionQueue* send_cq = nullptr;  // both are needed, may be the same, and must outlive the queue pair
     CompletionQueue* recv_cq = nullptr;
-    stream::Options stream{};            // queue depths, FPDU policy, timeouts
+    stream::Options stream{};  // queue depths, FPDU policy, timeouts
   };
 
   // Precondition: both completion queues are given.
@@ -38,12 +39,14 @@ class QueuePair {
 
   // See stream::Connection for the errors. The memory named must stay registered and untouched until the completion.
   [[nodiscard]] Result<void> post_send(const SendWr& wr) { return post_send(std::span{&wr, 1}); }
-  // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if given) tells how many.
+  // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if
+  // given) tells how many.
   [[nodiscard]] Result<void> post_send(std::span<const SendWr> list, std::size_t* posted = nullptr);
   [[nodiscard]] Result<void> post_recv(const RecvWr& wr);
 
-  // Ends the connection, or the attempt at one, abruptly, at any time. When this returns everything posted has completed (kFlushed) and nothing
-  // will be added to the completion queues any more: from then on they may be destroyed, whoever still holds this queue pair.
+  // Ends the connection, or the attempt at one, abruptly, at any time. When this returns everything posted has
+  // completed (kFlushed) and nothing will be added to the completion queues any more: from then on they may be
+  // destroyed, whoever still holds this queue pair.
   void abort();
 
   // Unique in this process; completions carry it.

@@ -1,0 +1,56 @@
+// Two verbs::QueuePairs joined in memory: the test is their driver. No socket, no engine, no thread of its own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "iwarp/verbs/memory_region.h"
+#include "iwarp/verbs/queue_pair.h"
+#include "tests/support/hex.h"
+
+namespace iwarp::test {
+
+// Registers `memory` or fails the test.
+[[nodiscard]] verbs::MemoryRegion region(const verbs::ProtectionDomain& pd, MutBytes memory,
+                                         ddp::Access access = ddp::Access::kLocalWrite,
+                                         ddp::StreamId stream = ddp::StreamId::kAny);
+[[nodiscard]] verbs::Sge sge(const verbs::MemoryRegion& of, std::size_t offset, std::size_t length);
+[[nodiscard]] inline verbs::Sge sge(const verbs::MemoryRegion& of) {
+  return sge(of, 0, of.memory().size());
+}
+// All completions that wait in `cq`.
+[[nodiscard]] std::vector<verbs::Completion> drain(verbs::CompletionQueue& cq);
+// A queue pair with both queues on `cq`.
+[[nodiscard]] std::shared_ptr<verbs::QueuePair> make_qp(const verbs::ProtectionDomain& pd, verbs::CompletionQueue& cq,
+                                                        std::size_t depth = 16);
+
+// Counts the kicks of a queue pair, which it leaves to be driven by pump().
+struct CountingDriver final : verbs::Driver {
+  void kick() override { ++kicks; }
+  int kicks = 0;
+};
+
+class Joined {
+ public:
+  // Takes both through MPA startup.
+  Joined(std::shared_ptr<verbs::QueuePair> initiator, std::shared_ptr<verbs::QueuePair> responder);
+  ~Joined();
+  Joined(const Joined&) = delete;
+  Joined& operator=(const Joined&) = delete;
+
+  // Moves octets until nothing moves any more, and completions to the queues.
+  void pump();
+
+  std::shared_ptr<verbs::QueuePair> initiator, responder;
+  CountingDriver initiator_driver, responder_driver;
+
+ private:
+  [[nodiscard]] bool move(verbs::QueuePair& from, verbs::QueuePair& to);
+
+  TimePoint now_{std::chrono::seconds(1)};
+  Bytes scratch_;
+};
+
+}  // namespace iwarp::test

@@ -1,0 +1,214 @@
+#include "iwarp/verbs/queue_pair.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "tests/support/covers.h"
+#include "tests/verbs/joined.h"
+
+namespace iwarp::verbs {
+namespace {
+
+using test::Bytes;
+using test::drain;
+using test::Joined;
+using test::make_qp;
+using test::region;
+using test::sge;
+
+class QueuePairTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Context> context_ = std::make_shared<Context>();
+  ProtectionDomain pd_{context_};
+  CompletionQueue cq_{256}, peer_cq_{256};
+  Bytes memory_ = test::pattern(4096), peer_memory_ = Bytes(4096);
+  MemoryRegion mr_ = region(pd_, memory_), peer_mr_ = region(pd_, peer_memory_);
+  std::shared_ptr<QueuePair> qp_ = make_qp(pd_, cq_), peer_ = make_qp(pd_, peer_cq_);
+};
+
+TEST_F(QueuePairTest, NumbersAndStreamsDiffer) {
+  EXPECT_NE(qp_->number(), peer_->number());
+  EXPECT_NE(qp_->stream(), peer_->stream());
+}
+
+TEST_F(QueuePairTest, WorkPostedBeforeTheConnectionIsDoneAfterIt) {
+  ASSERT_TRUE(peer_->post_recv({.wr_id = 1, .sges = sge(peer_mr_)}).ok());
+  ASSERT_TRUE(qp_->post_send(SendWr{.wr_id = 2, .sges = sge(mr_, 0, 100)}).ok());
+  EXPECT_TRUE(cq_.empty());
+  Joined joined(qp_, peer_);
+  const auto got = drain(peer_cq_);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0].wr_id, 1U);
+  EXPECT_EQ(got[0].status, Errc::kOk);
+  EXPECT_EQ(got[0].byte_len, 100U);
+  EXPECT_EQ(got[0].qp_number, peer_->number());
+  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + 100, peer_memory_.begin()));
+  const auto sent = drain(cq_);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].qp_number, qp_->number());
+}
+
+TEST_F(QueuePairTest, PostTellsTheDriverOncePerList) {
+  Joined joined(qp_, peer_);
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(peer_->post_recv({.wr_id = i, .sges = sge(peer_mr_)}).ok());
+  const int before = joined.initiator_driver.kicks;
+  const std::array<SendWr, 3> list{SendWr{.wr_id = 1, .sges = sge(mr_, 0, 8)},
+                                   SendWr{.wr_id = 2, .sges = sge(mr_, 8, 8)},
+                                   SendWr{.wr_id = 3, .sges = sge(mr_, 16, 8)}};
+  ASSERT_TRUE(qp_->post_send(std::span{list}).ok());
+  EXPECT_EQ(joined.initiator_driver.kicks, before + 1);
+  joined.pump();
+  const auto sent = drain(cq_);
+  ASSERT_EQ(sent.size(), 3U);
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(sent[i].wr_id, i + 1);
+}
+
+TEST_F(QueuePairTest, SaysWhatIsWrongWithAPost) {
+  const auto small = make_qp(pd_, cq_, 2);
+  std::array<SendWr, 3> list{SendWr{.wr_id = 1}, SendWr{.wr_id = 2}, SendWr{.wr_id = 3}};
+  std::size_t posted = 99;
+  const auto full = small->post_send(std::span{list}, &posted);
+  EXPECT_EQ(full.error().code, Errc::kQueueFull);
+  EXPECT_EQ(posted, 2U) << "those before the refused one stay";
+
+  SendWr huge{.wr_id = 4};
+  Sge quarter{memory_.data(), 0x80000000U, mr_.stag()};
+  ASSERT_TRUE(huge.sges.add(quarter) && huge.sges.add(quarter));
+  EXPECT_EQ(qp_->post_send(huge).error().code, Errc::kInvalidArgument);
+
+  SendWr read{.wr_id = 5, .op = SendOp::kRead};
+  ASSERT_TRUE(read.sges.add(sge(mr_, 0, 8)) && read.sges.add(sge(mr_, 8, 8)));
+  EXPECT_EQ(qp_->post_send(read).error().code, Errc::kInvalidArgument);
+
+  ASSERT_TRUE(small->post_recv({.wr_id = 1}).ok());
+  ASSERT_TRUE(small->post_recv({.wr_id = 2}).ok());
+  EXPECT_EQ(small->post_recv({.wr_id = 3}).error().code, Errc::kQueueFull);
+}
+
+TEST_F(QueuePairTest, AbortFlushesEverythingAndRefusesMore) {
+  ASSERT_TRUE(qp_->post_recv({.wr_id = 1, .sges = sge(mr_)}).ok());
+  ASSERT_TRUE(qp_->post_send(SendWr{.wr_id = 2, .sges = sge(mr_, 0, 8), .signaled = false}).ok());
+  qp_->abort();
+  const auto flushed = drain(cq_);
+  ASSERT_EQ(flushed.size(), 2U) << "an unsignalled request that failed completes too";
+  for (const Completion& c : flushed) EXPECT_EQ(c.status, Errc::kFlushed);
+  EXPECT_EQ(qp_->post_send(SendWr{}).error().code, Errc::kNotConnected);
+  EXPECT_EQ(qp_->post_recv({}).error().code, Errc::kNotConnected);
+  qp_->abort();
+  EXPECT_TRUE(cq_.empty());
+}
+
+TEST_F(QueuePairTest, AbortWhileConnectedTellsTheDriver) {
+  Joined joined(qp_, peer_);
+  ASSERT_TRUE(qp_->post_recv({.wr_id = 1, .sges = sge(mr_)}).ok());
+  const int before = joined.initiator_driver.kicks;
+  qp_->abort();
+  EXPECT_GT(joined.initiator_driver.kicks, before);
+  EXPECT_EQ(drain(cq_).size(), 1U);
+  EXPECT_EQ(qp_->core().link_action(), stream::LinkAction::kReset);
+}
+
+// RFC 5040 s8.1.1 item 10: a full completion queue ends the queue pair that overflows it, and no other.
+TEST_F(QueuePairTest, OverflowOfACompletionQueueEndsOnlyThatQueuePair) {
+  COVERS("RFC5040-8.1.1-12");
+  COVERS("RFC5042-6.4.6-1");
+  CompletionQueue tiny(2);
+  QueuePair::Options o;
+  o.send_cq = &tiny;
+  o.recv_cq = &cq_;
+  const auto greedy = std::make_shared<QueuePair>(pd_, o);
+  const auto modest = std::make_shared<QueuePair>(pd_, o);
+  const auto greedy_peer = make_qp(pd_, peer_cq_), modest_peer = make_qp(pd_, peer_cq_);
+  Joined first(greedy, greedy_peer), second(modest, modest_peer);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(greedy_peer->post_recv({.wr_id = i, .sges = sge(peer_mr_)}).ok());
+    ASSERT_TRUE(greedy->post_send(SendWr{.wr_id = i, .sges = sge(mr_, 0, 8)}).ok());
+  }
+  first.pump();
+  EXPECT_EQ(greedy->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(drain(tiny).size(), 2U);
+  EXPECT_EQ(greedy->post_send(SendWr{}).error().code, Errc::kNotConnected);
+
+  ASSERT_TRUE(modest_peer->post_recv({.wr_id = 9, .sges = sge(peer_mr_)}).ok());
+  ASSERT_TRUE(modest->post_send(SendWr{.wr_id = 9, .sges = sge(mr_, 0, 8)}).ok());
+  second.pump();
+  const auto sent = drain(tiny);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].status, Errc::kOk);
+  EXPECT_EQ(sent[0].qp_number, modest->number());
+}
+
+// The overflow shows while the application posts: the driver hears of it, or the socket would stay open.
+TEST_F(QueuePairTest, OverflowInsideAPostTellsTheDriver) {
+  struct Sender final : Driver {
+    void kick() override {
+      ++kicks;
+      auto& core = qp->core();
+      std::size_t n = 0;
+      for (const ConstBytes b : core.tx_buffers(TimePoint{})) n += b.size();
+      if (n > 0) core.tx_commit(n, TimePoint{});
+    }
+    QueuePair* qp = nullptr;
+    int kicks = 0;
+  };
+  CompletionQueue tiny(0);
+  QueuePair::Options o;
+  o.send_cq = &tiny;
+  o.recv_cq = &cq_;
+  const auto qp = std::make_shared<QueuePair>(pd_, o);
+  Joined joined(qp, peer_);
+  Sender sender;
+  sender.qp = qp.get();
+  qp->set_driver(&sender);
+  EXPECT_TRUE(qp->post_send(SendWr{.wr_id = 1, .sges = sge(mr_, 0, 8)}).ok());
+  EXPECT_EQ(qp->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(sender.kicks, 2);
+}
+
+TEST_F(QueuePairTest, PostsFromManyThreads) {
+  constexpr std::size_t kThreads = 4, kEach = 300, kBytes = 4;
+  CompletionQueue cq(1024), peer_cq(1024);
+  const auto qp = make_qp(pd_, cq, 64), peer = make_qp(pd_, peer_cq, 64);
+  Bytes target(kThreads * kEach * kBytes);
+  const MemoryRegion target_mr = region(pd_, target, ddp::Access::kLocalWrite | ddp::Access::kRemoteWrite);
+  Joined joined(qp, peer);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < kEach;) {
+        const std::size_t id = t * kEach + i;
+        SendWr wr{
+            .wr_id = id, .op = SendOp::kWrite, .sges = sge(mr_, id % 64, kBytes), .remote_stag = target_mr.stag()};
+        wr.remote_to = target_mr.base_to() + id * kBytes;
+        const auto ok = qp->post_send(wr);
+        if (ok) {
+          ++i;
+        } else if (ok.error().code == Errc::kQueueFull) {
+          std::this_thread::yield();
+        } else {
+          ADD_FAILURE() << ok.error().why;
+          return;
+        }
+      }
+    });
+  }
+  std::set<std::uint64_t> ids;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (ids.size() < kThreads * kEach && std::chrono::steady_clock::now() < deadline) {
+    joined.pump();
+    for (const Completion& c : drain(cq)) {
+      EXPECT_EQ(c.status, Errc::kOk);
+      EXPECT_TRUE(ids.insert(c.wr_id).second);
+    }
+    std::this_thread::yield();
+  }
+  if (ids.size() < kThreads * kEach) qp->abort();
+  for (auto& t : threads) t.join();
+  ASSERT_EQ(ids.size(), kThreads * kEach);
+  for (std::size_t i = 0; i < target.size(); ++i) ASSERT_EQ(target[i], memory_[(i / kBytes) % 64 + i % kBytes]) << i;
+}
+
+}  // namespace
+}  // namespace iwarp::verbs
