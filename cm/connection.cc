@@ -36,7 +36,9 @@ std::size_t to_iovecs(std::span<const Span> spans, std::array<iovec, kMaxIovecs>
   return n;
 }
 
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
 
 }  // namespace
 
@@ -46,10 +48,13 @@ std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint) {
   return out.str();
 }
 
-bool ordinary_end(const stream::Disconnected& how) { return how.reason.code == Errc::kPeerClosed || how.reason.code == Errc::kAborted; }
+bool ordinary_end(const stream::Disconnected& how) {
+  return how.reason.code == Errc::kPeerClosed || how.reason.code == Errc::kAborted;
+}
 
 std::string describe_end(const Connection& connection, const stream::Disconnected& how) {
-  std::string text = "peer=" + to_string(connection.remote()) + " reason=" + name(how.reason.code) + " " + connection.counters().to_string();
+  std::string text = "peer=" + to_string(connection.remote()) + " reason=" + name(how.reason.code) + " " +
+                     connection.counters().to_string();
   if (how.sent) text += " terminate_sent=\"" + how.sent->to_string() + "\"";
   if (how.received) text += " terminate_received=\"" + how.received->to_string() + "\"";
   if (!ordinary_end(how)) text += std::string(" why=\"") + how.reason.why + "\"";
@@ -58,15 +63,20 @@ std::string describe_end(const Connection& connection, const stream::Disconnecte
 
 std::string Counters::to_string() const {
   std::ostringstream out;
-  out << "tx_send=" << tx.sends << " tx_send_bytes=" << tx.send_bytes << " tx_write=" << tx.writes << " tx_write_bytes=" << tx.write_bytes
-      << " tx_read=" << tx.reads << " tx_read_bytes=" << tx.read_response_bytes << " rx_send=" << rx.sends << " rx_send_bytes=" << rx.send_bytes
-      << " rx_write=" << rx.writes << " rx_write_bytes=" << rx.write_bytes << " rx_read=" << rx.read_requests
+  out << "tx_send=" << tx.sends << " tx_send_bytes=" << tx.send_bytes << " tx_write=" << tx.writes
+      << " tx_write_bytes=" << tx.write_bytes << " tx_read=" << tx.reads << " tx_read_bytes=" << tx.read_response_bytes
+      << " rx_send=" << rx.sends << " rx_send_bytes=" << rx.send_bytes << " rx_write=" << rx.writes
+      << " rx_write_bytes=" << rx.write_bytes << " rx_read=" << rx.read_requests
       << " rx_read_bytes=" << rx.read_response_bytes;
   return out.str();
 }
 
 Connection::Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp)
-    : engine_(&engine), engine_io_(engine.io()), socket_(std::move(socket)), timer_(std::in_place, engine.io()), qp_(std::move(qp)) {
+    : engine_(&engine),
+      engine_io_(engine.io()),
+      socket_(std::move(socket)),
+      timer_(std::in_place, engine.io()),
+      qp_(std::move(qp)) {
   boost::system::error_code ec;
   local_ = socket_->local_endpoint(ec);
   remote_ = socket_->remote_endpoint(ec);
@@ -98,12 +108,13 @@ std::optional<stream::Disconnected> Connection::disconnected() const {
 }
 
 std::string Connection::to_string() const {
-  return "local=" + cm::to_string(local_) + " peer=" + cm::to_string(remote_) + " role=" + (initiator_ ? "initiator " : "responder ") +
-         negotiated().to_string();
+  return "local=" + cm::to_string(local_) + " peer=" + cm::to_string(remote_) +
+         " role=" + (initiator_ ? "initiator " : "responder ") + negotiated().to_string();
 }
 
 Result<void> Connection::begin(EstablishedHandler handler) {
-  if (qp_->core().phase() != stream::Phase::kIdle || qp_->driver() != nullptr) return make_error(Errc::kInvalidArgument, "queue pair was used before");
+  if (qp_->core().phase() != stream::Phase::kIdle || qp_->driver() != nullptr)
+    return make_error(Errc::kInvalidArgument, "queue pair was used before");
   established_ = std::move(handler);
   qp_->set_driver(this);
   qp_->core().set_emss(effective_mss(*socket_));
@@ -254,7 +265,8 @@ void Connection::drive(unsigned fired) {
     const bool received = core.phase() != stream::Phase::kClosed && receive();
     qp_->drain_completions();
     apply_link_action();
-    again = (received && !rx_wanted_) || (sent && !tx_blocked_ && core.tx_pending()) || (received && core.tx_pending() && !tx_blocked_) || more_work_;
+    again = (received && !rx_wanted_) || (sent && !tx_blocked_ && core.tx_pending()) ||
+            (received && core.tx_pending() && !tx_blocked_) || more_work_;
   }
   while (auto event = core.poll_event()) events.push_back(std::move(*event));
   if (!released_) {
@@ -267,14 +279,19 @@ void Connection::drive(unsigned fired) {
 void Connection::apply_link_action() {
   for (;;) {
     switch (qp_->core().link_action()) {
-      case stream::LinkAction::kNone: return;
+      case stream::LinkAction::kNone:
+        return;
       case stream::LinkAction::kShutdownWrite: {
         boost::system::error_code ec;
         socket_->shutdown(tcp::socket::shutdown_send, ec);
         break;
       }
-      case stream::LinkAction::kClose: release_socket(false); return;
-      case stream::LinkAction::kReset: release_socket(true); return;
+      case stream::LinkAction::kClose:
+        release_socket(false);
+        return;
+      case stream::LinkAction::kReset:
+        release_socket(true);
+        return;
     }
   }
 }
@@ -323,7 +340,9 @@ void Connection::deliver(std::vector<stream::Event>& events, std::unique_lock<st
   for (stream::Event& event : events) {
     if (auto* established = std::get_if<stream::Established>(&event)) {
       private_data_ = std::move(established->private_data);
-      if (established_) calls.push_back([handler = std::exchange(established_, {}), self = shared_from_this()] { handler(Error{}, self); });
+      if (established_)
+        calls.push_back(
+            [handler = std::exchange(established_, {}), self = shared_from_this()] { handler(Error{}, self); });
     } else if (auto* retry = std::get_if<stream::RetryWithRevision1>(&event)) {
       release_socket(false);
       if (retry_) calls.push_back([handler = std::exchange(retry_, {}), reason = retry->reason] { handler(reason); });
@@ -332,7 +351,9 @@ void Connection::deliver(std::vector<stream::Event>& events, std::unique_lock<st
       const stream::Disconnected& how = *disconnected_;
       if (!how.was_established) private_data_ = how.private_data;
       if (established_) {
-        calls.push_back([handler = std::exchange(established_, {}), self = shared_from_this(), reason = how.reason] { handler(reason, self); });
+        calls.push_back([handler = std::exchange(established_, {}), self = shared_from_this(), reason = how.reason] {
+          handler(reason, self);
+        });
       }
       for (auto& waiter : disconnect_waiters_) calls.push_back([waiter = std::move(waiter), how] { waiter(how); });
       disconnect_waiters_.clear();

@@ -1,6 +1,6 @@
-// Connection: a queue pair joined to a TCP socket, from the first octet of MPA startup to the release of the socket. Made by Connector and
-// ConnectRequest. Thread-safe. The engine keeps it alive while the socket is open; the application may drop its reference at any time without
-// closing anything.
+// Connection: a queue pair joined to a TCP socket, from the first octet of MPA startup to the release of the socket.
+// Made by Connector and ConnectRequest. Thread-safe. The engine keeps it alive while the socket is open; the
+// application may drop its reference at any time without closing anything.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -50,15 +50,19 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void disconnect();
   // Reset. Outstanding work completes as kFlushed.
   void abort(const Error& reason = make_error(Errc::kAborted));
-  // Completes with void(stream::Disconnected) when the connection is over and its socket released; at once if it is already.
+  // Completes with void(stream::Disconnected) when the connection is over and its socket released; at once if it is
+  // already.
   template <class Token>
   auto async_wait_disconnected(Token&& token) {
-    return initiate<stream::Disconnected>(engine_io_, std::forward<Token>(token), [self = shared_from_this()](auto handler) { self->on_disconnected(std::move(handler)); });
+    return initiate<stream::Disconnected>(
+        engine_io_, std::forward<Token>(token),
+        [self = shared_from_this()](auto handler) { self->on_disconnected(std::move(handler)); });
   }
   // How it ended; nullopt while it lives.
   [[nodiscard]] std::optional<stream::Disconnected> disconnected() const;
 
-  // --- For Connector and ConnectRequest. `handler` is called once, in an engine thread: with no error when established.
+  // --- For Connector and ConnectRequest. `handler` is called once, in an engine thread: with no error when
+  // established.
   using RetryHandler = std::function<void(Error)>;
   // kInvalidArgument, and nothing happens, when the queue pair was used before.
   [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry);
@@ -103,7 +107,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   std::vector<std::function<void(stream::Disconnected)>> disconnect_waiters_;
 };
 
-// "peer=... reason=peer_closed tx_send=... rx_read_bytes=..." and, where they apply, terminate_sent="...", terminate_received="...", why="...".
+// "peer=... reason=peer_closed tx_send=... rx_read_bytes=..." and, where they apply, terminate_sent="...",
+// terminate_received="...", why="...".
 [[nodiscard]] std::string describe_end(const Connection& connection, const stream::Disconnected& how);
 // Ended as connections should: by either side's orderly close, or by our own wish.
 [[nodiscard]] bool ordinary_end(const stream::Disconnected& how);

@@ -11,7 +11,8 @@ using boost::asio::ip::tcp;
 // One connect(): keeps itself alive through the handlers it waits for. Its members are touched in its strand only.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
-  Attempt(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options, Connection::EstablishedHandler handler)
+  Attempt(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
+          Connection::EstablishedHandler handler)
       : engine_(engine),
         strand_(boost::asio::make_strand(engine.io())),
         qp_(std::move(qp)),
@@ -28,7 +29,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
  private:
   void begin() {
     if (auto ok = mpa::validate(options_.policy); !ok) return fail(ok.error());
-    if (options_.private_data.size() > mpa::kMaxSendPrivateDataBytes) return fail(make_error(Errc::kInvalidArgument, "more than 251 octets of private data"));
+    if (options_.private_data.size() > mpa::kMaxSendPrivateDataBytes)
+      return fail(make_error(Errc::kInvalidArgument, "more than 251 octets of private data"));
     start_timer();
     boost::system::error_code not_numeric;
     const auto address = boost::asio::ip::make_address(options_.host, not_numeric);
@@ -36,12 +38,14 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
       endpoints_.emplace_back(address, options_.port);
       return try_next();
     }
-    resolver_.async_resolve(options_.host, std::to_string(options_.port), [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {
-      if (self->done_) return;
-      if (ec) return self->fail(make_error(Errc::kSystem, "cannot resolve the host name"));
-      for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
-      self->try_next();
-    });
+    resolver_.async_resolve(
+        options_.host, std::to_string(options_.port),
+        [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {
+          if (self->done_) return;
+          if (ec) return self->fail(make_error(Errc::kSystem, "cannot resolve the host name"));
+          for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
+          self->try_next();
+        });
   }
 
   void start_timer() {
@@ -87,7 +91,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   static Error describe(const boost::system::error_code& ec) {
     namespace errc = boost::system::errc;
     if (ec == errc::connection_refused) return make_error(Errc::kSystem, "connection refused: nothing listens there");
-    if (ec == errc::host_unreachable || ec == errc::network_unreachable) return make_error(Errc::kSystem, "host is unreachable");
+    if (ec == errc::host_unreachable || ec == errc::network_unreachable)
+      return make_error(Errc::kSystem, "host is unreachable");
     if (ec == errc::timed_out) return make_error(Errc::kTimeout, "TCP connect timed out");
     return make_error(Errc::kSystem, "TCP connect failed");
   }
@@ -97,10 +102,13 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     timer_.cancel();
     if (auto ok = prepare(socket_, options_.socket); !ok) return fail(ok.error());
     // From here on the connection's lock orders things, not the strand.
-    auto connection = std::make_shared<Connection>(engine_, rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io()), qp_);
+    auto connection =
+        std::make_shared<Connection>(engine_, rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io()), qp_);
     const auto started = connection->start(
         mpa::Initiator(options_.policy, options_.private_data, std::chrono::steady_clock::now()),
-        [self = shared_from_this()](const Error& error, const std::shared_ptr<Connection>& c) { self->handler_(error, c); },
+        [self = shared_from_this()](const Error& error, const std::shared_ptr<Connection>& c) {
+          self->handler_(error, c);
+        },
         [self = shared_from_this()](const Error&) { boost::asio::post(self->strand_, [self] { self->fall_back(); }); });
     if (!started) fail(started.error());
   }
@@ -145,7 +153,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
 }  // namespace
 
-void connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options, Connection::EstablishedHandler handler) {
+void connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
+             Connection::EstablishedHandler handler) {
   engine.start();
   std::make_shared<Attempt>(engine, std::move(qp), std::move(options), std::move(handler))->post_begin();
 }

@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// While application threads come and go as leaders, the background thread looks this often whether it is needed; after kLooks without a change
-// it sleeps until it is told.
+// While application threads come and go as leaders, the background thread looks this often whether it is needed; after
+// kLooks without a change it sleeps until it is told.
 constexpr std::chrono::milliseconds kLook{1};
 constexpr unsigned kLooks = 5;
 // Manual polling tries up to this many sockets directly; with more, epoll is the cheaper way.
@@ -28,7 +28,8 @@ Engine::Engine(Mode mode)
       borrowed_(false),
       context_(std::make_shared<verbs::Context>()) {}
 
-Engine::Engine(boost::asio::io_context& io) : io_(&io), mode_(Mode::kManual), borrowed_(true), context_(std::make_shared<verbs::Context>()) {}
+Engine::Engine(boost::asio::io_context& io)
+    : io_(&io), mode_(Mode::kManual), borrowed_(true), context_(std::make_shared<verbs::Context>()) {}
 
 Engine::~Engine() {
   if (!context_->alive()) {  // a forked child: the thread is the parent's, and so are the connections
@@ -121,7 +122,8 @@ bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
 }
 
 void Engine::wake(verbs::CompletionQueue& cq) {
-  // The leader sees its own completions when the handler that it runs returns; another thread's must get it out of epoll.
+  // The leader sees its own completions when the handler that it runs returns; another thread's must get it out of
+  // epoll.
   if (leader_cq_.load() == &cq && leader_.load() != std::this_thread::get_id()) interrupt();
   if (followers_.load() > 0) {
     const std::lock_guard lock(mu_);

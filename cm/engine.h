@@ -1,11 +1,13 @@
 // Engine: makes connections go forward. Owns or borrows a Boost.Asio io_context and shares one verbs::Context.
 //
-// Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits in
-// CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over between threads costs more than
-// the message. Manual: nothing moves but in poll() and wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context.
+// Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
+// in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
+// between threads costs more than the message. Manual: nothing moves but in poll() and wait_for(), in the caller's
+// thread: lowest latency. Borrowed: the caller runs its io_context.
 //
-// Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still open are reset then, and
-// report kAborted; objects that outlive the engine are dead, but harmless. In a forked child nothing of it moves.
+// Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still
+// open are reset then, and report kAborted; objects that outlive the engine are dead, but harmless. In a forked child
+// nothing of it moves.
 #pragma once
 
 #include <atomic>
@@ -64,14 +66,14 @@ class Engine final : public verbs::Progress {
   std::shared_ptr<verbs::Context> context_;
 
   std::mutex mu_;
-  std::condition_variable followers_cv_;   // waiting threads that do not lead
+  std::condition_variable followers_cv_;  // waiting threads that do not lead
   std::condition_variable background_cv_;
-  bool leading_ = false;                   // some thread runs the io_context
+  bool leading_ = false;  // some thread runs the io_context
   bool background_leads_ = false;
-  bool background_sleeps_ = false;         // until told: a thread has been waiting for long
+  bool background_sleeps_ = false;  // until told: a thread has been waiting for long
   bool stop_ = false;
   std::size_t waiters_ = 0;
-  std::uint64_t waits_ = 0;                // waits begun, to tell one long wait from many short ones
+  std::uint64_t waits_ = 0;  // waits begun, to tell one long wait from many short ones
   std::atomic<std::size_t> followers_{0};
   std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};
   std::atomic<std::thread::id> leader_{};

@@ -43,7 +43,8 @@ class Farewell : public std::enable_shared_from_this<Farewell> {
       if (failed) return self->end();
       self->discard();
     };
-    boost::asio::async_write(socket_, boost::asio::buffer(bytes_), boost::asio::bind_executor(strand_, std::move(written)));
+    boost::asio::async_write(socket_, boost::asio::buffer(bytes_),
+                             boost::asio::bind_executor(strand_, std::move(written)));
   }
 
  private:
@@ -74,8 +75,8 @@ void say_farewell(tcp::socket socket, ConstBytes bytes, std::shared_ptr<void> sl
 
 // --- ConnectRequest
 
-ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request,
-                               std::shared_ptr<void> slot)
+ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder,
+                               const mpa::RequestReceived& request, std::shared_ptr<void> slot)
     : engine_(engine),
       socket_(std::move(socket)),
       responder_(std::move(responder)),
@@ -88,14 +89,20 @@ ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responde
   remote_ = socket_.remote_endpoint(ec);
 }
 
-ConnectRequest::~ConnectRequest() { reject({}); }
+ConnectRequest::~ConnectRequest() {
+  reject({});
+}
 
-void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options, Connection::EstablishedHandler handler) {
-  const auto refuse = [&](const Error& error) { boost::asio::post(engine_.io(), [handler, error] { handler(error, nullptr); }); };
+void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
+                            Connection::EstablishedHandler handler) {
+  const auto refuse = [&](const Error& error) {
+    boost::asio::post(engine_.io(), [handler, error] { handler(error, nullptr); });
+  };
   if (decided_) return refuse(make_error(Errc::kInvalidArgument, "request already decided"));
   {
     const auto lock = qp->lock();
-    if (qp->core().phase() != stream::Phase::kIdle) return refuse(make_error(Errc::kInvalidArgument, "queue pair was used before"));
+    if (qp->core().phase() != stream::Phase::kIdle)
+      return refuse(make_error(Errc::kInvalidArgument, "queue pair was used before"));
   }
   if (auto ok = responder_.accept(options.ird, options.ord, options.private_data); !ok) return refuse(ok.error());
   decided_ = true;
@@ -116,7 +123,11 @@ void ConnectRequest::reject(ConstBytes private_data) {
 class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
  public:
   Impl(Engine& engine, const ListenOptions& options)
-      : engine_(engine), options_(options), strand_(boost::asio::make_strand(engine.io())), acceptor_(strand_), pause_(strand_) {}
+      : engine_(engine),
+        options_(options),
+        strand_(boost::asio::make_strand(engine.io())),
+        acceptor_(strand_),
+        pause_(strand_) {}
 
   Result<void> open() {
     if (auto ok = mpa::validate(options_.policy); !ok) return ok.error();
@@ -125,7 +136,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     if (ec) return make_error(Errc::kSystem, "cannot open a listening socket");
     acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
     // "::" means all addresses, whatever the system's default.
-    if (options_.endpoint.address().is_v6() && options_.endpoint.address().is_unspecified()) acceptor_.set_option(boost::asio::ip::v6_only(false), ec);
+    if (options_.endpoint.address().is_v6() && options_.endpoint.address().is_unspecified())
+      acceptor_.set_option(boost::asio::ip::v6_only(false), ec);
     acceptor_.bind(options_.endpoint, ec);
     if (ec) return make_error(Errc::kSystem, "cannot bind: the port is in use, or the address is not of this host");
     acceptor_.listen(options_.backlog, ec);
@@ -227,16 +239,17 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   }
 
   void read(const std::shared_ptr<Pending>& p) {
-    p->socket.async_read_some(boost::asio::buffer(p->bytes), [self = shared_from_this(), p](boost::system::error_code ec, std::size_t n) {
-      if (p->done) return;
-      if (ec) {
-        p->responder.rx_end(ec != boost::asio::error::eof);
-      } else {
-        (void)p->responder.rx(ConstBytes{p->bytes}.first(n), Clock::now());
-      }
-      self->look(p);
-      if (!p->done) self->read(p);
-    });
+    p->socket.async_read_some(boost::asio::buffer(p->bytes),
+                              [self = shared_from_this(), p](boost::system::error_code ec, std::size_t n) {
+                                if (p->done) return;
+                                if (ec) {
+                                  p->responder.rx_end(ec != boost::asio::error::eof);
+                                } else {
+                                  (void)p->responder.rx(ConstBytes{p->bytes}.first(n), Clock::now());
+                                }
+                                self->look(p);
+                                if (!p->done) self->read(p);
+                              });
   }
 
   void look(const std::shared_ptr<Pending>& p) {
@@ -244,8 +257,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       if (auto* request = std::get_if<mpa::RequestReceived>(&*event)) {
         end(p);
         // From here on the connection's lock orders things, not the strand.
-        ready_.push_back(std::make_unique<ConnectRequest>(engine_, rebind(p->socket, local_.protocol(), engine_.io()), std::move(p->responder), *request,
-                                                          std::move(p->slot)));
+        ready_.push_back(std::make_unique<ConnectRequest>(engine_, rebind(p->socket, local_.protocol(), engine_.io()),
+                                                          std::move(p->responder), *request, std::move(p->slot)));
         hand_over();
         return;
       }
@@ -298,10 +311,18 @@ Result<std::unique_ptr<Listener>> Listener::listen(Engine& engine, const ListenO
   return std::unique_ptr<Listener>(new Listener(engine.io(), std::move(impl)));
 }
 
-Listener::~Listener() { impl_->close(); }
+Listener::~Listener() {
+  impl_->close();
+}
 
-tcp::endpoint Listener::local() const { return impl_->local(); }
-void Listener::accept(AcceptHandler handler) { impl_->accept(std::move(handler)); }
-std::uint64_t Listener::failed_startups() const { return impl_->failed(); }
+tcp::endpoint Listener::local() const {
+  return impl_->local();
+}
+void Listener::accept(AcceptHandler handler) {
+  impl_->accept(std::move(handler));
+}
+std::uint64_t Listener::failed_startups() const {
+  return impl_->failed();
+}
 
 }  // namespace iwarp::cm

@@ -1,5 +1,5 @@
-// Passive side: accepts TCP, waits for a valid MPA Request (bounded in time and size), and hands it to the application as a ConnectRequest. A peer
-// that stalls, trickles or vanishes costs only its own connection.
+// Passive side: accepts TCP, waits for a valid MPA Request (bounded in time and size), and hands it to the application
+// as a ConnectRequest. A peer that stalls, trickles or vanishes costs only its own connection.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -17,23 +17,24 @@ struct ListenOptions {
   boost::asio::ip::tcp::endpoint endpoint{};  // port 0: any free one, see Listener::local()
   mpa::Policy policy{};
   int backlog = 128;
-  // Connections that may be between accept(2) and the application's decision. Beyond it accepting pauses. Default 256; lower lets few slow
-  // peers keep others out, higher costs a descriptor each.
+  // Connections that may be between accept(2) and the application's decision. Beyond it accepting pauses. Default 256;
+  // lower lets few slow peers keep others out, higher costs a descriptor each.
   std::size_t max_pending = 256;
   SocketOptions socket{};
 };
 
-// A peer's MPA Request that waits for a decision. Destroyed without one: rejected. Decide within seconds: the peer's patience is 10 s (siw).
-// Thread-safe for one decision.
+// A peer's MPA Request that waits for a decision. Destroyed without one: rejected. Decide within seconds: the peer's
+// patience is 10 s (siw). Thread-safe for one decision.
 class ConnectRequest {
  public:
   using tcp = boost::asio::ip::tcp;
   struct AcceptOptions {
-    std::uint16_t ird = 32, ord = 32;        // what this side can do; adapted to the Request (RFC 6581 s9.1)
-    std::vector<std::byte> private_data{};   // at most 251 octets
+    std::uint16_t ird = 32, ord = 32;       // what this side can do; adapted to the Request (RFC 6581 s9.1)
+    std::vector<std::byte> private_data{};  // at most 251 octets
   };
   // `slot`: given back when decided, so that the listener accepts another connection in its place.
-  ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request, std::shared_ptr<void> slot);
+  ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request,
+                 std::shared_ptr<void> slot);
   ~ConnectRequest();
 
   [[nodiscard]] const tcp::endpoint& remote() const { return remote_; }
@@ -43,16 +44,18 @@ class ConnectRequest {
   [[nodiscard]] std::uint16_t peer_ird() const { return peer_ird_; }
   [[nodiscard]] std::uint16_t peer_ord() const { return peer_ord_; }
 
-  // Joins `qp` to the connection and sends the Reply. `qp` should have its receives posted. The handler is called once: with no error when
-  // established. The request is used up. An argument that is out of range, or a queue pair that was used before, gives kInvalidArgument and
-  // leaves the request undecided.
-  void accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options, Connection::EstablishedHandler handler);
+  // Joins `qp` to the connection and sends the Reply. `qp` should have its receives posted. The handler is called once:
+  // with no error when established. The request is used up. An argument that is out of range, or a queue pair that was
+  // used before, gives kInvalidArgument and leaves the request undecided.
+  void accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
+              Connection::EstablishedHandler handler);
   template <class Token>
   auto async_accept(std::shared_ptr<verbs::QueuePair> qp, AcceptOptions options, Token&& token) {
-    return initiate<Error, std::shared_ptr<Connection>>(engine_.io(), std::forward<Token>(token),
-                                                        [this, qp = std::move(qp), options = std::move(options)](auto handler) mutable {
-                                                          accept(std::move(qp), options, std::move(handler));
-                                                        });
+    return initiate<Error, std::shared_ptr<Connection>>(
+        engine_.io(), std::forward<Token>(token),
+        [this, qp = std::move(qp), options = std::move(options)](auto handler) mutable {
+          accept(std::move(qp), options, std::move(handler));
+        });
   }
   // Reply with R=1. The request is used up.
   void reject(ConstBytes private_data);
@@ -74,7 +77,8 @@ class Listener {
 
   // Errors: kSystem (address in use, no such address), kInvalidArgument (policy).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
-  // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with kAborted.
+  // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with
+  // kAborted.
   ~Listener();
 
   [[nodiscard]] boost::asio::ip::tcp::endpoint local() const;
@@ -82,7 +86,8 @@ class Listener {
   void accept(AcceptHandler handler);
   template <class Token>
   auto async_accept(Token&& token) {
-    return initiate<Error, std::unique_ptr<ConnectRequest>>(io_, std::forward<Token>(token), [this](auto handler) { accept(std::move(handler)); });
+    return initiate<Error, std::unique_ptr<ConnectRequest>>(io_, std::forward<Token>(token),
+                                                            [this](auto handler) { accept(std::move(handler)); });
   }
   // Requests that failed before they reached the application: malformed, timed out, refused by policy.
   [[nodiscard]] std::uint64_t failed_startups() const;

@@ -10,18 +10,21 @@
 namespace iwarp::cm {
 
 struct SocketOptions {
-  // A peer that vanished without a word is found after keepalive_idle + 5 probes, 5 s apart. Default 30 s; 0 turns probing off: then an idle
-  // connection to a dead host lives for ever.
+  // A peer that vanished without a word is found after keepalive_idle + 5 probes, 5 s apart. Default 30 s; 0 turns
+  // probing off: then an idle connection to a dead host lives for ever.
   std::chrono::seconds keepalive_idle{30};
-  // Longest time that sent data may stay unacknowledged before TCP gives up. Default 60 s, 0 leaves it to the system (about 15 minutes).
+  // Longest time that sent data may stay unacknowledged before TCP gives up. Default 60 s, 0 leaves it to the system
+  // (about 15 minutes).
   std::chrono::milliseconds user_timeout{60000};
 };
 
-// Non-blocking mode, TCP_NODELAY (a Send must not wait for the acknowledgement of the one before), keepalive, user timeout.
+// Non-blocking mode, TCP_NODELAY (a Send must not wait for the acknowledgement of the one before), keepalive, user
+// timeout.
 [[nodiscard]] Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& options);
 
 // The same TCP connection as a socket of another executor. `from` is closed.
-[[nodiscard]] boost::asio::ip::tcp::socket rebind(boost::asio::ip::tcp::socket& from, const boost::asio::ip::tcp& protocol, boost::asio::io_context& io);
+[[nodiscard]] boost::asio::ip::tcp::socket rebind(boost::asio::ip::tcp::socket& from,
+                                                  const boost::asio::ip::tcp& protocol, boost::asio::io_context& io);
 
 // Present effective maximum segment size of the connection, octets; 1448 if it cannot be told.
 [[nodiscard]] std::size_t effective_mss(boost::asio::ip::tcp::socket& socket);

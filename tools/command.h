@@ -1,5 +1,5 @@
-// The subcommands of `iwarp`. Each registers its flags with the CLI parser and runs when chosen; the value returned is the exit code:
-// 0 success, 1 the operation failed, 2 wrong usage (by the parser), 130 interrupted.
+// The subcommands of `iwarp`. Each registers its flags with the CLI parser and runs when chosen; the value returned is
+// the exit code: 0 success, 1 the operation failed, 2 wrong usage (by the parser), 130 interrupted.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -13,12 +13,17 @@ void set_up_logging(bool verbose) {
   spdlog::set_default_logger(logger);
 }
 
-void log_established(const cm::Connection& connection) { spdlog::info("established {}", connection.to_string()); }
-
-void log_closed(const cm::Connection& connection, const stream::Disconnected& how) {
-  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}", cm::describe_end(connection, how));
+void log_established(const cm::Connection& connection) {
+  spdlog::info("established {}", connection.to_string());
 }
 
-void log_failed(const std::string& peer, const Error& error) { spdlog::error("connect failed peer={} reason={}: {}", peer, name(error.code), error.why); }
+void log_closed(const cm::Connection& connection, const stream::Disconnected& how) {
+  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
+              cm::describe_end(connection, how));
+}
+
+void log_failed(const std::string& peer, const Error& error) {
+  spdlog::error("connect failed peer={} reason={}: {}", peer, name(error.code), error.why);
+}
 
 }  // namespace iwarp::tools

@@ -37,7 +37,9 @@ tcp::endpoint listen_address(const std::string& text, const char* flag) {
   const HostPort at = need(HostPort::parse(text), flag);
   boost::system::error_code ec;
   const auto address = boost::asio::ip::make_address(at.host, ec);
-  if (ec) throw CLI::ValidationError(flag, "'" + at.host + "' is not an IP address of this host; 0.0.0.0 or [::] listens on all");
+  if (ec)
+    throw CLI::ValidationError(flag,
+                               "'" + at.host + "' is not an IP address of this host; 0.0.0.0 or [::] listens on all");
   return {address, at.port};
 }
 
@@ -57,9 +59,13 @@ void write_stats(const gateway::Front& front, const std::string& file) {
 
 int run(const Flags& flags) {
   const bool rdma_front = !flags.rdma_listen.empty();
-  if (rdma_front == !flags.tcp_listen.empty()) throw CLI::ValidationError("gateway", "choose one direction: --rdma-listen with --tcp, or --tcp-listen with --rdma");
-  if (rdma_front && (flags.tcp.empty() || !flags.rdma.empty())) throw CLI::ValidationError("gateway", "--rdma-listen goes with --tcp HOST:PORT, the TCP server");
-  if (!rdma_front && (flags.rdma.empty() || !flags.tcp.empty())) throw CLI::ValidationError("gateway", "--tcp-listen goes with --rdma HOST:PORT, the RPC-over-RDMA server");
+  if (rdma_front == !flags.tcp_listen.empty())
+    throw CLI::ValidationError("gateway",
+                               "choose one direction: --rdma-listen with --tcp, or --tcp-listen with --rdma");
+  if (rdma_front && (flags.tcp.empty() || !flags.rdma.empty()))
+    throw CLI::ValidationError("gateway", "--rdma-listen goes with --tcp HOST:PORT, the TCP server");
+  if (!rdma_front && (flags.rdma.empty() || !flags.tcp.empty()))
+    throw CLI::ValidationError("gateway", "--tcp-listen goes with --rdma HOST:PORT, the RPC-over-RDMA server");
 
   gateway::Options options = flags.options;
   options.policy = flags.policy.policy();
@@ -68,8 +74,10 @@ int run(const Flags& flags) {
   options.drain_timeout = std::chrono::seconds(flags.drain_seconds);
   if (!flags.allow.empty()) options.allow = need(gateway::AccessList::parse(flags.allow), "--allow");
   if (!flags.source_map.empty()) options.source_map = need(gateway::SourceMap::parse(flags.source_map), "--source-map");
-  const tcp::endpoint listen = rdma_front ? listen_address(flags.rdma_listen, "--rdma-listen") : listen_address(flags.tcp_listen, "--tcp-listen");
-  const HostPort server = rdma_front ? need(HostPort::parse(flags.tcp), "--tcp") : need(HostPort::parse(flags.rdma), "--rdma");
+  const tcp::endpoint listen = rdma_front ? listen_address(flags.rdma_listen, "--rdma-listen")
+                                          : listen_address(flags.tcp_listen, "--tcp-listen");
+  const HostPort server =
+      rdma_front ? need(HostPort::parse(flags.tcp), "--tcp") : need(HostPort::parse(flags.rdma), "--rdma");
 
   boost::asio::io_context io(1);
   cm::Engine engine(io);
@@ -82,9 +90,12 @@ int run(const Flags& flags) {
     front = std::move(*opened);
     return true;
   };
-  if (!(rdma_front ? keep(gateway::RdmaFront::open(engine, listen, server, options)) : keep(gateway::TcpFront::open(engine, listen, server, options)))) return kExitFailed;
-  spdlog::info("listening on {} for {}, forwarding to {} over {}; allowed: {}", cm::to_string(front->local()), rdma_front ? "RPC-over-RDMA" : "TCP", server.to_string(),
-               rdma_front ? "TCP" : "RPC-over-RDMA", options.allow.to_string());
+  if (!(rdma_front ? keep(gateway::RdmaFront::open(engine, listen, server, options))
+                   : keep(gateway::TcpFront::open(engine, listen, server, options))))
+    return kExitFailed;
+  spdlog::info("listening on {} for {}, forwarding to {} over {}; allowed: {}", cm::to_string(front->local()),
+               rdma_front ? "RPC-over-RDMA" : "TCP", server.to_string(), rdma_front ? "TCP" : "RPC-over-RDMA",
+               options.allow.to_string());
 
   boost::asio::signal_set ends(io, SIGINT, SIGTERM);
   boost::asio::signal_set asks(io, SIGUSR1);
@@ -115,22 +126,39 @@ int run(const Flags& flags) {
 
 Run add_gateway(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* cmd = app.add_subcommand("gateway", "Give a TCP ONC RPC (NFS) server an RPC-over-RDMA front, or the reverse");
-  cmd->add_option("--rdma-listen", flags->rdma_listen, "Serve RPC-over-RDMA clients at ADDR:PORT (NFS/RDMA: port 20049)");
+  CLI::App* cmd =
+      app.add_subcommand("gateway", "Give a TCP ONC RPC (NFS) server an RPC-over-RDMA front, or the reverse");
+  cmd->add_option("--rdma-listen", flags->rdma_listen,
+                  "Serve RPC-over-RDMA clients at ADDR:PORT (NFS/RDMA: port 20049)");
   cmd->add_option("--tcp", flags->tcp, "... and forward to the TCP server HOST:PORT");
   cmd->add_option("--tcp-listen", flags->tcp_listen, "Serve TCP clients at ADDR:PORT");
   cmd->add_option("--rdma", flags->rdma, "... and forward to the RPC-over-RDMA server HOST:PORT");
-  cmd->add_option("--allow", flags->allow, "Clients to serve, CIDR[,CIDR...]; default loopback only: the server sees the gateway's address, not the client's");
-  cmd->add_option("--source-map", flags->source_map, "Source address towards the server by client, CIDR=ADDR[,...]; 127.x.y.z tells clients apart for a server on loopback");
-  cmd->add_option("--stats", flags->stats, "Write counters as JSON to this file on SIGUSR1 and at the end; - is standard output");
-  cmd->add_option("--credits", flags->options.credits, "RPCs that a client may have outstanding")->check(CLI::Range(1, 96))->capture_default_str();
+  cmd->add_option("--allow", flags->allow,
+                  "Clients to serve, CIDR[,CIDR...]; default loopback only: the server sees the gateway's address, not "
+                  "the client's");
+  cmd->add_option("--source-map", flags->source_map,
+                  "Source address towards the server by client, CIDR=ADDR[,...]; 127.x.y.z tells clients apart for a "
+                  "server on loopback");
+  cmd->add_option("--stats", flags->stats,
+                  "Write counters as JSON to this file on SIGUSR1 and at the end; - is standard output");
+  cmd->add_option("--credits", flags->options.credits, "RPCs that a client may have outstanding")
+      ->check(CLI::Range(1, 96))
+      ->capture_default_str();
   cmd->add_option("--inline", flags->options.inline_bytes, "Inline threshold, octets, a multiple of 1024")
       ->check(CLI::Range(1024, 65536))
-      ->check([](const std::string& v) { return std::stoul(v) % 1024 == 0 ? std::string{} : std::string{"must be a multiple of 1024"}; })
+      ->check([](const std::string& v) {
+        return std::stoul(v) % 1024 == 0 ? std::string{} : std::string{"must be a multiple of 1024"};
+      })
       ->capture_default_str();
-  cmd->add_option("--memory", flags->memory_mib, "Registered memory for Calls, and for Replies, of one connection, MiB")->check(CLI::Range(4, 1024))->capture_default_str();
-  cmd->add_option("--max-connections", flags->options.max_connections, "Connections served at a time")->check(CLI::Range(1, 100000))->capture_default_str();
-  cmd->add_option("--drain", flags->drain_seconds, "After SIGTERM: seconds for outstanding RPCs")->check(CLI::Range(0, 3600))->capture_default_str();
+  cmd->add_option("--memory", flags->memory_mib, "Registered memory for Calls, and for Replies, of one connection, MiB")
+      ->check(CLI::Range(4, 1024))
+      ->capture_default_str();
+  cmd->add_option("--max-connections", flags->options.max_connections, "Connections served at a time")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  cmd->add_option("--drain", flags->drain_seconds, "After SIGTERM: seconds for outstanding RPCs")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
   flags->policy.add(*cmd, 32);
   cmd->footer(
       "Examples:\n"
@@ -140,7 +168,8 @@ Run add_gateway(CLI::App& app) {
       "  iwarp gateway --tcp-listen 127.0.0.1:2050 --rdma 10.0.0.2:20049\n"
       "      lets TCP clients of this host reach the NFS/RDMA server 10.0.0.2:\n"
       "      mount -t nfs -o port=2050,vers=4.1 127.0.0.1:/export /mnt\n"
-      "Kernel exports behind the gateway need the option 'insecure'. An NFSv3 client finds MOUNT by nolock,mountaddr=,mountport=,mountproto=tcp.\n"
+      "Kernel exports behind the gateway need the option 'insecure'. An NFSv3 client finds MOUNT by "
+      "nolock,mountaddr=,mountport=,mountproto=tcp.\n"
       "Signals: SIGTERM and Ctrl-C drain and end, SIGUSR1 prints the counters.");
   return [flags] { return run(*flags); };
 }

@@ -28,15 +28,28 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord) {
       ->check(CLI::IsMember({1U, 2U}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--crc", crc_, "CRC32c of FPDUs: on; prefer-off (only if the peer wants it); off (refuse a peer that wants it)")
+  app.add_option("--crc", crc_,
+                 "CRC32c of FPDUs: on; prefer-off (only if the peer wants it); off (refuse a peer that wants it)")
       ->transform(CLI::CheckedTransformer(kCrc))
       ->default_str("on")
       ->group(group);
-  app.add_flag("--p2p,!--no-p2p", peer_to_peer_, "Peer-to-peer connection set-up with an RTR message (initiator; default on)")->group(group);
-  app.add_option("--rtr", rtr_, "RTR forms to offer and take: write, read or both")->check(check_rtr)->capture_default_str()->group(group);
-  app.add_option("--ird", ird_, "Inbound RDMA Reads to admit")->check(CLI::Range(0, 16382))->capture_default_str()->group(group);
-  app.add_option("--ord", ord_, "Outbound RDMA Reads to have outstanding")->check(CLI::Range(0, 16382))->capture_default_str()->group(group);
-  app.add_option("--fpdu", fpdu_, "FPDU size: emss (fits a TCP segment, for RNICs); 16k; max (software peers, loopback)")
+  app.add_flag("--p2p,!--no-p2p", peer_to_peer_,
+               "Peer-to-peer connection set-up with an RTR message (initiator; default on)")
+      ->group(group);
+  app.add_option("--rtr", rtr_, "RTR forms to offer and take: write, read or both")
+      ->check(check_rtr)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--ird", ird_, "Inbound RDMA Reads to admit")
+      ->check(CLI::Range(0, 16382))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--ord", ord_, "Outbound RDMA Reads to have outstanding")
+      ->check(CLI::Range(0, 16382))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--fpdu", fpdu_,
+                 "FPDU size: emss (fits a TCP segment, for RNICs); 16k; max (software peers, loopback)")
       ->transform(CLI::CheckedTransformer(kFpdu))
       ->default_str("emss")
       ->group(group);

@@ -1,5 +1,6 @@
-// `iwarp rping`: wire-compatible with rdma-core's rping, both roles. Per iteration: the client advertises a source buffer (Send), the server reads
-// it (RDMA Read) and acknowledges (Send); the client advertises a sink, the server writes the data back (RDMA Write) and acknowledges.
+// `iwarp rping`: wire-compatible with rdma-core's rping, both roles. Per iteration: the client advertises a source
+// buffer (Send), the server reads it (RDMA Read) and acknowledges (Send); the client advertises a sink, the server
+// writes the data back (RDMA Write) and acknowledges.
 #include <spdlog/spdlog.h>
 
 #include <atomic>
@@ -47,7 +48,9 @@ constexpr std::uint32_t kMinSize = 26;  // room for "rdma-ping-4294967295: " and
 constexpr std::uint32_t kMaxSize = 65535;
 
 std::atomic<bool> interrupted{false};
-void on_signal(int) { interrupted = true; }
+void on_signal(int) {
+  interrupted = true;
+}
 
 // What both roles share: queue pair, completion queue, the two 16-octet message buffers and the data buffers.
 class Side {
@@ -88,7 +91,9 @@ class Side {
     if (!region) throw std::runtime_error(region.error().why);
     return std::move(*region);
   }
-  Result<void> post_recv() { return qp_->post_recv({.wr_id = 0, .sges = verbs::Sge{recv_.data(), kInfoBytes, recv_mr_.stag()}}); }
+  Result<void> post_recv() {
+    return qp_->post_recv({.wr_id = 0, .sges = verbs::Sge{recv_.data(), kInfoBytes, recv_mr_.stag()}});
+  }
   bool send_info(const MemoryRegion& advertised, std::uint32_t size) {
     FixedWriter<kInfoBytes> w{std::span{send_}};
     w.be<0>(advertised ? advertised.to_of(advertised.memory().data()) : std::uint64_t{0});
@@ -184,22 +189,27 @@ bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
   for (std::uint64_t i = 0;; ++i) {
     if (!await_message()) return i > 0;
     if (remote_size_ > flags_.size) {
-      spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_size_, flags_.size, remote_size_);
+      spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_size_,
+                    flags_.size, remote_size_);
       connection->abort();
       return false;
     }
     const verbs::Sge sink{data_.data(), remote_size_, data_mr_.stag()};
-    if (!run({.op = verbs::SendOp::kRead, .sges = sink, .remote_stag = remote_stag_, .remote_to = remote_to_})) return false;
+    if (!run({.op = verbs::SendOp::kRead, .sges = sink, .remote_stag = remote_stag_, .remote_to = remote_to_}))
+      return false;
     if (flags_.verbose) std::cout << "server ping data: " << reinterpret_cast<const char*>(data_.data()) << '\n';
-    if (flags_.validate && !std::equal(data_.begin(), data_.begin() + 10, reinterpret_cast<const std::byte*>("rdma-ping-"))) {
+    if (flags_.validate &&
+        !std::equal(data_.begin(), data_.begin() + 10, reinterpret_cast<const std::byte*>("rdma-ping-"))) {
       spdlog::error("what the client pinged with does not start with rdma-ping-");
       data_error_ = true;
       return false;
     }
     if (!send_info({}, 0) || !await_message()) return false;
     const std::size_t text = ::strnlen(reinterpret_cast<const char*>(data_.data()), data_.size() - 1) + 1;
-    const verbs::Sge back{data_.data(), static_cast<std::uint32_t>(std::min<std::size_t>(text, remote_size_)), data_mr_.stag()};
-    if (!run({.op = verbs::SendOp::kWrite, .sges = back, .remote_stag = remote_stag_, .remote_to = remote_to_})) return false;
+    const verbs::Sge back{data_.data(), static_cast<std::uint32_t>(std::min<std::size_t>(text, remote_size_)),
+                          data_mr_.stag()};
+    if (!run({.op = verbs::SendOp::kWrite, .sges = back, .remote_stag = remote_stag_, .remote_to = remote_to_}))
+      return false;
     if (!send_info({}, 0)) return false;
     if (flags_.count != 0 && i + 1 == flags_.count) {
       connection->disconnect();
@@ -303,9 +313,10 @@ Run add_rping(CLI::App& app) {
   cmd->add_flag("-P,--persistent", flags->persistent, "Server: serve clients until interrupted, many at a time");
   cmd->add_option("-a,--address", flags->address, "Server: address to listen on (default all). Client: host to ping");
   cmd->add_option("-p,--port", flags->port, "TCP port")->capture_default_str();
-  auto* size = cmd->add_option("-S,--size", flags->size, "Octets per ping (server: at most; default all that rping allows)")
-                   ->check(CLI::Range(kMinSize, kMaxSize))
-                   ->capture_default_str();
+  auto* size =
+      cmd->add_option("-S,--size", flags->size, "Octets per ping (server: at most; default all that rping allows)")
+          ->check(CLI::Range(kMinSize, kMaxSize))
+          ->capture_default_str();
   cmd->add_option("-C,--count", flags->count, "Iterations (default: until interrupted)");
   cmd->add_flag("-V,--validate", flags->validate, "Verify the data");
   cmd->add_flag("-v,--verbose", flags->verbose, "Print the data");
@@ -317,8 +328,10 @@ Run add_rping(CLI::App& app) {
       "  iwarp rping -c -a ::1 --crc prefer-off     without CRC if the server agrees");
   return [flags, size]() -> int {
     if (flags->server && size->count() == 0) flags->size = kMaxSize;
-    if (flags->server == flags->client) throw CLI::ValidationError("rping", "choose one of -s (server) and -c (client)");
-    if (flags->client && flags->address.empty()) throw CLI::ValidationError("rping", "-c needs the server's address: -a HOST");
+    if (flags->server == flags->client)
+      throw CLI::ValidationError("rping", "choose one of -s (server) and -c (client)");
+    if (flags->client && flags->address.empty())
+      throw CLI::ValidationError("rping", "-c needs the server's address: -a HOST");
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);
     return flags->server ? run_server(*flags) : run_client(*flags);
