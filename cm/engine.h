@@ -6,8 +6,8 @@
 // thread: lowest latency. Borrowed: the caller runs its io_context.
 //
 // Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still
-// open are reset then, and report kAborted; objects that outlive the engine are dead, but harmless. In a forked child
-// nothing of it moves.
+// open are reset then, and report kAborted; of a Connection that outlives the engine only the inspecting calls may be
+// used. In a forked child nothing of it moves.
 #pragma once
 
 #include <atomic>
@@ -39,6 +39,8 @@ class Engine final : public verbs::Progress {
   Engine& operator=(const Engine&) = delete;
 
   [[nodiscard]] const std::shared_ptr<verbs::Context>& context() const { return context_; }
+  // Expires when the engine is destroyed.
+  [[nodiscard]] std::weak_ptr<const void> life() const { return life_; }
   [[nodiscard]] boost::asio::io_context& io() { return *io_; }
 
   // Manual mode: does what can be done without blocking.
@@ -64,6 +66,7 @@ class Engine final : public verbs::Progress {
   Mode mode_;
   bool borrowed_;
   std::shared_ptr<verbs::Context> context_;
+  std::shared_ptr<const void> life_ = std::make_shared<char>();
 
   std::mutex mu_;
   std::condition_variable followers_cv_;  // waiting threads that do not lead

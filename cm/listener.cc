@@ -83,14 +83,17 @@ ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responde
       slot_(std::move(slot)),
       private_data_(request.private_data.begin(), request.private_data.end()),
       peer_ird_(request.peer_ird),
-      peer_ord_(request.peer_ord) {
+      peer_ord_(request.peer_ord),
+      enhanced_(request.request.enhanced),
+      engine_life_(engine.life()) {
   boost::system::error_code ec;
   local_ = socket_.local_endpoint(ec);
   remote_ = socket_.remote_endpoint(ec);
 }
 
+// The handler that holds a request may outlive the engine, inside an io_context that is being destroyed.
 ConnectRequest::~ConnectRequest() {
-  reject({});
+  if (!engine_life_.expired()) reject({});
 }
 
 void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,

@@ -40,6 +40,8 @@ class ConnectRequest {
   [[nodiscard]] const tcp::endpoint& remote() const { return remote_; }
   [[nodiscard]] const tcp::endpoint& local() const { return local_; }
   [[nodiscard]] const std::vector<std::byte>& private_data() const { return private_data_; }
+  // Whether the Request negotiates IRD and ORD at all (RFC 6581).
+  [[nodiscard]] bool enhanced() const { return enhanced_; }
   // The peer's IRD and ORD as received (0x3FFF included); 0 when its Request is not enhanced.
   [[nodiscard]] std::uint16_t peer_ird() const { return peer_ird_; }
   [[nodiscard]] std::uint16_t peer_ord() const { return peer_ord_; }
@@ -68,6 +70,8 @@ class ConnectRequest {
   tcp::endpoint local_, remote_;
   std::vector<std::byte> private_data_;
   std::uint16_t peer_ird_, peer_ord_;
+  bool enhanced_;
+  std::weak_ptr<const void> engine_life_;
   bool decided_ = false;
 };
 

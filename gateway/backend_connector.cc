@@ -22,17 +22,20 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
       if (!ec) self->finish(make_error(Errc::kTimeout, "TCP server does not answer"));
     });
-    resolver_.async_resolve(request_.server.host, std::to_string(request_.server.port), [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {
-      if (self->done_) return;
-      if (ec) return self->finish(make_error(Errc::kSystem, "cannot resolve the TCP server's name"));
-      for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
-      self->try_next();
-    });
+    resolver_.async_resolve(
+        request_.server.host, std::to_string(request_.server.port),
+        [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {
+          if (self->done_) return;
+          if (ec) return self->finish(make_error(Errc::kSystem, "cannot resolve the TCP server's name"));
+          for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
+          self->try_next();
+        });
   }
 
  private:
   void try_next() {
-    if (next_ == endpoints_.size()) return finish(make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?"));
+    if (next_ == endpoints_.size())
+      return finish(make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?"));
     connect(endpoints_[next_], request_.source_port);
   }
 
@@ -43,15 +46,19 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     socket_.open(to.protocol(), ec);
     if (ec) return finish(make_error(Errc::kResource, "cannot open a socket"));
     if (request_.source || port) {
-      const auto any = to.address().is_v4() ? boost::asio::ip::address(boost::asio::ip::address_v4::any()) : boost::asio::ip::address(boost::asio::ip::address_v6::any());
+      const auto any = to.address().is_v4() ? boost::asio::ip::address(boost::asio::ip::address_v4::any())
+                                            : boost::asio::ip::address(boost::asio::ip::address_v6::any());
       const auto source = request_.source.value_or(any);
       socket_.set_option(boost::asio::socket_base::reuse_address(true), ec);
       socket_.bind({source, port.value_or(0)}, ec);
-      if (ec) return failed(to, port, make_error(Errc::kSystem, "cannot bind to the source address: is it an address of this host?"));
+      if (ec)
+        return failed(to, port,
+                      make_error(Errc::kSystem, "cannot bind to the source address: is it an address of this host?"));
     }
     socket_.async_connect(to, [self = shared_from_this(), to, port](boost::system::error_code bad) {
       if (self->done_) return;
-      if (bad) return self->failed(to, port, make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?"));
+      if (bad)
+        return self->failed(to, port, make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?"));
       self->finish(Error{});
     });
   }
@@ -88,7 +95,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
 }  // namespace
 
-void connect_backend(boost::asio::io_context& io, const BackendRequest& request, std::function<void(Error, tcp::socket)> handler) {
+void connect_backend(boost::asio::io_context& io, const BackendRequest& request,
+                     std::function<void(Error, tcp::socket)> handler) {
   std::make_shared<Attempt>(io, request, std::move(handler))->begin();
 }
 

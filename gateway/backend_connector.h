@@ -1,4 +1,5 @@
-// Connects to the TCP server behind the gateway, from a chosen source address and port where that matters (DESIGN section 8), bounded in time.
+// Connects to the TCP server behind the gateway, from a chosen source address and port where that matters (DESIGN
+// section 8), bounded in time.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -18,6 +19,7 @@ struct BackendRequest {
 };
 
 // `handler` is called once, on the event loop, with a connected socket (TCP_NODELAY, keepalive) or an error.
-void connect_backend(boost::asio::io_context& io, const BackendRequest& request, std::function<void(Error, boost::asio::ip::tcp::socket)> handler);
+void connect_backend(boost::asio::io_context& io, const BackendRequest& request,
+                     std::function<void(Error, boost::asio::ip::tcp::socket)> handler);
 
 }  // namespace iwarp::gateway

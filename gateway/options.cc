@@ -6,7 +6,9 @@ namespace iwarp::gateway {
 
 Parsed<HostPort> HostPort::parse(std::string_view text) {
   const auto wrong = [&](const char* what) {
-    return Parsed<HostPort>{std::nullopt, "'" + std::string(text) + "' " + what + "; write HOST:PORT, ADDRESS:PORT or [IPV6]:PORT, e.g. 127.0.0.1:2049 or [::1]:20049"};
+    return Parsed<HostPort>{std::nullopt,
+                            "'" + std::string(text) + "' " + what +
+                                "; write HOST:PORT, ADDRESS:PORT or [IPV6]:PORT, e.g. 127.0.0.1:2049 or [::1]:20049"};
   };
   std::string_view host;
   std::string_view rest;
@@ -26,7 +28,8 @@ Parsed<HostPort> HostPort::parse(std::string_view text) {
   if (rest.size() < 2 || rest.front() != ':') return wrong("has no port");
   unsigned port = 0;
   const auto [end, ec] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), port);
-  if (ec != std::errc{} || end != rest.data() + rest.size() || port > 65535) return wrong("has no valid port (0 to 65535)");
+  if (ec != std::errc{} || end != rest.data() + rest.size() || port > 65535)
+    return wrong("has no valid port (0 to 65535)");
   return {HostPort{std::string(host), static_cast<std::uint16_t>(port)}, {}};
 }
 

@@ -31,8 +31,8 @@ struct Options {
   std::uint32_t credits = 64;
   // Inline threshold, octets, 1024..65536 in steps of 1024. Default 4096, as Linux uses.
   std::uint32_t inline_bytes = 4096;
-  // Registered memory for Calls and for Replies of one connection, octets each. Default 16 MiB: 14 transfers of 1 MiB at a time. Work beyond it
-  // waits. Must hold one Call or Reply of 1 MiB and its headers.
+  // Registered memory for Calls and for Replies of one connection, octets each. Default 16 MiB: 15 transfers of 1 MiB
+  // at a time. Work beyond it waits. Must hold one Call or Reply of 1 MiB and its headers.
   std::size_t memory_bytes = std::size_t{16} << 20;
   // Connections served at a time.
   std::size_t max_connections = 1024;

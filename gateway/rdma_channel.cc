@@ -5,7 +5,8 @@
 namespace iwarp::gateway {
 namespace {
 
-verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options stream, std::size_t sends, std::size_t receives) {
+verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options stream, std::size_t sends,
+                                     std::size_t receives) {
   stream.sq_depth = sends;
   stream.rq_depth = receives;
   return {.send_cq = &cq, .recv_cq = &cq, .stream = stream};
@@ -13,14 +14,19 @@ verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options
 
 }  // namespace
 
-RdmaChannel::RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool)
+RdmaChannel::RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool,
+                         std::size_t ord)
     : io_(engine.io()),
       cq_(kSendDepth + kReceiveDepth, &engine),
-      qp_(std::make_shared<verbs::QueuePair>(verbs::ProtectionDomain(engine.context()), qp_options(cq_, stream, kSendDepth, kReceiveDepth))),
-      endpoint_(qp_, {.max_outstanding_reads = 1, .send_queue_depth = kSendDepth, .receive_queue_depth = kReceiveDepth}),
+      qp_(std::make_shared<verbs::QueuePair>(verbs::ProtectionDomain(engine.context()),
+                                             qp_options(cq_, stream, kSendDepth, kReceiveDepth))),
+      endpoint_(qp_,
+                {.max_outstanding_reads = ord, .send_queue_depth = kSendDepth, .receive_queue_depth = kReceiveDepth}),
       pool_(endpoint_, pool) {}
 
-RdmaChannel::~RdmaChannel() { cq_.disarm(); }
+RdmaChannel::~RdmaChannel() {
+  cq_.disarm();
+}
 
 void RdmaChannel::arm(std::function<void()> wake) {
   wake_ = std::move(wake);

@@ -1,5 +1,5 @@
-// The RDMA half of one gateway connection: queue pair, completion queue, registered buffers, and the wake-up on the event loop. Every connection has
-// a Protection Domain of its own. One thread: that of the io_context.
+// The RDMA half of one gateway connection: queue pair, completion queue, registered buffers, and the wake-up on the
+// event loop. Every connection has a Protection Domain of its own. One thread: that of the io_context.
 #pragma once
 
 #include <array>
@@ -15,7 +15,9 @@ namespace iwarp::gateway {
 
 class RdmaChannel final : public verbs::Notifier {
  public:
-  RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool);
+  // `ord`: RDMA Reads that this side may have outstanding, as the MPA exchange will settle it.
+  RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool,
+              std::size_t ord);
   ~RdmaChannel() override;
   RdmaChannel(const RdmaChannel&) = delete;
   RdmaChannel& operator=(const RdmaChannel&) = delete;

@@ -20,7 +20,9 @@ void record_counters(Stats& to, const cm::Counters& c) {
 }
 
 void add_counters(Stats::Snapshot& to, const cm::Counters& c) {
-  each(c, [&](RdmaOperation op, Way way, std::uint64_t n) { to.rdma_bytes[static_cast<std::size_t>(op)][static_cast<std::size_t>(way)] += n; });
+  each(c, [&](RdmaOperation op, Way way, std::uint64_t n) {
+    to.rdma_bytes[static_cast<std::size_t>(op)][static_cast<std::size_t>(way)] += n;
+  });
 }
 
 }  // namespace iwarp::gateway

@@ -13,7 +13,8 @@ using Clock = std::chrono::steady_clock;
 RdmaFront::RdmaFront(cm::Engine& engine, HostPort server, const Options& options)
     : engine_(engine), server_(std::move(server)), options_(options), ports_({}), sessions_(engine.io()) {}
 
-Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp::endpoint& listen, const HostPort& server, const Options& options) {
+Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp::endpoint& listen,
+                                                   const HostPort& server, const Options& options) {
   std::unique_ptr<RdmaFront> front(new RdmaFront(engine, server, options));
   cm::ListenOptions o;
   o.endpoint = listen;
@@ -31,11 +32,12 @@ RdmaFront::~RdmaFront() {
 }
 
 void RdmaFront::accept_next() {
-  listener_->accept([this, alive = std::weak_ptr<bool>(alive_)](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
-    if (alive.expired() || error.code != Errc::kOk) return;
-    on_request(std::move(request));
-    if (listener_) accept_next();
-  });
+  listener_->accept(
+      [this, alive = std::weak_ptr<bool>(alive_)](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
+        if (alive.expired() || error.code != Errc::kOk) return;
+        on_request(std::move(request));
+        if (listener_) accept_next();
+      });
 }
 
 void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const char* text) {
@@ -46,20 +48,26 @@ void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const char
 
 void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   const auto client = request->remote().address();
-  if (!options_.allow.allows(client)) return refuse(*request, RefuseReason::kNotAllowed, "its address is not in --allow");
+  if (!options_.allow.allows(client))
+    return refuse(*request, RefuseReason::kNotAllowed, "its address is not in --allow");
   if (sessions_.draining() || sessions_.size() + connecting_ >= options_.max_connections) {
     return refuse(*request, RefuseReason::kLimit, "too many connections, or shutting down");
   }
-  BackendRequest backend{.server = server_, .source = options_.source_map.source_for(unmapped(client)), .timeout = options_.backend_timeout};
+  BackendRequest backend{.server = server_,
+                         .source = options_.source_map.source_for(unmapped(client)),
+                         .timeout = options_.backend_timeout};
   backend.source_port = ports_.take(client, Clock::now());
   ++connecting_;
-  connect_backend(engine_.io(), backend, [this, alive = std::weak_ptr<bool>(alive_), request, port = backend.source_port](const Error& error, tcp::socket socket) {
-    if (alive.expired()) return;
-    --connecting_;
-    // The client will try again, and its replays need the port.
-    if (error.code != Errc::kOk && port) ports_.remember(request->remote().address(), *port, true, Clock::now());
-    on_backend(request, error, std::move(socket));
-  });
+  connect_backend(engine_.io(), backend,
+                  [this, alive = std::weak_ptr<bool>(alive_), request, port = backend.source_port](const Error& error,
+                                                                                                   tcp::socket socket) {
+                    if (alive.expired()) return;
+                    --connecting_;
+                    // The client will try again, and its replays need the port.
+                    if (error.code != Errc::kOk && port)
+                      ports_.remember(request->remote().address(), *port, true, Clock::now());
+                    on_backend(request, error, std::move(socket));
+                  });
 }
 
 void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const Error& error, tcp::socket socket) {
@@ -69,11 +77,12 @@ void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, c
   }
   if (sessions_.draining()) return refuse(*request, RefuseReason::kLimit, "shutting down");
   const auto client = request->remote().address();
-  auto session = std::make_shared<RdmaSession>(engine_, options_, stats_, request->private_data(), std::move(socket),
-                                               [this, client](RdmaSession& ended, std::uint16_t port, bool outstanding) {
-                                                 ports_.remember(client, port, outstanding, Clock::now());
-                                                 sessions_.remove(&ended);
-                                               });
+  auto session =
+      std::make_shared<RdmaSession>(engine_, options_, stats_, *request, std::move(socket),
+                                    [this, client](RdmaSession& ended, std::uint16_t port, bool outstanding) {
+                                      ports_.remember(client, port, outstanding, Clock::now());
+                                      sessions_.remove(&ended);
+                                    });
   sessions_.add(session);
   session->accept(*request);
 }

@@ -13,7 +13,9 @@ namespace iwarp::gateway {
 class RdmaFront final : public Front {
  public:
   // Errors of cm::Listener::listen(). `engine` borrows an io_context that the caller runs; it must outlive the front.
-  [[nodiscard]] static Result<std::unique_ptr<RdmaFront>> open(cm::Engine& engine, const boost::asio::ip::tcp::endpoint& listen, const HostPort& server, const Options& options);
+  [[nodiscard]] static Result<std::unique_ptr<RdmaFront>> open(cm::Engine& engine,
+                                                               const boost::asio::ip::tcp::endpoint& listen,
+                                                               const HostPort& server, const Options& options);
 
   ~RdmaFront() override;  // sessions that still live are reset
 
@@ -26,7 +28,8 @@ class RdmaFront final : public Front {
 
   void accept_next();
   void on_request(std::shared_ptr<cm::ConnectRequest> request);
-  void on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const Error& error, boost::asio::ip::tcp::socket socket);
+  void on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const Error& error,
+                  boost::asio::ip::tcp::socket socket);
   void refuse(cm::ConnectRequest& request, RefuseReason why, const char* text);
 
   cm::Engine& engine_;

@@ -27,31 +27,43 @@ rpcrdma::BufferPool::Options pool_options(const Options& o) {
   return p;
 }
 
+// As many Reads as the client admits, bounded by policy; policy alone where nothing is negotiated (MPA revision 1, or
+// 0x3FFF).
+std::size_t ord_for(const Options& o, const cm::ConnectRequest& request) {
+  const bool negotiated = request.enhanced() && request.peer_ird() != mpa::kNoIrdOrdNegotiation;
+  return negotiated ? std::min(o.policy.ord, request.peer_ird()) : o.policy.ord;
+}
+
 }  // namespace
 
-RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, ConstBytes client_private_data, boost::asio::ip::tcp::socket backend, Ended ended)
+RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, const cm::ConnectRequest& request,
+                         boost::asio::ip::tcp::socket backend, Ended ended)
     : engine_(engine),
       options_(options),
       stats_(stats),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options)),
+      channel_(engine, options.stream, pool_options(options), ord_for(options, request)),
       responder_options_(responder_options(options)),
-      responder_(channel_.endpoint(), channel_.pool(), rpcrdma::negotiate(rpcrdma::PrivateData::parse(client_private_data), rpcrdma::private_data(responder_options_)), responder_options_),
-      tcp_(std::make_shared<RecordStream>(std::move(backend), RecordOptions{}, channel_.pool(), RecordStream::Purpose::kReply, stats)),
+      responder_(channel_.endpoint(), channel_.pool(),
+                 rpcrdma::negotiate(rpcrdma::PrivateData::parse(request.private_data()),
+                                    rpcrdma::private_data(responder_options_)),
+                 responder_options_),
+      tcp_(std::make_shared<RecordStream>(std::move(backend), RecordOptions{}, channel_.pool(),
+                                          RecordStream::Purpose::kReply, stats)),
       backend_port_(tcp_->local().port()) {}
 
 void RdmaSession::accept(cm::ConnectRequest& request) {
-  // ORD is settled in the Reply: as many Reads as the client admits, bounded by policy.
-  const std::uint16_t peer_ird = request.peer_ird();
-  channel_.endpoint().set_ord(std::min(options_.policy.ord, peer_ird == 0x3FFF ? options_.policy.ord : peer_ird));
   if (auto ok = responder_.start(); !ok) {
-    spdlog::error("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(ok.error().code), ok.error().why);
+    spdlog::error("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(ok.error().code),
+                  ok.error().why);
     request.reject({});
     return on_established(ok.error(), nullptr);
   }
   const auto pd = rpcrdma::private_data(responder_options_).encode();
   request.accept(channel_.qp(), {options_.policy.ird, options_.policy.ord, {pd.begin(), pd.end()}},
-                 [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) { self->on_established(error, c); });
+                 [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) {
+                   self->on_established(error, c);
+                 });
 }
 
 void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
@@ -63,14 +75,17 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
     if (connection) spdlog::warn("handshake failed {}", cm::describe_end(*connection, *connection->disconnected()));
     stats_.connection_refused(RefuseReason::kHandshakeFailed);
     release();
-    // The port may have come from an earlier connection whose Calls are still to be replayed: the client will try again.
+    // The port may have come from an earlier connection whose Calls are still to be replayed: the client will try
+    // again.
     ended_(*this, backend_port_, true);
     return;
   }
   connection_ = connection;
   stats_.connection_opened();
-  spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()), cm::to_string(tcp_->remote()));
-  connection_->async_wait_disconnected([self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
+  spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()),
+               cm::to_string(tcp_->remote()));
+  connection_->async_wait_disconnected(
+      [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   tcp_->start([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->pump();
   });
@@ -108,7 +123,8 @@ void RdmaSession::pump() {
     return;
   }
   channel_.arm(wake);
-  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) boost::asio::post(engine_.io(), wake);
+  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); }))
+    boost::asio::post(engine_.io(), wake);
 }
 
 // What the Responder answered or dropped by itself: counted, and told in one line however many there were.
@@ -129,14 +145,21 @@ void RdmaSession::note_refusals() {
   const auto chunks = count(&S::err_chunk_sent, std::nullopt);  // to a Call, or to one whose Reply has no room
   const auto garbage = count(&S::garbage_args_sent, std::nullopt);
   refusals_seen_ = now;
-  if (duplicates > 0) spdlog::info("dropped peer={} duplicate_xids={}", cm::to_string(connection_->remote()), duplicates);
+  if (duplicates > 0)
+    spdlog::info("dropped peer={} duplicate_xids={}", cm::to_string(connection_->remote()), duplicates);
   if (dropped + versions + chunks + garbage == 0) return;
-  spdlog::warn("unusable messages peer={} err_vers={} err_chunk={} garbage_args={} dropped={}", cm::to_string(connection_->remote()), versions, chunks, garbage, dropped);
+  spdlog::warn("unusable messages peer={} err_vers={} err_chunk={} garbage_args={} dropped={}",
+               cm::to_string(connection_->remote()), versions, chunks, garbage, dropped);
 }
 
 void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
   stats_.received(MessageKind::kCall);
-  // The Responder drops an xid that it has outstanding; this one may still be at the server from before its Reply was abandoned.
+  if (draining_) {  // or outstanding RPCs would never end; the client sends it again on its next connection
+    stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
+    return responder_.abandon(call.token);
+  }
+  // The Responder drops an xid that it has outstanding; this one may still be at the server from before its Reply was
+  // abandoned.
   if (!outstanding_.emplace(call.xid, call.token).second) {
     stats_.dropped(MessageKind::kCall, DropReason::kDuplicateXid);
     responder_.abandon(call.token);
@@ -150,7 +173,9 @@ void RdmaSession::handle(rpcrdma::Responder::BackwardReply reply) {
   to_tcp_.push_back({std::move(reply.message), MessageKind::kBackwardReply});
 }
 
-void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) { answer_backward(failed.xid); }
+void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) {
+  answer_backward(failed.xid);
+}
 
 void RdmaSession::handle(const rpcrdma::Responder::MustClose& must_close) {
   if (std::exchange(closing_, true)) return;
@@ -194,8 +219,8 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
   if (!xid || !direction) {
     stats_.received(MessageKind::kReply);
     stats_.dropped(MessageKind::kReply, DropReason::kMalformed);
-    spdlog::warn("dropped record tcp_peer={}: no RPC message", cm::to_string(tcp_->remote()));
-    return;
+    return handle(rpcrdma::Responder::MustClose{
+        make_error(Errc::kMalformedRpc, "the server sent a record that is no RPC message")});
   }
   if (*direction == rpcrdma::RpcDirection::kCall) return give_backward_call(std::move(record));
   const auto call = outstanding_.find(*xid);
@@ -209,7 +234,8 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
   if (answered) {
     stats_.forwarded(MessageKind::kReply);
   } else {
-    stats_.dropped(MessageKind::kReply, answered.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed : DropReason::kMalformed);
+    stats_.dropped(MessageKind::kReply, answered.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed
+                                                                                     : DropReason::kMalformed);
   }
   outstanding_.erase(call);
 }
@@ -222,17 +248,25 @@ void RdmaSession::give_backward_call(rpcrdma::Buffer record) {
     return stats_.forwarded(MessageKind::kBackwardCall);
   }
   switch (sent.error().code) {
-    case Errc::kNotConnected: return stats_.dropped(MessageKind::kBackwardCall, DropReason::kConnectionClosed);
-    case Errc::kQueueFull: stats_.dropped(MessageKind::kBackwardCall, DropReason::kLimit); break;
-    default: stats_.dropped(MessageKind::kBackwardCall, record.size() > responder_.max_backward_bytes() ? DropReason::kTooLong : DropReason::kDuplicateXid);
+    case Errc::kNotConnected:
+      return stats_.dropped(MessageKind::kBackwardCall, DropReason::kConnectionClosed);
+    case Errc::kQueueFull:
+      stats_.dropped(MessageKind::kBackwardCall, DropReason::kLimit);
+      break;
+    default:
+      stats_.dropped(MessageKind::kBackwardCall, record.size() > responder_.max_backward_bytes()
+                                                     ? DropReason::kTooLong
+                                                     : DropReason::kDuplicateXid);
   }
-  spdlog::warn("backward call refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), xid, record.size(), sent.error().why);
+  spdlog::warn("backward call refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), xid,
+               record.size(), sent.error().why);
   answer_backward(xid);
 }
 
 // The server's backward Call cannot reach the client: an RPC error lets the server go on.
 void RdmaSession::answer_backward(std::uint32_t xid) {
-  auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kBackward, rpcrdma::kHeadroomBytes);
+  auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kBackward,
+                                        rpcrdma::kHeadroomBytes);
   if (!buffer) return;
   const auto error = rpcrdma::make_error_reply(xid, rpcrdma::AcceptStat::kSystemErr);
   std::copy(error.begin(), error.end(), buffer->bytes().begin());
@@ -242,7 +276,8 @@ void RdmaSession::answer_backward(std::uint32_t xid) {
 
 void RdmaSession::on_disconnected(const stream::Disconnected& how) {
   if (std::exchange(over_, true)) return;
-  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}", cm::describe_end(*connection_, how));
+  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
+              cm::describe_end(*connection_, how));
   while (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) {
   }
   responder_.on_disconnect();
@@ -259,7 +294,8 @@ void RdmaSession::on_disconnected(const stream::Disconnected& how) {
 
 void RdmaSession::release() {
   over_ = true;
-  // With RST: the port must be free at once for the client's next connection, where the server has to recognise replays.
+  // With RST: the port must be free at once for the client's next connection, where the server has to recognise
+  // replays.
   tcp_->close(true);
   to_tcp_.clear();
 }
@@ -270,7 +306,9 @@ void RdmaSession::drain() {
 }
 
 void RdmaSession::finish_if_drained() {
-  if (!draining_ || closing_ || connection_ == nullptr || !responder_.idle() || !outstanding_.empty() || !to_tcp_.empty() || !tcp_->all_sent()) return;
+  if (!draining_ || closing_ || connection_ == nullptr || !responder_.idle() || !outstanding_.empty() ||
+      !to_tcp_.empty() || !tcp_->all_sent())
+    return;
   closing_ = true;
   connection_->disconnect();
 }

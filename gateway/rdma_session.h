@@ -17,12 +17,15 @@ namespace iwarp::gateway {
 
 class RdmaSession final : public Session, public std::enable_shared_from_this<RdmaSession> {
  public:
-  // Called once, when the session is over: whether Calls were outstanding, and the local port of the backend connection.
+  // Called once, when the session is over: whether Calls were outstanding, and the local port of the backend
+  // connection.
   using Ended = std::function<void(RdmaSession&, std::uint16_t backend_port, bool calls_outstanding)>;
 
-  RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, ConstBytes client_private_data, boost::asio::ip::tcp::socket backend, Ended ended);
+  // `request` is the client's; it is answered by accept(). `backend` is connected.
+  RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, const cm::ConnectRequest& request,
+              boost::asio::ip::tcp::socket backend, Ended ended);
 
-  // Answers the client's MPA Request. The backend is connected.
+  // Answers the client's MPA Request.
   void accept(cm::ConnectRequest& request);
 
   void drain() override;

@@ -15,8 +15,14 @@ std::vector<AsioBuffer> to_asio(const Spans& spans) {
 
 }  // namespace
 
-RecordStream::RecordStream(tcp::socket socket, const RecordOptions& options, rpcrdma::BufferPool& pool, Purpose purpose, Stats& stats)
-    : socket_(std::move(socket)), reader_(options), writer_({.max_records = kMaxQueued}), pool_(pool), purpose_(purpose), stats_(stats) {
+RecordStream::RecordStream(tcp::socket socket, const RecordOptions& options, rpcrdma::BufferPool& pool, Purpose purpose,
+                           Stats& stats)
+    : socket_(std::move(socket)),
+      reader_(options),
+      writer_({.max_records = kMaxQueued}),
+      pool_(pool),
+      purpose_(purpose),
+      stats_(stats) {
   boost::system::error_code ec;
   socket_.non_blocking(true, ec);
   local_ = socket_.local_endpoint(ec);
@@ -24,26 +30,25 @@ RecordStream::RecordStream(tcp::socket socket, const RecordOptions& options, rpc
 }
 
 std::optional<rpcrdma::Buffer> RecordStream::read() {
-  waiting_for_buffer_ = false;
   while (!closed_) {
     switch (reader_.state()) {
       case RecordReader::State::kRecord: {
         rpcrdma::Buffer record = std::move(filling_);
-        record.set_view(static_cast<std::size_t>(reader_.record().data() - record.storage().data()), reader_.record().size());
+        record.set_view(static_cast<std::size_t>(reader_.record().data() - record.storage().data()),
+                        reader_.record().size());
         reader_.next();
         return record;
       }
       case RecordReader::State::kNeedBuffer: {
         auto buffer = pool_.acquire(reader_.wanted_bytes(), purpose_, rpcrdma::kHeadroomBytes);
-        if (!buffer) {
-          waiting_for_buffer_ = true;
-          return std::nullopt;
-        }
+        if (!buffer) return std::nullopt;
         reader_.give_buffer(buffer->storage().subspan(buffer->headroom()));
         filling_ = std::move(*buffer);
         break;
       }
-      case RecordReader::State::kError: end(reader_.error()); return std::nullopt;
+      case RecordReader::State::kError:
+        end(reader_.error());
+        return std::nullopt;
       case RecordReader::State::kReceiving:
         if (ended_ || !receive_some()) return std::nullopt;
         break;
@@ -89,6 +94,7 @@ void RecordStream::write_some() {
       break;
     }
     if (ec) {
+      broken_ = true;
       end(make_error(Errc::kConnectionLost));
       break;
     }

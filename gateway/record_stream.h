@@ -1,5 +1,6 @@
-// The TCP half of one gateway connection: ONC RPC records in and out of registered buffers, without copies of bulk data. Drives itself on the event
-// loop and tells its owner when there is something to do. One thread: that of the io_context.
+// The TCP half of one gateway connection: ONC RPC records in and out of registered buffers, without copies of bulk
+// data. Drives itself on the event loop and tells its owner when there is something to do. One thread: that of the
+// io_context.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -20,19 +21,24 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   using tcp = boost::asio::ip::tcp;
   using Purpose = rpcrdma::BufferPool::Purpose;
 
-  // `socket` is connected. Records read are put into buffers of `pool` charged to `purpose`. `pool` and `stats` must outlive close().
-  RecordStream(tcp::socket socket, const RecordOptions& options, rpcrdma::BufferPool& pool, Purpose purpose, Stats& stats);
+  // `socket` is connected. Records read are put into buffers of `pool` charged to `purpose`. `pool` and `stats` must
+  // outlive close().
+  RecordStream(tcp::socket socket, const RecordOptions& options, rpcrdma::BufferPool& pool, Purpose purpose,
+               Stats& stats);
 
   // `wake` is called on the event loop whenever read() or the send queue may have made progress, until close().
   void start(std::function<void()> wake) { wake_ = std::move(wake); }
 
-  // The next record, or nothing: no complete record yet, no buffer to be had (call again when buffers came back), or the end: see ended().
+  // The next record, or nothing: no complete record yet, no buffer to be had (call again when buffers came back), or
+  // the end: see ended().
   [[nodiscard]] std::optional<rpcrdma::Buffer> read();
   // Why reading is over: kPeerClosed between records, or an error. Records read before are still given out by read().
   [[nodiscard]] const std::optional<Error>& ended() const { return ended_; }
-  [[nodiscard]] bool waiting_for_buffer() const { return waiting_for_buffer_; }
+  // Sending failed: what is queued will never leave.
+  [[nodiscard]] bool broken() const { return broken_; }
 
-  // Queues a record and sends what TCP takes. False (message untouched) when too many are queued: try again after the next wake.
+  // Queues a record and sends what TCP takes. False (message untouched) when too many are queued: try again after the
+  // next wake.
   [[nodiscard]] bool send(rpcrdma::Buffer& message);
   [[nodiscard]] bool can_send() const { return sending_.size() < kMaxQueued; }
   [[nodiscard]] bool all_sent() const { return sending_.empty(); }
@@ -63,7 +69,7 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   std::deque<rpcrdma::Buffer> sending_;  // lent to the writer, in order
   std::uint64_t next_id_ = 0;
   bool read_armed_ = false, write_armed_ = false;
-  bool waiting_for_buffer_ = false;
+  bool broken_ = false;
   bool closed_ = false;
   std::optional<Error> ended_;
 };

@@ -27,7 +27,8 @@ class Session {
 class Front {
  public:
   virtual ~Front() = default;
-  // Takes no new clients, lets outstanding RPCs finish (bounded by Options::drain_timeout), closes. `done` is called once.
+  // Takes no new clients, lets outstanding RPCs finish (bounded by Options::drain_timeout), closes. `done` is called
+  // once.
   virtual void drain(std::function<void()> done) = 0;
   [[nodiscard]] virtual Stats::Snapshot snapshot() const = 0;
   [[nodiscard]] virtual boost::asio::ip::tcp::endpoint local() const = 0;

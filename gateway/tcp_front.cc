@@ -16,9 +16,15 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 using boost::asio::ip::tcp;
 
 TcpFront::TcpFront(cm::Engine& engine, HostPort server, const Options& options)
-    : engine_(engine), server_(std::move(server)), options_(options), sessions_(engine.io()), acceptor_(engine.io()), pause_(engine.io()) {}
+    : engine_(engine),
+      server_(std::move(server)),
+      options_(options),
+      sessions_(engine.io()),
+      acceptor_(engine.io()),
+      pause_(engine.io()) {}
 
-Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::endpoint& listen, const HostPort& server, const Options& options) {
+Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::endpoint& listen,
+                                                 const HostPort& server, const Options& options) {
   if (auto ok = mpa::validate(options.policy); !ok) return ok.error();
   std::unique_ptr<TcpFront> front(new TcpFront(engine, server, options));
   boost::system::error_code ec;
@@ -61,10 +67,13 @@ void TcpFront::on_client(tcp::socket socket) {
     stats_.connection_refused(why);
     spdlog::warn("refused tcp_peer={} reason={}: {}", cm::to_string(remote), name(why), text);
   };
-  if (!options_.allow.allows(remote.address())) return refuse(RefuseReason::kNotAllowed, "its address is not in --allow");
-  if (sessions_.draining() || sessions_.size() >= options_.max_connections) return refuse(RefuseReason::kLimit, "too many connections, or shutting down");
+  if (!options_.allow.allows(remote.address()))
+    return refuse(RefuseReason::kNotAllowed, "its address is not in --allow");
+  if (sessions_.draining() || sessions_.size() >= options_.max_connections)
+    return refuse(RefuseReason::kLimit, "too many connections, or shutting down");
   if (auto ok = cm::prepare(socket, {}); !ok) return refuse(RefuseReason::kHandshakeFailed, ok.error().why);
-  auto session = std::make_shared<TcpSession>(engine_, options_, stats_, std::move(socket), [this](TcpSession& ended) { sessions_.remove(&ended); });
+  auto session = std::make_shared<TcpSession>(engine_, options_, stats_, std::move(socket),
+                                              [this](TcpSession& ended) { sessions_.remove(&ended); });
   sessions_.add(session);
   session->connect(server_, options_.source_map.source_for(unmapped(remote.address())));
 }

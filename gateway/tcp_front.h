@@ -12,8 +12,11 @@ namespace iwarp::gateway {
 
 class TcpFront final : public Front {
  public:
-  // Errors: kSystem when it cannot listen there. `engine` borrows an io_context that the caller runs; it must outlive the front.
-  [[nodiscard]] static Result<std::unique_ptr<TcpFront>> open(cm::Engine& engine, const boost::asio::ip::tcp::endpoint& listen, const HostPort& server, const Options& options);
+  // Errors: kSystem when it cannot listen there. `engine` borrows an io_context that the caller runs; it must outlive
+  // the front.
+  [[nodiscard]] static Result<std::unique_ptr<TcpFront>> open(cm::Engine& engine,
+                                                              const boost::asio::ip::tcp::endpoint& listen,
+                                                              const HostPort& server, const Options& options);
 
   ~TcpFront() override;  // sessions that still live are reset
 

@@ -13,11 +13,16 @@ namespace iwarp::gateway {
 namespace {
 
 constexpr unsigned kWorkBudget = 16;
+// More than any client's slot table.
+constexpr std::size_t kMaxQueuedCalls = 1024;
 
 rpcrdma::RequesterOptions requester_options(const Options& o) {
   rpcrdma::RequesterOptions r;
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
+  // What waits is bounded by the memory for Calls. A low limit would hold up the backward Replies behind it in the TCP
+  // stream.
+  r.max_queued_calls = kMaxQueuedCalls;
   return r;
 }
 
@@ -30,24 +35,30 @@ rpcrdma::BufferPool::Options pool_options(const Options& o) {
 const char* text(rpcrdma::Requester::Failure why) {
   using F = rpcrdma::Requester::Failure;
   switch (why) {
-    case F::kErrChunk: return "server answered ERR_CHUNK";
-    case F::kErrVers: return "server does not speak RPC-over-RDMA version 1";
-    case F::kBadReply: return "server's reply does not match its chunk";
-    case F::kLocal: return "cannot expose memory";
+    case F::kErrChunk:
+      return "server answered ERR_CHUNK";
+    case F::kErrVers:
+      return "server does not speak RPC-over-RDMA version 1";
+    case F::kBadReply:
+      return "server's reply does not match its chunk";
+    case F::kLocal:
+      return "cannot expose memory";
   }
   return "unknown";
 }
 
 }  // namespace
 
-TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats, boost::asio::ip::tcp::socket client, Ended ended)
+TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats, boost::asio::ip::tcp::socket client,
+                       Ended ended)
     : engine_(engine),
       options_(options),
       stats_(stats),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options)),
+      channel_(engine, options.stream, pool_options(options), options.policy.ord),
       requester_options_(requester_options(options)),
-      tcp_(std::make_shared<RecordStream>(std::move(client), RecordOptions{}, channel_.pool(), RecordStream::Purpose::kCall, stats)) {}
+      tcp_(std::make_shared<RecordStream>(std::move(client), RecordOptions{}, channel_.pool(),
+                                          RecordStream::Purpose::kCall, stats)) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   cm::ConnectOptions o;
@@ -58,7 +69,10 @@ void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::
   if (source) o.local = boost::asio::ip::tcp::endpoint(*source, 0);
   const auto pd = rpcrdma::private_data(requester_options_).encode();
   o.private_data.assign(pd.begin(), pd.end());
-  cm::connect(engine_, channel_.qp(), o, [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) { self->on_established(error, c); });
+  cm::connect(engine_, channel_.qp(), o,
+              [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) {
+                self->on_established(error, c);
+              });
 }
 
 void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
@@ -74,11 +88,15 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
     return;
   }
   connection_ = connection;
-  channel_.endpoint().set_ord(connection_->negotiated().ord);
-  requester_.emplace(channel_.endpoint(), channel_.pool(), rpcrdma::negotiate(rpcrdma::private_data(requester_options_), rpcrdma::PrivateData::parse(connection_->private_data())), requester_options_);
+  requester_.emplace(channel_.endpoint(), channel_.pool(),
+                     rpcrdma::negotiate(rpcrdma::private_data(requester_options_),
+                                        rpcrdma::PrivateData::parse(connection_->private_data())),
+                     requester_options_);
   stats_.connection_opened();
-  spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()), cm::to_string(tcp_->remote()));
-  connection_->async_wait_disconnected([self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
+  spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()),
+               cm::to_string(tcp_->remote()));
+  connection_->async_wait_disconnected(
+      [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   if (auto ok = requester_->start(); !ok) return handle(rpcrdma::Requester::MustClose{ok.error()});
   tcp_->start([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->pump();
@@ -116,7 +134,8 @@ void TcpSession::pump() {
     return;
   }
   channel_.arm(wake);
-  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) boost::asio::post(engine_.io(), wake);
+  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); }))
+    boost::asio::post(engine_.io(), wake);
 }
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
@@ -127,8 +146,11 @@ void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
 // The client gets an RPC error: silence would make it wait, closing would make it try the same for ever.
 void TcpSession::handle(const rpcrdma::Requester::CallFailed& failed) {
   spdlog::warn("call failed tcp_peer={} xid={:#x}: {}", cm::to_string(tcp_->remote()), failed.xid, text(failed.why));
-  auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kReply, rpcrdma::kHeadroomBytes);
-  if (!buffer) return handle(rpcrdma::Requester::MustClose{make_error(Errc::kResource, "no memory to report a failed call")});
+  // Not from the memory for Replies, which outstanding Calls may use up entirely.
+  auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kBackward,
+                                        rpcrdma::kHeadroomBytes);
+  if (!buffer)
+    return handle(rpcrdma::Requester::MustClose{make_error(Errc::kResource, "no memory to report a failed call")});
   const auto error = rpcrdma::make_error_reply(failed.xid, rpcrdma::AcceptStat::kSystemErr);
   std::copy(error.begin(), error.end(), buffer->bytes().begin());
   stats_.received(MessageKind::kReply);
@@ -172,10 +194,11 @@ bool TcpSession::take_records() {
     held_record_.reset();
     progress = true;
   }
-  if (!closing_ && tcp_->ended()) {
+  if (!closing_ && !draining_ && tcp_->ended()) {
     spdlog::info("client closed tcp_peer={} reason={}", cm::to_string(tcp_->remote()), name(tcp_->ended()->code));
-    close_rdma();
+    draining_ = true;  // a client that only ended its own sending still gets its Replies
   }
+  if (!closing_ && tcp_->broken()) close_rdma();
   return progress;
 }
 
@@ -184,12 +207,19 @@ bool TcpSession::give_to_rdma(rpcrdma::Buffer& record) {
   if (!direction) {
     stats_.received(MessageKind::kCall);
     stats_.dropped(MessageKind::kCall, DropReason::kMalformed);
+    handle(rpcrdma::Requester::MustClose{
+        make_error(Errc::kMalformedRpc, "the client sent a record that is no RPC message")});
     return true;
   }
   return *direction == rpcrdma::RpcDirection::kCall ? give_call(record) : give_backward_reply(record);
 }
 
 bool TcpSession::give_call(rpcrdma::Buffer& record) {
+  if (draining_ && !tcp_->ended()) {  // shutting down: the client sends it again on its next connection
+    stats_.received(MessageKind::kCall);
+    stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
+    return true;
+  }
   if (!requester_->can_take_call()) return false;
   // The server's backward Calls have to fit in line on this connection (RFC 8167 s5).
   (void)rpcrdma::clamp_back_channel(record.bytes(), requester_->max_backward_bytes());
@@ -199,7 +229,8 @@ bool TcpSession::give_call(rpcrdma::Buffer& record) {
   if (sent) {
     stats_.forwarded(MessageKind::kCall);
   } else {
-    stats_.dropped(MessageKind::kCall, sent.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed : DropReason::kDuplicateXid);
+    stats_.dropped(MessageKind::kCall, sent.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed
+                                                                                : DropReason::kDuplicateXid);
   }
   return true;
 }
@@ -212,14 +243,21 @@ bool TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
     stats_.dropped(MessageKind::kBackwardReply, DropReason::kUnknownXid);
     return true;
   }
-  const auto sent = requester_->reply_backward(call->second, std::move(record));
+  auto sent = requester_->reply_backward(call->second, std::move(record));
   if (!sent && sent.error().code == Errc::kResource) return false;
   stats_.received(MessageKind::kBackwardReply);
   if (sent) {
     stats_.forwarded(MessageKind::kBackwardReply);
   } else {
     stats_.dropped(MessageKind::kBackwardReply, DropReason::kTooLong);
-    requester_->abandon_backward(call->second);
+    spdlog::warn("backward reply refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), *xid,
+                 record.size(), sent.error().why);
+    // Something shorter, so that the server need not wait.
+    const auto error = rpcrdma::make_error_reply(*xid, rpcrdma::AcceptStat::kSystemErr);
+    std::copy(error.begin(), error.end(), record.bytes().begin());
+    record.set_view(record.headroom(), error.size());
+    if (sent = requester_->reply_backward(call->second, std::move(record)); !sent)
+      requester_->abandon_backward(call->second);
   }
   backward_.erase(call);
   return true;
@@ -233,7 +271,8 @@ void TcpSession::close_rdma() {
 
 void TcpSession::on_disconnected(const stream::Disconnected& how) {
   if (std::exchange(over_, true)) return;
-  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}", cm::describe_end(*connection_, how));
+  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
+              cm::describe_end(*connection_, how));
   while (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) {
   }
   requester_->on_disconnect();

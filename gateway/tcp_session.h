@@ -19,7 +19,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
  public:
   using Ended = std::function<void(TcpSession&)>;
 
-  TcpSession(cm::Engine& engine, const Options& options, Stats& stats, boost::asio::ip::tcp::socket client, Ended ended);
+  TcpSession(cm::Engine& engine, const Options& options, Stats& stats, boost::asio::ip::tcp::socket client,
+             Ended ended);
 
   // Connects to the RPC-over-RDMA server; Calls are read once that succeeded.
   void connect(const HostPort& server, std::optional<boost::asio::ip::address> source);

@@ -1,6 +1,7 @@
 #include "iwarp/rpcrdma/buffer_pool.h"
 
 #include <cassert>
+#include <cstring>
 #include <new>
 
 namespace iwarp::rpcrdma {
@@ -136,6 +137,8 @@ void BufferPool::trim() {
 std::optional<BufferPool::FreePiece> BufferPool::allocate(std::size_t bytes) {
   Memory memory(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kPage}, std::nothrow)));
   if (!memory) return std::nullopt;
+  // The heap may hold what other connections left there, and a peer can make us show octets that it did not write.
+  std::memset(memory.get(), 0, bytes);
   const MutBytes storage(memory.get(), bytes);
   const Result<Stag> lkey = registrar_.register_local(storage);
   if (!lkey) return std::nullopt;

@@ -61,7 +61,7 @@ class Requester {
   enum class Failure : std::uint8_t {
     kErrChunk,  // the server could not use our chunks, or its Reply did not fit into them
     kErrVers,   // the server does not speak version 1
-    kBadReply,  // the Reply chunk does not hold the Reply
+    kBadReply,  // the Reply's chunks are not those offered, or do not hold the Reply
     kLocal,     // we could not expose memory for it
   };
   // That Call gets no Reply, and must not be sent again as it is. Answer the RPC client with an RPC error.

@@ -55,11 +55,12 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
     return;
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
-  if (!chunks_acceptable(h, call->reply_memory, call->reply.size()) ||
-      (h.proc == Proc::kMsg && !xid_matches(h, payload))) {
+  if (h.proc == Proc::kMsg && !xid_matches(h, payload)) {  // whose Reply it is cannot be told
     ++stats_.dropped_messages;
     return;
   }
+  // Nothing goes back to the server, but the RPC ends: its client would wait for ever, as its retransmissions would.
+  if (!chunks_acceptable(h, call->reply_memory, call->reply.size())) return fail_call(*call, Failure::kBadReply, {});
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
   // Nothing of the Reply is looked at while the server can still change it. req: RFC8166-4.4.1-1 RFC8166-8.1.3-2
   if (!fence(*call)) return;

@@ -5,7 +5,9 @@ namespace {
 
 using ddp::Access;
 
-verbs::Sge to_sge(const LocalSlice& s) { return {s.bytes.data(), static_cast<std::uint32_t>(s.bytes.size()), s.lkey}; }
+verbs::Sge to_sge(const LocalSlice& s) {
+  return {s.bytes.data(), static_cast<std::uint32_t>(s.bytes.size()), s.lkey};
+}
 
 Result<verbs::SgeList> to_sges(std::span<const LocalSlice> from) {
   verbs::SgeList list;
@@ -28,20 +30,33 @@ Completion VerbsEndpoint::translate(const verbs::Completion& c) {
   Completion out;
   out.id = c.wr_id;
   switch (c.op) {
-    case verbs::WcOp::kRecv: out.op = OpKind::kRecv; break;
-    case verbs::WcOp::kSend: out.op = OpKind::kSend; break;
-    case verbs::WcOp::kWrite: out.op = OpKind::kWrite; break;
-    case verbs::WcOp::kRead: out.op = OpKind::kRead; break;
+    case verbs::WcOp::kRecv:
+      out.op = OpKind::kRecv;
+      break;
+    case verbs::WcOp::kSend:
+      out.op = OpKind::kSend;
+      break;
+    case verbs::WcOp::kWrite:
+      out.op = OpKind::kWrite;
+      break;
+    case verbs::WcOp::kRead:
+      out.op = OpKind::kRead;
+      break;
   }
-  out.status = c.status == Errc::kOk ? OpStatus::kOk : c.status == Errc::kFlushed ? OpStatus::kFlushed : OpStatus::kFailed;
+  out.status = c.status == Errc::kOk        ? OpStatus::kOk
+               : c.status == Errc::kFlushed ? OpStatus::kFlushed
+                                            : OpStatus::kFailed;
   out.byte_len = c.byte_len;
   if (c.invalidated) out.invalidated = c.invalidated_stag;
   return out;
 }
 
-Result<void> VerbsEndpoint::post_recv(std::uint64_t id, LocalSlice into) { return qp_->post_recv({.wr_id = id, .sges = to_sge(into)}); }
+Result<void> VerbsEndpoint::post_recv(std::uint64_t id, LocalSlice into) {
+  return qp_->post_recv({.wr_id = id, .sges = to_sge(into)});
+}
 
-Result<void> VerbsEndpoint::post_send(std::uint64_t id, std::span<const LocalSlice> from, std::optional<Stag> invalidate) {
+Result<void> VerbsEndpoint::post_send(std::uint64_t id, std::span<const LocalSlice> from,
+                                      std::optional<Stag> invalidate) {
   const auto sges = to_sges(from);
   if (!sges) return sges.error();
   verbs::SendWr wr{.wr_id = id, .op = verbs::SendOp::kSend, .sges = *sges};
@@ -53,15 +68,18 @@ Result<void> VerbsEndpoint::post_send(std::uint64_t id, std::span<const LocalSli
   return {};
 }
 
-Result<void> VerbsEndpoint::post_write(std::uint64_t id, std::span<const LocalSlice> from, Stag handle, std::uint64_t offset) {
+Result<void> VerbsEndpoint::post_write(std::uint64_t id, std::span<const LocalSlice> from, Stag handle,
+                                       std::uint64_t offset) {
   const auto sges = to_sges(from);
   if (!sges) return sges.error();
-  collected_.push_back({.wr_id = id, .op = verbs::SendOp::kWrite, .sges = *sges, .remote_stag = handle, .remote_to = offset});
+  collected_.push_back(
+      {.wr_id = id, .op = verbs::SendOp::kWrite, .sges = *sges, .remote_stag = handle, .remote_to = offset});
   return {};
 }
 
 Result<void> VerbsEndpoint::post_read(std::uint64_t id, LocalSlice into, Stag handle, std::uint64_t offset) {
-  collected_.push_back({.wr_id = id, .op = verbs::SendOp::kRead, .sges = to_sge(into), .remote_stag = handle, .remote_to = offset});
+  collected_.push_back(
+      {.wr_id = id, .op = verbs::SendOp::kRead, .sges = to_sge(into), .remote_stag = handle, .remote_to = offset});
   return {};
 }
 
@@ -89,7 +107,8 @@ Result<void> VerbsEndpoint::invalidate(Stag handle) {
 }
 
 Result<Stag> VerbsEndpoint::register_local(MutBytes memory) {
-  return keep(verbs::MemoryRegion::register_memory(qp_->pd(), memory, {.access = Access::kLocalWrite, .base_to = 0, .stream = qp_->stream()}));
+  return keep(verbs::MemoryRegion::register_memory(
+      qp_->pd(), memory, {.access = Access::kLocalWrite, .base_to = 0, .stream = qp_->stream()}));
 }
 
 }  // namespace iwarp::rpcrdma

@@ -1,5 +1,5 @@
-// Endpoint and Registrar over one of our queue pairs. Send-side posts are collected and leave together in flush(): the RDMA Writes of a Reply and
-// its Send then share one system call. Not thread-safe.
+// Endpoint and Registrar over one of our queue pairs. Send-side posts are collected and leave together in flush(): the
+// RDMA Writes of a Reply and its Send then share one system call. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,12 @@ namespace iwarp::rpcrdma {
 
 class VerbsEndpoint final : public Endpoint, public Registrar {
  public:
-  // `limits`: depths as the queue pair was made with. max_outstanding_reads is set by set_ord() when it was negotiated.
-  VerbsEndpoint(std::shared_ptr<verbs::QueuePair> qp, const EndpointLimits& limits) : qp_(std::move(qp)), limits_(limits) {}
+  // `limits`: depths as the queue pair was made with, and the ORD that the MPA exchange settles.
+  VerbsEndpoint(std::shared_ptr<verbs::QueuePair> qp, const EndpointLimits& limits)
+      : qp_(std::move(qp)), limits_(limits) {}
   // All exposed memory is revoked. The connection must be closed.
   ~VerbsEndpoint() override = default;
 
-  void set_ord(std::size_t ord) { limits_.max_outstanding_reads = ord; }
   // Hands collected posts to the queue pair. An error obliges the caller to close the connection.
   [[nodiscard]] Result<void> flush();
   // A completion of the queue pair in the protocol's terms.
@@ -28,10 +28,13 @@ class VerbsEndpoint final : public Endpoint, public Registrar {
 
   [[nodiscard]] EndpointLimits limits() const override { return limits_; }
   [[nodiscard]] Result<void> post_recv(std::uint64_t id, LocalSlice into) override;
-  [[nodiscard]] Result<void> post_send(std::uint64_t id, std::span<const LocalSlice> from, std::optional<Stag> invalidate) override;
-  [[nodiscard]] Result<void> post_write(std::uint64_t id, std::span<const LocalSlice> from, Stag handle, std::uint64_t offset) override;
+  [[nodiscard]] Result<void> post_send(std::uint64_t id, std::span<const LocalSlice> from,
+                                       std::optional<Stag> invalidate) override;
+  [[nodiscard]] Result<void> post_write(std::uint64_t id, std::span<const LocalSlice> from, Stag handle,
+                                        std::uint64_t offset) override;
   [[nodiscard]] Result<void> post_read(std::uint64_t id, LocalSlice into, Stag handle, std::uint64_t offset) override;
-  [[nodiscard]] Result<ExposedMemory> register_memory(MutBytes memory, RemoteAccess access, bool remote_invalidation) override;
+  [[nodiscard]] Result<ExposedMemory> register_memory(MutBytes memory, RemoteAccess access,
+                                                      bool remote_invalidation) override;
   [[nodiscard]] Result<void> invalidate(Stag handle) override;
 
   [[nodiscard]] Result<Stag> register_local(MutBytes memory) override;

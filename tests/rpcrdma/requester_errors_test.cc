@@ -1,4 +1,7 @@
 // Requester: hostile and unlucky servers, exhaustion, disconnects; what Replies may be short.
+#include <functional>
+#include <vector>
+
 #include "iwarp/rpcrdma/reply_bounds.h"
 #include "tests/rpcrdma/requester_fixture.h"
 
@@ -56,34 +59,13 @@ TEST_F(RequesterTest, DropsBadRepliesSilently) {
   COVERS("RFC8167-2.4-4");
   start();
   ASSERT_TRUE(call(readdir_call(1)).ok());
-  const Decoded d = received();
-  const WriteChunk ours = *d.header.reply_chunk;
+  (void)received();
   Header h = header(1, Proc::kMsg, 9);
   answer(h, rpc_reply(2));          // xids differ
   answer(h, words({1, 5}));         // neither Call nor Reply
   answer(header(7), rpc_reply(7));  // unknown
   h.version = 2;
   answer(h, rpc_reply(1));
-  h = header(1, Proc::kMsg, 9);
-  h.read_list = {{4, {Stag{1}, 4, 0}}};
-  answer(h, rpc_reply(1));
-  h = header(1, Proc::kMsg, 9);
-  h.write_list.push_back(ours);  // none was offered
-  answer(h, rpc_reply(1));
-  h = header(1, Proc::kMsg, 9);
-  h.reply_chunk = ours;  // used, though in line
-  answer(h, rpc_reply(1));
-  h = header(1, Proc::kNomsg, 9);
-  h.reply_chunk = ours;
-  h.reply_chunk->segments[0].length = 0;
-  answer(h);
-  h.reply_chunk->segments[0].length = ours.segments[0].length + 1;  // more than there is
-  answer(h);
-  h.reply_chunk = ours;
-  h.reply_chunk->segments[0].handle = Stag{0x777};
-  answer(h);
-  h.reply_chunk = WriteChunk{{ours.segments[0], ours.segments[0]}};
-  answer(h);
   client_.receive(words({1, 1, 9, 2, 0, 0, 0, 0, 0}));  // RDMA_MSGP
   client_.receive(words({1, 1, 9, 3, 0, 0, 0}));        // RDMA_DONE
   client_.receive(Bytes(20));
@@ -91,10 +73,58 @@ TEST_F(RequesterTest, DropsBadRepliesSilently) {
   EXPECT_TRUE(nothing_received());
   EXPECT_EQ(requester_->credits().granted(), 1u);
   EXPECT_EQ(client_.exposed(), 1u);
-  EXPECT_EQ(requester_->stats().dropped_messages, 13u);
+  EXPECT_EQ(requester_->stats().dropped_messages, 6u);
   EXPECT_EQ(requester_->stats().unknown_xids, 1u);
   answer(header(1, Proc::kMsg, 9), rpc_reply(1));
   expect_reply(rpc_reply(1));
+}
+
+// Nobody may answer a bad Reply (RFC 8166 s4.5), but the RPC must not hang on it: it ends, its memory is fenced.
+TEST_F(RequesterTest, FailsCallsWhoseReplyMisusesChunks) {
+  COVERS("RFC8166-4.5-4");
+  start();
+  using Edit = std::function<void(Header&, const WriteChunk&)>;
+  const std::vector<Edit> edits = {
+      [](Header& h, const WriteChunk&) {
+        h.read_list = {{4, {Stag{1}, 4, 0}}};
+      },
+      [](Header& h, const WriteChunk& ours) { h.write_list.push_back(ours); },  // none was offered
+      [](Header& h, const WriteChunk& ours) { h.reply_chunk = ours; },          // used, though in line
+      [](Header& h, const WriteChunk& ours) {
+        h.proc = Proc::kNomsg;
+        h.reply_chunk = ours;
+        h.reply_chunk->segments[0].length = ours.segments[0].length + 1;  // more than there is
+      },
+      [](Header& h, const WriteChunk& ours) {
+        h.proc = Proc::kNomsg;
+        h.reply_chunk = ours;
+        h.reply_chunk->segments[0].handle = Stag{0x777};
+      },
+      [](Header& h, const WriteChunk& ours) {
+        h.proc = Proc::kNomsg;
+        h.reply_chunk = WriteChunk{{ours.segments[0], ours.segments[0]}};
+      },
+  };
+  std::uint32_t xid = 100;
+  for (const Edit& edit : edits) {
+    ASSERT_TRUE(call(readdir_call(++xid)).ok());
+    const WriteChunk ours = *received().header.reply_chunk;
+    Header h = header(xid, Proc::kMsg, 9);
+    edit(h, ours);
+    if (h.proc == Proc::kMsg) {
+      answer(h, rpc_reply(xid));
+    } else {
+      answer(h);
+    }
+    const auto event = requester_->poll_event();
+    ASSERT_TRUE(event) << xid;
+    const auto* failed = std::get_if<Requester::CallFailed>(&*event);
+    ASSERT_NE(failed, nullptr) << xid;
+    EXPECT_EQ(failed->xid, xid);
+    EXPECT_EQ(failed->why, Requester::Failure::kBadReply);
+    EXPECT_EQ(client_.exposed(), 0u);
+    EXPECT_TRUE(nothing_received());
+  }
 }
 
 TEST_F(RequesterTest, ChecksWhatTheServerWroteAfterTheFence) {
