@@ -90,8 +90,8 @@ class BufferPool {
   // breaks: that purpose never gets any. Defaults suit 64 credits, 4096-octet messages and 1 MiB Calls and Replies.
   struct Options {
     std::size_t control_bytes = 2u << 20;  // (2 x Receives + Sends) x 4 KiB with room to spare; see *_pool_options()
-    std::size_t call_bytes = 16u << 20;    // 14 Calls of 1 MiB are pulled at a time
-    std::size_t reply_bytes = 16u << 20;   // 14 Replies of 1 MiB are on the way at a time
+    std::size_t call_bytes = 16u << 20;    // 15 Calls of 1 MiB are pulled at a time
+    std::size_t reply_bytes = 16u << 20;   // 15 Replies of 1 MiB are on the way at a time
     std::size_t backward_bytes = 1u << 20;
     std::size_t idle_bytes = 4u << 20;  // unused memory above 4 KiB a piece that is kept for reuse; the rest is freed
   };

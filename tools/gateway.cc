@@ -53,8 +53,10 @@ void write_stats(const gateway::Front& front, const std::string& file) {
   }
   // Written aside and renamed, so that a reader never sees half of it.
   const std::string aside = file + ".new";
-  std::ofstream(aside) << json.dump(2) << '\n';
-  if (std::rename(aside.c_str(), file.c_str()) != 0) spdlog::error("cannot write {}", file);
+  std::ofstream out(aside);
+  out << json.dump(2) << '\n';
+  out.close();
+  if (!out || std::rename(aside.c_str(), file.c_str()) != 0) spdlog::error("cannot write {}", file);
 }
 
 int run(const Flags& flags) {
@@ -78,6 +80,7 @@ int run(const Flags& flags) {
                                           : listen_address(flags.tcp_listen, "--tcp-listen");
   const HostPort server =
       rdma_front ? need(HostPort::parse(flags.tcp), "--tcp") : need(HostPort::parse(flags.rdma), "--rdma");
+  if (server.port == 0) throw CLI::ValidationError(rdma_front ? "--tcp" : "--rdma", "port 0 is no port to forward to");
 
   boost::asio::io_context io(1);
   cm::Engine engine(io);
