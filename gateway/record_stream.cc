@@ -40,6 +40,10 @@ std::optional<rpcrdma::Buffer> RecordStream::read() {
         return record;
       }
       case RecordReader::State::kNeedBuffer: {
+        if (!pool_.can_hold(reader_.wanted_bytes(), purpose_, rpcrdma::kHeadroomBytes)) {
+          end(make_error(Errc::kRecordTooLong, "RPC record exceeds the memory of a connection"));
+          return std::nullopt;
+        }
         auto buffer = pool_.acquire(reader_.wanted_bytes(), purpose_, rpcrdma::kHeadroomBytes);
         if (!buffer) return std::nullopt;
         reader_.give_buffer(buffer->storage().subspan(buffer->headroom()));

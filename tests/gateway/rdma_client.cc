@@ -65,15 +65,26 @@ bool RdmaClient::connect(const boost::asio::ip::tcp::endpoint& to) {
   return loop_.until([&] { return decided(); }) && error_->code == Errc::kOk;
 }
 
-std::shared_ptr<Exposed> RdmaClient::expose(Bytes content, ddp::Access access) {
-  auto out = std::make_shared<Exposed>();
-  out->memory = std::move(content);
+void RdmaClient::register_memory(Exposed& into, MutBytes memory, ddp::Access access) {
   verbs::MemoryRegion::Options o;
   o.access = access | ddp::Access::kRemoteInvalidate;
   o.base_to = 0x1000;
   o.stream = qp_->stream();
-  out->region = verbs::MemoryRegion::register_memory(qp_->pd(), out->memory, o).value();
-  out->segment = {out->region.stag(), static_cast<std::uint32_t>(out->memory.size()), 0x1000};
+  into.region = verbs::MemoryRegion::register_memory(qp_->pd(), memory, o).value();
+  into.segment = {into.region.stag(), static_cast<std::uint32_t>(memory.size()), 0x1000};
+}
+
+std::shared_ptr<Exposed> RdmaClient::expose(Bytes content, ddp::Access access) {
+  auto out = std::make_shared<Exposed>();
+  out->memory = std::move(content);
+  register_memory(*out, out->memory, access);
+  return out;
+}
+
+std::shared_ptr<Exposed> RdmaClient::expose_again(const std::shared_ptr<Exposed>& other) {
+  auto out = std::make_shared<Exposed>();
+  out->same_memory_as = other;
+  register_memory(*out, other->memory, ddp::Access::kRemoteRead);
   return out;
 }
 
@@ -121,7 +132,8 @@ std::optional<Decoded> RdmaClient::take(std::uint32_t xid) {
 Decoded RdmaClient::await(std::uint32_t xid) {
   std::optional<Decoded> got;
   const bool came = loop_.until([&] { return (got = take(xid)).has_value() || closed(); });
-  EXPECT_TRUE(came && got) << "no answer to xid " << xid << (closed() ? ": connection closed" : "");
+  EXPECT_TRUE(came && got) << "no answer to xid " << xid
+                           << (closed() ? ": " + cm::describe_end(*connection_, *connection_->disconnected()) : "");
   return got.value_or(Decoded{});
 }
 

@@ -24,6 +24,7 @@ struct Exposed {
   Bytes memory;
   verbs::MemoryRegion region;
   rpcrdma::Segment segment;
+  std::shared_ptr<Exposed> same_memory_as{};
 };
 
 class RdmaClient {
@@ -51,6 +52,8 @@ class RdmaClient {
   // `content` under a fresh STag; remote read (a Call) or remote write (room for a Reply).
   std::shared_ptr<Exposed> expose(Bytes content, ddp::Access access);
   std::shared_ptr<Exposed> expose_for_read(const Bytes& content) { return expose(content, ddp::Access::kRemoteRead); }
+  // The same memory under one more STag: each Call needs its own, because the Reply may invalidate it.
+  std::shared_ptr<Exposed> expose_again(const std::shared_ptr<Exposed>& other);
   std::shared_ptr<Exposed> expose_for_write(std::size_t bytes) {
     return expose(Bytes(bytes), ddp::Access::kRemoteWrite | ddp::Access::kLocalWrite);
   }
@@ -74,6 +77,7 @@ class RdmaClient {
 
  private:
   void poll();
+  void register_memory(Exposed& into, MutBytes memory, ddp::Access access);
   void post_receive(std::size_t slot);
 
   Loop& loop_;
