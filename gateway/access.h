@@ -1,5 +1,5 @@
 // Who may use the gateway, and as whom: the values of --allow and --source-map. Behind a gateway every client has the
-// gateway's address, so the server's export rules see only us; these lists take their place (DESIGN s8). Pure: parsing
+// gateway's address, so the server's export rules see only us; these lists take their place. Pure: parsing
 // and matching, no I/O, no name look-up. An IPv4-mapped IPv6 address (::ffff:a.b.c.d) always counts as the IPv4
 // address.
 #pragma once

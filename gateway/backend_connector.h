@@ -1,5 +1,5 @@
-// Connects to the TCP server behind the gateway, from a chosen source address and port where that matters (DESIGN
-// section 8), bounded in time.
+// Connects to the TCP server behind the gateway, from a chosen source address and port where that matters, bounded in
+// time.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>

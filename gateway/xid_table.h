@@ -1,5 +1,5 @@
 // The calls of one connection that are still waiting for their reply, by xid. A Call whose xid is in here already is a
-// retransmission and must not be matched a second time; a Reply whose xid is not in here belongs to nobody (DESIGN s8).
+// retransmission and must not be matched a second time; a Reply whose xid is not in here belongs to nobody.
 // Fixed size, no allocation after construction. Not thread-safe.
 #pragma once
 

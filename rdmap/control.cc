@@ -31,18 +31,23 @@ Result<Opcode> check_control(const ddp::SegmentHeader& header) {
   const auto* untagged = std::get_if<ddp::UntaggedHeader>(&header);
   const std::uint8_t octet = tagged != nullptr ? tagged->rsvd_ulp : untagged->rsvd_ulp;
   // DDP checks run before RDMAP's, so an unknown queue is a DDP error.
-  if (untagged != nullptr && untagged->qn > kTerminateQn) return make_error(Errc::kUntaggedInvalidQn);  // req: RFC5041-7.1-1
-  if ((octet >> 6) > 1) return make_error(Errc::kRdmapVersion);  // req: RFC5040-4.1-10 RFC5040-7.2-3; Rsv is not examined: RFC5040-4.1-12
+  if (untagged != nullptr && untagged->qn > kTerminateQn)
+    return make_error(Errc::kUntaggedInvalidQn);  // req: RFC5041-7.1-1
+  if ((octet >> 6) > 1)
+    return make_error(Errc::kRdmapVersion);  // req: RFC5040-4.1-10 RFC5040-7.2-3; Rsv is not examined: RFC5040-4.1-12
   const unsigned op = octet & 0x0F;
   // req: RFC5040-7.2-7 RFC5040-7.2-8
   if (op >= kOpcodes.size()) return make_error(Errc::kRdmapOpcode);  // req: RFC5040-7.2-2
   const Row& row = kOpcodes[op];
-  if (row.tagged != (tagged != nullptr) || (untagged != nullptr && untagged->qn != row.qn)) {  // req: RFC5040-4.1-6 RFC5040-4.1-8
+  if (row.tagged != (tagged != nullptr) ||
+      (untagged != nullptr && untagged->qn != row.qn)) {  // req: RFC5040-4.1-6 RFC5040-4.1-8
     return make_error(Errc::kRdmapOpcode, "RDMAP opcode contradicts the tagged flag or the queue number");
   }
   return static_cast<Opcode>(op);
 }
 
-const char* to_string(Opcode op) { return kOpcodes[static_cast<std::size_t>(op)].name; }
+const char* to_string(Opcode op) {
+  return kOpcodes[static_cast<std::size_t>(op)].name;
+}
 
 }  // namespace iwarp::rdmap

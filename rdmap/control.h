@@ -25,14 +25,23 @@ inline constexpr std::uint32_t kTerminateQn = 2;
 
 // The octet that RDMAP puts first into RsvdULP of every segment: RV=01b, Rsv=0, opcode.
 // req: RFC5040-4.1-2 RFC5040-4.1-9 RFC5040-4.1-11
-[[nodiscard]] constexpr std::uint8_t control_octet(Opcode op) { return static_cast<std::uint8_t>(0x40 | static_cast<std::uint8_t>(op)); }
+[[nodiscard]] constexpr std::uint8_t control_octet(Opcode op) {
+  return static_cast<std::uint8_t>(0x40 | static_cast<std::uint8_t>(op));
+}
 
-[[nodiscard]] constexpr bool is_send(Opcode op) { return op >= Opcode::kSend && op <= Opcode::kSendSolicitedInvalidate; }
-[[nodiscard]] constexpr bool invalidates(Opcode op) { return op == Opcode::kSendInvalidate || op == Opcode::kSendSolicitedInvalidate; }
-[[nodiscard]] constexpr bool solicited(Opcode op) { return op == Opcode::kSendSolicited || op == Opcode::kSendSolicitedInvalidate; }
+[[nodiscard]] constexpr bool is_send(Opcode op) {
+  return op >= Opcode::kSend && op <= Opcode::kSendSolicitedInvalidate;
+}
+[[nodiscard]] constexpr bool invalidates(Opcode op) {
+  return op == Opcode::kSendInvalidate || op == Opcode::kSendSolicitedInvalidate;
+}
+[[nodiscard]] constexpr bool solicited(Opcode op) {
+  return op == Opcode::kSendSolicited || op == Opcode::kSendSolicitedInvalidate;
+}
 
-// The opcode of a segment, after checking version, opcode, T bit and queue number against Figure 4. Errors: kRdmapVersion (RV 10b or 11b),
-// kRdmapOpcode (reserved, or in contradiction to T or QN), kUntaggedInvalidQn (no such queue).
+// The opcode of a segment, after checking version, opcode, T bit and queue number against Figure 4. Errors:
+// kRdmapVersion (RV 10b or 11b), kRdmapOpcode (reserved, or in contradiction to T or QN), kUntaggedInvalidQn (no such
+// queue).
 [[nodiscard]] Result<Opcode> check_control(const ddp::SegmentHeader& header);
 
 [[nodiscard]] const char* to_string(Opcode op);

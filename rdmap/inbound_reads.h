@@ -1,5 +1,5 @@
-// Inbound RDMA Read Request queue (IRRQ): Read Requests that wait for their Response, in arrival order (RFC 5040 s5.2, s6.1). An entry is held
-// until the last octet of its Response was handed to TCP. Capacity is the IRD. Not thread-safe.
+// Inbound RDMA Read Request queue (IRRQ): Read Requests that wait for their Response, in arrival order (RFC 5040 s5.2,
+// s6.1). An entry is held until the last octet of its Response was handed to TCP. Capacity is the IRD. Not thread-safe.
 #pragma once
 
 #include <array>

@@ -7,8 +7,8 @@ namespace iwarp::rdmap {
 std::optional<ReadRequest> ReadRequest::parse(ConstBytes in) {
   const auto v = FixedView<kSize>::of(in);
   if (!v || in.size() != kSize) return std::nullopt;
-  return ReadRequest{Stag{v->be<std::uint32_t, 0>()}, v->be<std::uint64_t, 4>(), v->be<std::uint32_t, 12>(), Stag{v->be<std::uint32_t, 16>()},
-                     v->be<std::uint64_t, 20>()};
+  return ReadRequest{Stag{v->be<std::uint32_t, 0>()}, v->be<std::uint64_t, 4>(), v->be<std::uint32_t, 12>(),
+                     Stag{v->be<std::uint32_t, 16>()}, v->be<std::uint64_t, 20>()};
 }
 
 // req: RFC5040-4.4-1

@@ -1,4 +1,5 @@
-// RDMA Read Request header (RFC 5040 s4.4, Figure 6): 0 SinkSTag | 4 SinkTO | 12 RDMARDSZ | 16 SrcSTag | 20 SrcTO, 28 octets.
+// RDMA Read Request header (RFC 5040 s4.4, Figure 6): 0 SinkSTag | 4 SinkTO | 12 RDMARDSZ | 16 SrcSTag | 20 SrcTO, 28
+// octets.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Receive queue: posted RecvWrs in order; the oldest unfilled one takes the next Send. Completed entries wait here until they are polled, so a
-// completion needs no storage of its own. Not thread-safe.
+// Receive queue: posted RecvWrs in order; the oldest unfilled one takes the next Send. Completed entries wait here
+// until they are polled, so a completion needs no storage of its own. Not thread-safe.
 #pragma once
 
 #include <optional>

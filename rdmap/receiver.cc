@@ -38,20 +38,25 @@ Result<void> Receiver::begin_write(const TaggedHeader& h) const {
 
 Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
   if (rtr_response_due_) {
-    if (payload_bytes_ != 0 || !h.last) return make_error(Errc::kTaggedBounds, "data in the Response to a zero-length RDMA Read");
+    if (payload_bytes_ != 0 || !h.last)
+      return make_error(Errc::kTaggedBounds, "data in the Response to a zero-length RDMA Read");
     return {};
   }
   const auto read = sends_.oldest_read();
   if (!read) return make_error(Errc::kUnexpectedReadResponse);  // req: RFC5040-5.2.2-5
   const auto wanted = static_cast<std::uint32_t>(read->wr->sges.total());
-  if (payload_bytes_ > wanted - read->received) return make_error(Errc::kTaggedBounds, "Read Response is longer than requested");
+  if (payload_bytes_ > wanted - read->received)
+    return make_error(Errc::kTaggedBounds, "Read Response is longer than requested");
   if (payload_bytes_ != 0) {  // so there is a sink
     const Sge& sink = read->wr->sges.view()[0];
     const auto to = stags_.to_of(sink.lkey, who_.pd, sink.address);
-    if (!to || h.stag != sink.lkey) return make_error(Errc::kTaggedInvalidStag, "Read Response names another STag than its Request");
-    if (h.to != *to + read->received) return make_error(Errc::kTaggedBounds, "Read Response is not contiguous");  // req: RFC5040-5.2.2-8
+    if (!to || h.stag != sink.lkey)
+      return make_error(Errc::kTaggedInvalidStag, "Read Response names another STag than its Request");
+    if (h.to != *to + read->received)
+      return make_error(Errc::kTaggedBounds, "Read Response is not contiguous");  // req: RFC5040-5.2.2-8
   }
-  if (h.last && payload_bytes_ != wanted - read->received) return make_error(Errc::kTaggedBounds, "Read Response is shorter than requested");
+  if (h.last && payload_bytes_ != wanted - read->received)
+    return make_error(Errc::kTaggedBounds, "Read Response is shorter than requested");
   return {};
 }
 
@@ -85,7 +90,8 @@ Result<void> Receiver::targets(std::vector<ddp::Pin>& out) const {
   const auto read = sends_.oldest_read();
   if (!read) return make_error(Errc::kUnexpectedReadResponse);
   const Sge& sink = read->wr->sges.view()[0];
-  auto p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.address + read->received + placed_, payload_remaining());
+  auto p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.address + read->received + placed_,
+                            payload_remaining());
   if (!p.ok) return ddp::tagged_error(p.fault);
   out.push_back(std::move(p.pin));
   return {};
@@ -121,7 +127,8 @@ Result<void> Receiver::place(ConstBytes payload) {
   if (payload.empty()) return {};
   if (!direct()) {
     const auto& h = std::get<UntaggedHeader>(header_);
-    std::memcpy(internal_.data() + h.mo + placed_, payload.data(), payload.size());  // begin_untagged() proved that it fits
+    std::memcpy(internal_.data() + h.mo + placed_, payload.data(),
+                payload.size());  // begin_untagged() proved that it fits
     placed_ += payload.size();
     return {};
   }
@@ -150,15 +157,17 @@ Result<void> Receiver::end() {
   }
   const auto& h = std::get<UntaggedHeader>(header_);
   switch (opcode_) {
-    case Opcode::kReadRequest: return end_read_request(h);
+    case Opcode::kReadRequest:
+      return end_read_request(h);
     // req: RFC5040-5.4-4 RFC5040-5.4-6
     case Opcode::kTerminate:
       if (const auto length = terminate_rx_.commit(h, payload_bytes_)) {
         peer_terminate_ = TerminateMessage::parse(ConstBytes{internal_}.first(*length));  // req: RFC5040-5.4-7
-        if (!peer_terminate_) peer_terminate_.emplace();                                   // req: RFC5040-5.4-8
+        if (!peer_terminate_) peer_terminate_.emplace();                                  // req: RFC5040-5.4-8
       }
       return {};
-    default: return end_send(h);
+    default:
+      return end_send(h);
   }
 }
 

@@ -1,6 +1,7 @@
-// Receiving half of RDMAP over DDP (RFC 5040, RFC 5041 s7): takes ULPDUs in the order sent, checks them, says where their payload belongs,
-// and delivers. A segment passes through begin(), any number of place() or targets()+placed(), and end(). Payload may thus be copied from a
-// staging buffer or received straight into its final place. Knows nothing of FPDUs. Not thread-safe.
+// Receiving half of RDMAP over DDP (RFC 5040, RFC 5041 s7): takes ULPDUs in the order sent, checks them, says where
+// their payload belongs, and delivers. A segment passes through begin(), any number of place() or targets()+placed(),
+// and end(). Payload may thus be copied from a staging buffer or received straight into its final place. Knows nothing
+// of FPDUs. Not thread-safe.
 //
 // After any error the caller drops all further input (RFC 5041 s7.1) and owes the peer terminate_for(error).
 #pragma once
@@ -35,7 +36,8 @@ class Receiver {
   // How many octets of a ULPDU begin() wants to see: its headers. Precondition: !ulpdu.empty().
   [[nodiscard]] static std::size_t head_bytes(ConstBytes ulpdu) { return ddp::expected_header_size(ulpdu); }
 
-  // Checks a segment of which `ulpdu_head` (at least its DDP header, or all of it if shorter) is known and whose ULPDU is `ulpdu_bytes` long.
+  // Checks a segment of which `ulpdu_head` (at least its DDP header, or all of it if shorter) is known and whose ULPDU
+  // is `ulpdu_bytes` long.
   [[nodiscard]] Result<void> begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes);
 
   // The segment under way: octets of its DDP header, of its payload, and of payload not yet placed.
@@ -44,8 +46,8 @@ class Receiver {
   // Whether targets() works for it (Write, Read Response and Sends; not Read Requests and Terminates).
   [[nodiscard]] bool direct() const { return opcode_ != Opcode::kReadRequest && opcode_ != Opcode::kTerminate; }
 
-  // Appends pins of all memory where the payload_remaining() octets belong, in order. The memory is checked anew at every call, since it may
-  // have been revoked since begin(). Nothing is appended on error.
+  // Appends pins of all memory where the payload_remaining() octets belong, in order. The memory is checked anew at
+  // every call, since it may have been revoked since begin(). Nothing is appended on error.
   [[nodiscard]] Result<void> targets(std::vector<ddp::Pin>& out) const;
   // `n` octets were received into what targets() gave.
   void placed(std::size_t n) { placed_ += n; }

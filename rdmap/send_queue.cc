@@ -25,14 +25,17 @@ void SendQueue::pass_over_done() {
   while (index(started_) < entries_.size() && entries_.at(index(started_)).state == State::kDone) ++started_;
 }
 
-void SendQueue::refuse_queued_reads(Errc status) {
+bool SendQueue::refuse_queued_reads(Errc status) {
+  bool any = false;
   for (std::size_t i = index(started_); i < entries_.size(); ++i) {
     Entry& e = entries_.at(i);
     if (e.wr.op != SendOp::kRead) continue;
     e.state = State::kDone;
     e.status = status;
+    any = true;
   }
   pass_over_done();
+  return any;
 }
 
 void SendQueue::sent(Ticket ticket) {

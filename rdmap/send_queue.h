@@ -44,8 +44,8 @@ class SendQueue {
   void read_done();
   [[nodiscard]] std::size_t outstanding_reads() const { return outstanding_reads_; }
 
-  // Reads that are not started complete with `status`: for a peer that admits none.
-  void refuse_queued_reads(Errc status);
+  // Reads that are not started complete with `status`: for a peer that admits none. Whether there were any.
+  bool refuse_queued_reads(Errc status);
   // Everything not done completes with kFlushed.
   void flush();
   // Oldest request that is done, with all before it polled. Unsignalled successes are passed over.

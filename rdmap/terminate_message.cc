@@ -61,7 +61,7 @@ struct Parts {
   bool rdmap;
 };
 Parts parts_for(TerminateCode c, bool read_request) {
-  if (c.layer == 1) return {c.type != 0, false};                // req: RFC5040-4.8-41
+  if (c.layer == 1) return {c.type != 0, false};                 // req: RFC5040-4.8-41
   if (c.layer == 0 && c.type == 1) return {true, read_request};  // req: RFC5040-4.8-39 RFC5040-4.8-34
   if (c.layer == 0 && c.type == 2) return {true, false};         // req: RFC5040-4.8-40
   return {false, false};                                         // req: RFC5040-4.8-38 RFC5040-4.8-42
@@ -70,8 +70,8 @@ Parts parts_for(TerminateCode c, bool read_request) {
 bool is_siw_order(std::uint8_t first, std::uint8_t code, std::uint8_t flags) {
   if ((flags & (kM | kD | kR)) != 0) return false;
   if ((flags & (kSiwM | kSiwD | kSiwR)) != 0) return true;
-  // No header follows, so the flags are silent. 02/2..4 can only be siw's LLP (RDMAP remote operation has no such codes); the rest is read
-  // as the RFC says.
+  // No header follows, so the flags are silent. 02/2..4 can only be siw's LLP (RDMAP remote operation has no such
+  // codes); the rest is read as the RFC says.
   return first == 0x02 && code >= 2 && code <= 4;
 }
 
@@ -86,7 +86,8 @@ void TerminateMessage::write_to(MutBytes out) const {
   WriteCursor w{out};
   w.be(static_cast<std::uint8_t>(code.layer << 4 | (code.type & 0x0F)));
   w.be(code.code);
-  w.be(static_cast<std::uint8_t>((segment_length ? kM : 0) | (ddp_header_bytes != 0 ? kD : 0) | (has_rdmap_header ? kR : 0)));
+  w.be(static_cast<std::uint8_t>((segment_length ? kM : 0) | (ddp_header_bytes != 0 ? kD : 0) |
+                                 (has_rdmap_header ? kR : 0)));
   w.be(std::uint8_t{0});  // req: RFC5040-4.8-27
   if (segment_length) w.be(*segment_length);
   w.bytes(ConstBytes{ddp_header}.first(ddp_header_bytes));
@@ -129,7 +130,8 @@ std::optional<TerminateMessage> TerminateMessage::parse(ConstBytes in) {
 }
 
 std::string TerminateMessage::to_string() const {
-  return std::to_string(code.layer) + "/" + std::to_string(code.type) + "/" + std::to_string(code.code) + " " + describe(code);
+  return std::to_string(code.layer) + "/" + std::to_string(code.type) + "/" + std::to_string(code.code) + " " +
+         describe(code);
 }
 
 TerminateMessage make_terminate(const Error& error, ConstBytes ulpdu_head, std::size_t ulpdu_bytes, bool read_request) {
@@ -139,8 +141,9 @@ TerminateMessage make_terminate(const Error& error, ConstBytes ulpdu_head, std::
   if (!parts.ddp || ulpdu_head.empty()) return m;
   const std::size_t want = (std::to_integer<std::uint8_t>(ulpdu_head[0]) & 0x80) != 0 ? 14 : 18;
   if (ulpdu_head.size() < want) return m;
-  m.segment_length = static_cast<std::uint16_t>(std::min<std::size_t>(ulpdu_bytes, 0xFFFF));  // req: RFC5040-4.8-29 RFC5040-4.8-30
-  std::memcpy(m.ddp_header.data(), ulpdu_head.data(), want);                                   // req: RFC5040-4.8-31
+  m.segment_length =
+      static_cast<std::uint16_t>(std::min<std::size_t>(ulpdu_bytes, 0xFFFF));  // req: RFC5040-4.8-29 RFC5040-4.8-30
+  std::memcpy(m.ddp_header.data(), ulpdu_head.data(), want);                   // req: RFC5040-4.8-31
   m.ddp_header_bytes = static_cast<std::uint8_t>(want);
   if (parts.rdmap && ulpdu_head.size() >= want + m.rdmap_header.size()) {  // req: RFC5040-4.8-33 RFC5040-7.1-5
     std::memcpy(m.rdmap_header.data(), ulpdu_head.data() + want, m.rdmap_header.size());

@@ -1,10 +1,11 @@
 // RDMAP Terminate (RFC 5040 s4.8, Figures 7 to 10).
 //
-// 0 layer(4) etype(4) | 1 code | 2 M 0x80, D 0x40, R 0x20, reserved | 3 reserved | then, as flagged: DDP Segment Length (2), Terminated DDP
-// Header (14 tagged, 18 untagged), Terminated RDMA Header (28).
+// 0 layer(4) etype(4) | 1 code | 2 M 0x80, D 0x40, R 0x20, reserved | 3 reserved | then, as flagged: DDP Segment Length
+// (2), Terminated DDP Header (14 tagged, 18 untagged), Terminated RDMA Header (28).
 //
-// Linux siw lays the first three octets out with C bitfields, which on little-endian hosts swaps layer with etype and M,D,R to 0x01, 0x02,
-// 0x04; it also reports the payload length where the RFC has the segment length. parse() tells the two orders apart (PEERS.md section 3.4).
+// Linux siw lays the first three octets out with C bitfields, which on little-endian hosts swaps layer with etype and
+// M,D,R to 0x01, 0x02, 0x04; it also reports the payload length where the RFC has the segment length. parse() tells the
+// two orders apart.
 #pragma once
 
 #include <array>
@@ -34,15 +35,18 @@ struct TerminateMessage {
   [[nodiscard]] std::size_t size() const;
   // Writes in RFC order whatever `order` says. Precondition: out.size() >= size().
   void write_to(MutBytes out) const;
-  // nullopt when the fixed part is incomplete. A cut or missing optional part is dropped, trailing octets are tolerated (s7.1).
+  // nullopt when the fixed part is incomplete. A cut or missing optional part is dropped, trailing octets are tolerated
+  // (s7.1).
   [[nodiscard]] static std::optional<TerminateMessage> parse(ConstBytes in);
   // "1/2/2 no buffer posted for an untagged message"
   [[nodiscard]] std::string to_string() const;
 };
 
-// The Terminate owed for `error` caused by a segment whose ULPDU starts with `ulpdu_head` and is `ulpdu_bytes` long (empty: no segment).
-// Follows Figure 10: which of M, D and R are set depends on the layer; `read_request` tells that R applies.
-[[nodiscard]] TerminateMessage make_terminate(const Error& error, ConstBytes ulpdu_head, std::size_t ulpdu_bytes, bool read_request);
+// The Terminate owed for `error` caused by a segment whose ULPDU starts with `ulpdu_head` and is `ulpdu_bytes` long
+// (empty: no segment). Follows Figure 10: which of M, D and R are set depends on the layer; `read_request` tells that R
+// applies.
+[[nodiscard]] TerminateMessage make_terminate(const Error& error, ConstBytes ulpdu_head, std::size_t ulpdu_bytes,
+                                              bool read_request);
 
 // Standard text of a code, e.g. "invalid STag"; "unknown error" for others. Never null.
 [[nodiscard]] const char* describe(TerminateCode code);

@@ -26,15 +26,19 @@ void put(Transmitter::Segment& s, const ReadRequest& r) {
 
 Opcode opcode_of(const SendWr& wr) {
   switch (wr.op) {
-    case SendOp::kSend: return wr.solicited ? Opcode::kSendSolicited : Opcode::kSend;
-    case SendOp::kSendInvalidate: return wr.solicited ? Opcode::kSendSolicitedInvalidate : Opcode::kSendInvalidate;
-    case SendOp::kWrite: return Opcode::kWrite;
-    case SendOp::kRead: return Opcode::kReadRequest;
+    case SendOp::kSend:
+      return wr.solicited ? Opcode::kSendSolicited : Opcode::kSend;
+    case SendOp::kSendInvalidate:
+      return wr.solicited ? Opcode::kSendSolicitedInvalidate : Opcode::kSendInvalidate;
+    case SendOp::kWrite:
+      return Opcode::kWrite;
+    case SendOp::kRead:
+      return Opcode::kReadRequest;
   }
   return Opcode::kSend;
 }
 
-// STags of the RTR: never 0, which Chelsio hardware refuses even on zero-length messages (PEERS.md section 1.7).
+// STags of the RTR: never 0, which Chelsio hardware refuses even on zero-length messages.
 constexpr Stag kRtrStag{1};
 
 }  // namespace
@@ -63,7 +67,8 @@ bool Transmitter::start_next_message(std::size_t ord) {
   return true;
 }
 
-Result<std::optional<Transmitter::Segment>> Transmitter::next(std::size_t mulpdu, std::size_t ord, std::vector<ddp::Pin>& payload) {
+Result<std::optional<Transmitter::Segment>> Transmitter::next(std::size_t mulpdu, std::size_t ord,
+                                                              std::vector<ddp::Pin>& payload) {
   if (terminate_) {
     if (terminate_emitted_) return std::optional<Segment>{};  // req: RFC5040-5.4-10
     return std::optional{terminate_segment()};
@@ -76,7 +81,8 @@ Result<std::optional<Transmitter::Segment>> Transmitter::next(std::size_t mulpdu
 
 Transmitter::Segment Transmitter::terminate_segment() {
   Segment s;
-  put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kTerminate), .qn = kTerminateQn, .msn = Msn{1}});
+  put(s,
+      UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kTerminate), .qn = kTerminateQn, .msn = Msn{1}});
   terminate_->write_to(std::span{s.header}.subspan(s.header_bytes));
   s.header_bytes += terminate_->size();
   s.done.what = Done::What::kTerminate;
@@ -89,7 +95,8 @@ Transmitter::Segment Transmitter::rtr_segment() {
   if (rtr_ == Rtr::kWrite) {
     put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
   } else {
-    put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
+    put(s, UntaggedHeader{
+               .last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
     put(s, ReadRequest{.sink_stag = kRtrStag, .source_stag = kRtrStag});
     read_msn_.advance();
   }
@@ -98,7 +105,8 @@ Transmitter::Segment Transmitter::rtr_segment() {
   return s;
 }
 
-bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, std::vector<ddp::Pin>& payload) const {
+bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes,
+                         std::vector<ddp::Pin>& payload) const {
   const auto sges = wr.sges.view();
   const std::size_t first = payload.size();
   while (bytes > 0) {
@@ -129,7 +137,8 @@ Error Transmitter::local_error(SendQueue::Ticket ticket) {
   return error;
 }
 
-Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload) {
+Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
+                                                                         std::vector<ddp::Pin>& payload) {
   const SendWr& wr = sends_.request(m.ticket);
   if (wr.op == SendOp::kRead) return read_request_segment(m);
   const bool tagged = wr.op == SendOp::kWrite;
@@ -142,13 +151,15 @@ Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(Request
   const std::uint8_t control = control_octet(opcode_of(wr));
   if (tagged) {
     // req: RFC5041-4.2-8 RFC5041-4.2-11 RFC5041-5.2-10
-    put(s, TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});  // req: RFC5041-5.2-11 RFC5041-4.2-10
+    put(s,
+        TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});  // req: RFC5041-5.2-11 RFC5041-4.2-10
     counters_.write_bytes += cut.payload_bytes;
     if (cut.last) ++counters_.writes;
   } else {
     // req: RFC5040-5.3-13 RFC5041-4.3-7 RFC5041-4.3-8 RFC5041-4.3-13
-    const std::uint32_t tail = wr.op == SendOp::kSendInvalidate ? raw(wr.remote_stag) : 0;  // req: RFC5040-4.1-4 RFC5040-4.1-14
-    put(s, UntaggedHeader{cut.last, control, tail, kSendQn, send_msn_, offset});            // req: RFC5041-5.2-8 RFC5041-4.3-12
+    const std::uint32_t tail =
+        wr.op == SendOp::kSendInvalidate ? raw(wr.remote_stag) : 0;               // req: RFC5040-4.1-4 RFC5040-4.1-14
+    put(s, UntaggedHeader{cut.last, control, tail, kSendQn, send_msn_, offset});  // req: RFC5041-5.2-8 RFC5041-4.3-12
     counters_.send_bytes += cut.payload_bytes;
     if (cut.last) {
       ++counters_.sends;
@@ -166,7 +177,8 @@ Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(Request
 
 Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(const RequestMessage& m) {
   const SendWr& wr = sends_.request(m.ticket);
-  ReadRequest request{.sink_stag = kRtrStag, .sink_to = 0, .size = m.total, .source_stag = wr.remote_stag, .source_to = wr.remote_to};
+  ReadRequest request{
+      .sink_stag = kRtrStag, .sink_to = 0, .size = m.total, .source_stag = wr.remote_stag, .source_to = wr.remote_to};
   if (!wr.sges.view().empty()) {
     const Sge& sink = wr.sges.view()[0];
     const auto p = stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.address, sink.length);
@@ -176,7 +188,8 @@ Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(co
     request.sink_to = *to;
   }
   Segment s;
-  put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
+  put(s, UntaggedHeader{
+             .last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
   put(s, request);
   read_msn_.advance();
   ++counters_.reads;
@@ -185,7 +198,8 @@ Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(co
   return std::optional{s};
 }
 
-Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload) {
+Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu,
+                                                                          std::vector<ddp::Pin>& payload) {
   const ReadRequest& r = m.read.request;
   const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
   // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9
@@ -195,7 +209,8 @@ Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(Respon
     auto p = stags_.pin(r.source_stag, who_, ddp::Access::kRemoteRead, r.source_to + m.sent, cut.payload_bytes);
     if (!rest.ok || !p.ok) {
       const Error error = ddp::read_error(rest.ok ? p.fault : rest.fault);
-      // Quote the Request as received, or, when part of it was served, what is left of it. req: RFC5040-4.8-35 RFC5040-4.8-36
+      // Quote the Request as received, or, when part of it was served, what is left of it. req: RFC5040-4.8-35
+      // RFC5040-4.8-36
       ReadRequest left = r;
       left.sink_to += m.sent;
       left.source_to += m.sent;
@@ -208,7 +223,8 @@ Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(Respon
     payload.push_back(std::move(p.pin));
   }
   Segment s;
-  put(s, TaggedHeader{cut.last, control_octet(Opcode::kReadResponse), r.sink_stag, r.sink_to + m.sent});  // req: RFC5040-4.4-3
+  put(s, TaggedHeader{cut.last, control_octet(Opcode::kReadResponse), r.sink_stag,
+                      r.sink_to + m.sent});  // req: RFC5040-4.4-3
   s.payload_bytes = cut.payload_bytes;
   s.may_change = true;
   counters_.read_response_bytes += cut.payload_bytes;
@@ -222,11 +238,16 @@ Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(Respon
 
 void Transmitter::segment_sent(const Done& done) {
   switch (done.what) {
-    case Done::What::kRequest: sends_.sent(done.ticket); break;
-    case Done::What::kReadResponse: reads_.response_sent(); break;
+    case Done::What::kRequest:
+      sends_.sent(done.ticket);
+      break;
+    case Done::What::kReadResponse:
+      reads_.response_sent();
+      break;
     case Done::What::kNothing:
     case Done::What::kTerminate:
-    case Done::What::kRtr: break;
+    case Done::What::kRtr:
+      break;
   }
 }
 

@@ -1,5 +1,6 @@
-// Transmitting half of RDMAP over DDP: turns work requests, Read Responses, the RTR and the Terminate into DDP segments, one at a time, never
-// interleaving messages. Read Responses and the send queue take turns message by message. Knows nothing of FPDUs. Not thread-safe.
+// Transmitting half of RDMAP over DDP: turns work requests, Read Responses, the RTR and the Terminate into DDP
+// segments, one at a time, never interleaving messages. Read Responses and the send queue take turns message by
+// message. Knows nothing of FPDUs. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -39,7 +40,8 @@ class Transmitter {
     std::array<std::byte, ddp::UntaggedHeader::kSize + TerminateMessage::kMaxSize> header{};
     std::size_t header_bytes = 0;
     std::size_t payload_bytes = 0;
-    // Read Response payload may legally change at any time (RFC 5040 s5.5 rule 12): with CRC on it must be copied before it is summed.
+    // Read Response payload may legally change at any time (RFC 5040 s5.5 rule 12): with CRC on it must be copied
+    // before it is summed.
     bool may_change = false;
     Done done{};
 
@@ -48,9 +50,11 @@ class Transmitter {
 
   // True when next() would give a segment.
   [[nodiscard]] bool ready(std::size_t ord) const;
-  // The next segment of at most `mulpdu` octets, its payload appended to `payload` as pinned memory; nullopt when there is nothing to send.
-  // On error (memory revoked under a work request or a Read) nothing is appended and the peer is owed error_terminate().
-  [[nodiscard]] Result<std::optional<Segment>> next(std::size_t mulpdu, std::size_t ord, std::vector<ddp::Pin>& payload);
+  // The next segment of at most `mulpdu` octets, its payload appended to `payload` as pinned memory; nullopt when there
+  // is nothing to send. On error (memory revoked under a work request or a Read) nothing is appended and the peer is
+  // owed error_terminate().
+  [[nodiscard]] Result<std::optional<Segment>> next(std::size_t mulpdu, std::size_t ord,
+                                                    std::vector<ddp::Pin>& payload);
   void segment_sent(const Done& done);
 
   // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1 (RFC 6581 s9.2).
@@ -70,7 +74,7 @@ class Transmitter {
     SendQueue::Ticket ticket = 0;
     std::uint32_t total = 0;
     std::uint32_t sent = 0;
-    std::size_t sge = 0;         // next octet to send: piece and offset in it
+    std::size_t sge = 0;  // next octet to send: piece and offset in it
     std::uint32_t sge_offset = 0;
   };
   struct ResponseMessage {
@@ -81,11 +85,14 @@ class Transmitter {
   [[nodiscard]] bool start_next_message(std::size_t ord);
   [[nodiscard]] Segment terminate_segment();
   [[nodiscard]] Segment rtr_segment();
-  [[nodiscard]] Result<std::optional<Segment>> request_segment(RequestMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload);
+  [[nodiscard]] Result<std::optional<Segment>> request_segment(RequestMessage& m, std::size_t mulpdu,
+                                                               std::vector<ddp::Pin>& payload);
   [[nodiscard]] Result<std::optional<Segment>> read_request_segment(const RequestMessage& m);
-  [[nodiscard]] Result<std::optional<Segment>> response_segment(ResponseMessage& m, std::size_t mulpdu, std::vector<ddp::Pin>& payload);
+  [[nodiscard]] Result<std::optional<Segment>> response_segment(ResponseMessage& m, std::size_t mulpdu,
+                                                                std::vector<ddp::Pin>& payload);
   [[nodiscard]] Error local_error(SendQueue::Ticket ticket);
-  [[nodiscard]] bool gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, std::vector<ddp::Pin>& payload) const;
+  [[nodiscard]] bool gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes,
+                            std::vector<ddp::Pin>& payload) const;
 
   const ddp::StagTable& stags_;
   ddp::StreamKey who_;

@@ -48,12 +48,12 @@ enum class SendOp : std::uint8_t { kSend, kSendInvalidate, kWrite, kRead };
 struct SendWr {
   std::uint64_t wr_id = 0;
   SendOp op = SendOp::kSend;
-  SgeList sges{};                 // source of Send and Write (0 to 4 GiB - 1 in all), sink of Read (at most one piece)
-  Stag remote_stag{};             // Write, Read: the peer's buffer. SendInvalidate: the STag that the peer shall invalidate
-  std::uint64_t remote_to = 0;    // Write, Read
-  bool solicited = false;         // Send: raise a solicited event at the peer
-  bool signaled = true;           // false: no completion unless it fails
-  bool fence = false;             // start only when all earlier Reads have completed (RFC 5040 s5.5 rule 12)
+  SgeList sges{};      // source of Send and Write (0 to 4 GiB - 1 in all), sink of Read (at most one piece)
+  Stag remote_stag{};  // Write, Read: the peer's buffer. SendInvalidate: the STag that the peer shall invalidate
+  std::uint64_t remote_to = 0;  // Write, Read
+  bool solicited = false;       // Send: raise a solicited event at the peer
+  bool signaled = true;         // false: no completion unless it fails
+  bool fence = false;           // start only when all earlier Reads have completed (RFC 5040 s5.5 rule 12)
 };
 
 struct RecvWr {
@@ -67,10 +67,10 @@ enum class WcOp : std::uint8_t { kSend, kWrite, kRead, kRecv };
 struct Completion {
   std::uint64_t wr_id = 0;
   WcOp op = WcOp::kSend;
-  Errc status = Errc::kOk;        // kFlushed when the connection ended first
-  std::uint32_t byte_len = 0;     // received octets (kRecv), requested octets (kRead)
-  bool solicited = false;         // kRecv: the peer asked for a solicited event
-  bool invalidated = false;       // kRecv: invalidated_stag was revoked by the peer
+  Errc status = Errc::kOk;     // kFlushed when the connection ended first
+  std::uint32_t byte_len = 0;  // received octets (kRecv), requested octets (kRead)
+  bool solicited = false;      // kRecv: the peer asked for a solicited event
+  bool invalidated = false;    // kRecv: invalidated_stag was revoked by the peer
   Stag invalidated_stag{};
 };
 

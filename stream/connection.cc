@@ -1,5 +1,7 @@
 #include "iwarp/stream/connection.h"
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace iwarp::stream {
@@ -26,7 +28,8 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
 }
 
 Result<void> Connection::post_recv(const rdmap::RecvWr& wr) {
-  if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);
+  // Also while closing in order: the peer may still be sending what it has.
+  if (phase_ > Phase::kFull && !receiving()) return make_error(Errc::kNotConnected);
   if (!recvs_.post(wr)) return make_error(Errc::kQueueFull, "receive queue is full");
   return {};
 }
@@ -76,6 +79,7 @@ void Connection::enter(Phase phase) {
 
 void Connection::arm_close_timer(TimePoint now) {
   deadline_ = now + options_.close_timeout;
+  if (phase_ == Phase::kDraining) deadline_ = std::min(*deadline_, drain_end_);
 }
 
 void Connection::flush() {
@@ -111,6 +115,7 @@ void Connection::disconnect(TimePoint now) {
   now_ = now;
   if (phase_ == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
   if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, "closed by the local application");
+  drain_end_ = now + options_.drain_timeout;
   step(Input::kDisconnect);
   check_drained();
 }
@@ -169,8 +174,8 @@ void Connection::on_negotiated(const mpa::Established& e) {
   negotiated_done_ = true;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
   decoder_ = mpa::FpduDecoder(negotiated_.crc);
-  reads_ = rdmap::InboundReads(negotiated_.ird);
-  if (negotiated_.ord == 0) sends_.refuse_queued_reads(Errc::kInvalidArgument);  // they would block the queue for good
+  // siw rounds its ORD up to a power of two and may have that many Reads outstanding.
+  reads_ = rdmap::InboundReads(negotiated_.ird == 0 ? 0 : std::bit_ceil(std::size_t{negotiated_.ird}));
   deadline_.reset();
   step(Input::kNegotiated);
   if (is_initiator_) {
@@ -180,6 +185,10 @@ void Connection::on_negotiated(const mpa::Established& e) {
     if (e.rtr_to_send == mpa::Rtr::kRead) rx_.expect_rtr_response();
   } else if (negotiated_.peer_to_peer) {
     deadline_ = now_ + options_.first_fpdu_timeout;  // req: RFC5044-7.1.2-32
+  }
+  // A Read can never be sent, and what is posted behind it must not overtake it.
+  if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
+    end_with(Input::kAbort, make_error(Errc::kInvalidArgument, "an RDMA Read was posted but the peer admits none"));
   }
 }
 

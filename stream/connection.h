@@ -1,8 +1,9 @@
-// The driven core of one iWARP connection: MPA startup, FPDUs, DDP and RDMAP from the byte stream to work completions. It never blocks, never
-// calls back and never sees a socket, a clock or a thread; the driver moves bytes and tells the time (docs/DRIVING.md). Not thread-safe.
+// The driven core of one iWARP connection: MPA startup, FPDUs, DDP and RDMAP from the byte stream to work completions.
+// It never blocks, never calls back and never sees a socket, a clock or a thread; the driver moves bytes and tells the
+// time (docs/DRIVING.md). Not thread-safe.
 //
-// Contract: after any input (1) send tx_buffers() until empty, (2) drain poll_event() and the completions, (3) re-read deadline() and
-// link_action(), (4) ask rx_buffers(). `now` never goes backwards.
+// Contract: after any input (1) send tx_buffers() until empty, (2) drain poll_event() and the completions, (3) re-read
+// deadline() and link_action(), (4) ask rx_buffers(). `now` never goes backwards.
 #pragma once
 
 #include <memory>
@@ -22,16 +23,20 @@
 namespace iwarp::stream {
 
 struct Options {
-  // Requests that may be posted and not yet polled, per queue. More costs about 300 octets each, fewer makes post_*() say kQueueFull.
+  // Requests that may be posted and not yet polled, per queue. More costs about 300 octets each, fewer makes post_*()
+  // say kQueueFull.
   std::size_t sq_depth = 64;
   std::size_t rq_depth = 64;
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
   mpa::FpduPolicy fpdu = mpa::FpduPolicy::kEmss;
-  // Responder: for the Reply to leave, then, on a peer-to-peer connection, to the first FPDU. 10 s, as siw waits for a Reply. Lower breaks slow peers, higher
-  // lets a silent one hold its resources longer.
+  // Responder: for the Reply to leave, then, on a peer-to-peer connection, to the first FPDU. 10 s, as siw waits for a
+  // Reply. Lower breaks slow peers, higher lets a silent one hold its resources longer.
   std::chrono::milliseconds first_fpdu_timeout{10000};
   // From the end of our sending (Terminate or FIN) to the peer's FIN. 5 s. Then the connection is reset.
   std::chrono::milliseconds close_timeout{5000};
+  // After disconnect(): how long the peer may take for what was posted before, however busily it does. 30 s. Lower cuts
+  // slow peers off, higher lets a hostile one keep a closing connection for longer.
+  std::chrono::milliseconds drain_timeout{30000};
 };
 
 enum class TcpEnd : std::uint8_t { kFin, kReset };  // different news: never merge them
@@ -44,16 +49,17 @@ struct Established {
 
 // The connection is over; the last event. All work requests have completed or are about to be polled as kFlushed.
 struct Disconnected {
-  Error reason;                                          // kPeerClosed and kAborted are the ordinary ends
-  std::optional<rdmap::TerminateMessage> received;       // the peer's Terminate
-  std::optional<rdmap::TerminateMessage> sent;           // ours
+  Error reason;                                     // kPeerClosed and kAborted are the ordinary ends
+  std::optional<rdmap::TerminateMessage> received;  // the peer's Terminate
+  std::optional<rdmap::TerminateMessage> sent;      // ours
   bool was_established = false;
-  std::optional<mpa::EnhancedData> rejected_with;        // IRD and ORD of a rejecting peer
-  std::vector<std::byte> private_data;                   // of a rejecting peer
+  std::optional<mpa::EnhancedData> rejected_with;  // IRD and ORD of a rejecting peer
+  std::vector<std::byte> private_data;             // of a rejecting peer
 };
 
-// The peer ended TCP before its Reply began, and policy allows revision 1: the core is idle again, with its receives still posted. The driver
-// closes this socket and either calls start() with a revision 1 Initiator on a new one, or abort().
+// The peer ended TCP before its Reply began, and policy allows revision 1: the core is idle again, with its receives
+// still posted. The driver closes this socket and either calls start() with a revision 1 Initiator on a new one, or
+// abort().
 struct RetryWithRevision1 {
   Error reason;
 };
@@ -73,26 +79,30 @@ class Connection {
   // `stags` must outlive the connection.
   Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options& options);
 
-  // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established waits for it.
-  // kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB or more, Read with several pieces).
+  // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established
+  // waits for it. kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB
+  // or more, Read with several pieces).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
   [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return sends_.poll(); }
-  // A completion with `invalidated` names an STag that the peer revoked: the owner waits until it is quiescent before it tells anybody.
+  // A completion with `invalidated` names an STag that the peer revoked: the owner waits until it is quiescent before
+  // it tells anybody.
   [[nodiscard]] std::optional<rdmap::Completion> poll_recv() { return recvs_.poll(); }
 
-  // --- Startup. Precondition: phase() is kIdle. The Responder has had its accept() called, or will be failed by its own deadline.
+  // --- Startup. Precondition: phase() is kIdle. The Responder has had its accept() called, or will be failed by its
+  // own deadline.
   void start(mpa::Initiator initiator, TimePoint now);
   void start(mpa::Responder responder, TimePoint now);
 
   // --- Byte stream.
-  // Where the next received bytes belong, in order: parts of the lent scratch, or final buffers when that is allowed. Valid until the next
-  // non-const call. Empty: do not read. Never returns memory that was revoked before the call.
+  // Where the next received bytes belong, in order: parts of the lent scratch, or final buffers when that is allowed.
+  // Valid until the next non-const call. Empty: do not read. Never returns memory that was revoked before the call.
   [[nodiscard]] std::span<const MutBytes> rx_buffers(MutBytes scratch);
   // `n` bytes arrived there (0: none, the buffers are given up).
   void rx_commit(std::size_t n, TimePoint now);
   void rx_end(TcpEnd how, TimePoint now);
-  // What to send next: a gather list over many FPDUs. Valid until the next non-const call; always followed by tx_commit(), if with 0.
+  // What to send next: a gather list over many FPDUs. Valid until the next non-const call; always followed by
+  // tx_commit(), if with 0.
   [[nodiscard]] std::span<const ConstBytes> tx_buffers(TimePoint now);
   void tx_commit(std::size_t n, TimePoint now);
   // Whether tx_buffers() would give anything.
@@ -153,12 +163,12 @@ class Connection {
   Options options_;
   Phase phase_ = Phase::kIdle;
   bool is_initiator_ = false;
-  bool peer_seen_ = false;       // one valid FPDU has arrived
+  bool peer_seen_ = false;  // one valid FPDU has arrived
   bool established_told_ = false;
   bool negotiated_done_ = false;
-  bool graceful_ = false;        // FIN_WAIT after disconnect(): input is still served
+  bool graceful_ = false;  // FIN_WAIT after disconnect(): input is still served
   bool fin_given_ = false, close_given_ = false;
-  bool reset_ = false;           // close with RST
+  bool reset_ = false;  // close with RST
   bool disconnected_told_ = false;
   std::size_t emss_ = 1448;
 
@@ -170,6 +180,7 @@ class Connection {
   Error reason_ = make_error(Errc::kAborted);
   std::optional<rdmap::TerminateMessage> sent_terminate_;
   std::optional<TimePoint> deadline_;
+  TimePoint drain_end_{};
   TimePoint now_{};
 
   rdmap::SendQueue sends_;
@@ -180,13 +191,13 @@ class Connection {
 
   // Receive side.
   mpa::FpduDecoder decoder_{true};
-  std::vector<std::byte> carry_;   // the incomplete FPDU at the end of the last bytes received
-  std::size_t carry_used_ = 0;     // carry_.size() is how much of it is wanted
+  std::vector<std::byte> carry_;  // the incomplete FPDU at the end of the last bytes received
+  std::size_t carry_used_ = 0;    // carry_.size() is how much of it is wanted
   struct Direct {
     mpa::FpduDecoder::Layout layout;
     std::size_t trailer_left = 0;
   };
-  std::optional<Direct> direct_;   // an FPDU whose payload goes straight to its final buffer
+  std::optional<Direct> direct_;  // an FPDU whose payload goes straight to its final buffer
   std::array<std::byte, 8> trailer_{};
   std::size_t last_fpdu_bytes_ = 0;
   std::vector<ddp::Pin> rx_pins_;

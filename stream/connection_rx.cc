@@ -1,5 +1,6 @@
-// Receive side of the connection core. With CRC on, FPDUs are received into scratch, checked, then placed: nothing unchecked reaches the
-// application's memory (RFC 5044 s6). With CRC off, the rest of a large FPDU is received straight into its final buffer.
+// Receive side of the connection core. With CRC on, FPDUs are received into scratch, checked, then placed: nothing
+// unchecked reaches the application's memory (RFC 5044 s6). With CRC off, the rest of a large FPDU is received straight
+// into its final buffer.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +11,8 @@ namespace {
 
 // A missing rest shorter than this is cheaper to copy than to receive apart.
 constexpr std::size_t kDirectMinimum = 4096;
-// While large FPDUs arrive directly, only so much of what follows is read ahead (and then copied): the next header and a little payload.
+// While large FPDUs arrive directly, only so much of what follows is read ahead (and then copied): the next header and
+// a little payload.
 constexpr std::size_t kLookahead = 1024;
 constexpr std::size_t kLargestHeader = mpa::kLengthBytes + ddp::UntaggedHeader::kSize;
 
@@ -23,17 +25,21 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
   rx_mode_ = RxMode::kNone;
   switch (phase_) {
     case Phase::kIdle:
-    case Phase::kClosed: return {};
+    case Phase::kClosed:
+      return {};
     case Phase::kStartup:
       // Until the Reply has left nothing can be expected, and what came anyway would have no decoder yet.
-      if (const auto* responder = std::get_if<mpa::Responder>(&startup_); responder != nullptr && !responder->tx_bytes().empty()) return {};
+      if (const auto* responder = std::get_if<mpa::Responder>(&startup_);
+          responder != nullptr && !responder->tx_bytes().empty())
+        return {};
       rx_mode_ = RxMode::kStartup;
       rx_spans_.push_back(scratch);
       return rx_spans_;
     case Phase::kFull:
     case Phase::kDraining:
     case Phase::kTerminating:
-    case Phase::kFinWait: break;
+    case Phase::kFinWait:
+      break;
   }
   if (direct_ && receiving()) {
     if (auto ok = rx_.targets(rx_pins_); !ok) {
@@ -65,10 +71,17 @@ void Connection::rx_commit(std::size_t n, TimePoint now) {
   now_ = now;
   switch (std::exchange(rx_mode_, RxMode::kNone)) {
     case RxMode::kNone:
-    case RxMode::kDiscard: return;
-    case RxMode::kStartup: rx_startup(scratch_.first(n), now); break;
-    case RxMode::kDirect: rx_direct(n); break;
-    case RxMode::kCarry: rx_carry(n); break;
+    case RxMode::kDiscard:
+      return;
+    case RxMode::kStartup:
+      rx_startup(scratch_.first(n), now);
+      break;
+    case RxMode::kDirect:
+      rx_direct(n);
+      break;
+    case RxMode::kCarry:
+      rx_carry(n);
+      break;
   }
   rx_pins_.clear();
   if (carry_used_ == 0 && carry_.capacity() != 0 && !direct_) carry_ = {};  // an idle connection owns no staging memory
@@ -186,7 +199,8 @@ void Connection::finish_segment() {
   if (rx_.peer_terminate()) end_with(Input::kPeerTerminate, make_error(Errc::kRemoteTerminate));
 }
 
-// Keeps the start of an FPDU whose rest has not arrived, of which `need` octets are wanted next. `partial` may lie in carry_ itself.
+// Keeps the start of an FPDU whose rest has not arrived, of which `need` octets are wanted next. `partial` may lie in
+// carry_ itself.
 void Connection::stash(ConstBytes partial, std::size_t need) {
   if (!negotiated_.crc) {
     if (begin_direct(partial)) {
@@ -202,7 +216,8 @@ void Connection::stash(ConstBytes partial, std::size_t need) {
   carry_.resize(std::max(need, carry_used_));
 }
 
-// Starts to place an incomplete FPDU directly. False when that is not possible or not worth it. With CRC off the header needs no check.
+// Starts to place an incomplete FPDU directly. False when that is not possible or not worth it. With CRC off the header
+// needs no check.
 bool Connection::begin_direct(ConstBytes partial) {
   if (!may_transmit()) return false;  // the first FPDU opens the way for ours, so it has to be whole
   const auto layout = mpa::FpduDecoder::peek(partial);
@@ -235,7 +250,8 @@ void Connection::rx_end(TcpEnd how, TimePoint now) {
     return;
   }
   const bool inside_fpdu = direct_ || carry_used_ > 0;
-  end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU") : make_error(Errc::kPeerClosed));
+  end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU")
+                                        : make_error(Errc::kPeerClosed));
 }
 
 }  // namespace iwarp::stream

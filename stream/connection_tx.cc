@@ -1,4 +1,5 @@
-// Transmit side of the connection core: batches of FPDUs, headers and trailers in blocks of the gather list, payload where it lies.
+// Transmit side of the connection core: batches of FPDUs, headers and trailers in blocks of the gather list, payload
+// where it lies.
 #include <cstring>
 
 #include "iwarp/stream/connection.h"
@@ -15,8 +16,12 @@ constexpr std::size_t kCopyLimit = 256;
 }  // namespace
 
 bool Connection::tx_pending() const {
-  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_); initiator != nullptr && !initiator->tx_bytes().empty()) return true;
-  if (const auto* responder = std::get_if<mpa::Responder>(&startup_); responder != nullptr && !responder->tx_bytes().empty()) return true;
+  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_);
+      initiator != nullptr && !initiator->tx_bytes().empty())
+    return true;
+  if (const auto* responder = std::get_if<mpa::Responder>(&startup_);
+      responder != nullptr && !responder->tx_bytes().empty())
+    return true;
   if (phase_ != Phase::kFull && phase_ != Phase::kDraining && phase_ != Phase::kTerminating) return false;
   return !gather_.empty() || (may_transmit() && tx_.ready(ord()));
 }
@@ -24,11 +29,13 @@ bool Connection::tx_pending() const {
 std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
   now_ = now;
   startup_span_.clear();
-  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_); initiator != nullptr && !initiator->tx_bytes().empty()) {
+  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_);
+      initiator != nullptr && !initiator->tx_bytes().empty()) {
     startup_span_.push_back(initiator->tx_bytes());
     return startup_span_;
   }
-  if (const auto* responder = std::get_if<mpa::Responder>(&startup_); responder != nullptr && !responder->tx_bytes().empty()) {
+  if (const auto* responder = std::get_if<mpa::Responder>(&startup_);
+      responder != nullptr && !responder->tx_bytes().empty()) {
     startup_span_.push_back(responder->tx_bytes());
     return startup_span_;
   }
@@ -101,12 +108,14 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
 
 void Connection::tx_commit(std::size_t n, TimePoint now) {
   now_ = now;
-  if (auto* initiator = std::get_if<mpa::Initiator>(&startup_); initiator != nullptr && !initiator->tx_bytes().empty()) {
+  if (auto* initiator = std::get_if<mpa::Initiator>(&startup_);
+      initiator != nullptr && !initiator->tx_bytes().empty()) {
     initiator->tx_commit(n);
     drain_startup();
     return;
   }
-  if (auto* responder = std::get_if<mpa::Responder>(&startup_); responder != nullptr && !responder->tx_bytes().empty()) {
+  if (auto* responder = std::get_if<mpa::Responder>(&startup_);
+      responder != nullptr && !responder->tx_bytes().empty()) {
     responder->tx_commit(n);
     drain_startup();
     return;

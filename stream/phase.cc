@@ -64,13 +64,15 @@ std::optional<Phase> next(Phase from, Input on) {
 }
 
 const char* name(Phase phase) {
-  constexpr std::array<const char*, kPhases> kNames = {"IDLE", "STARTUP", "FULL", "DRAINING", "TERMINATING", "FIN_WAIT", "CLOSED"};
+  constexpr std::array<const char*, kPhases> kNames = {"IDLE",        "STARTUP",  "FULL",  "DRAINING",
+                                                       "TERMINATING", "FIN_WAIT", "CLOSED"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 
 const char* name(Input input) {
-  constexpr std::array<const char*, kInputs> kNames = {"start",          "negotiated",     "startup failed", "startup retry", "error",     "disconnect", "drained",
-                                                       "terminate sent", "peer terminate", "peer fin",       "peer reset", "timeout",    "abort"};
+  constexpr std::array<const char*, kInputs> kNames = {
+      "start",          "negotiated",     "startup failed", "startup retry", "error",   "disconnect", "drained",
+      "terminate sent", "peer terminate", "peer fin",       "peer reset",    "timeout", "abort"};
   return kNames[static_cast<std::size_t>(input)];
 }
 

@@ -1,4 +1,4 @@
-// Life of a connection core as data: which input moves it where (DESIGN section 3). An absent pair means that the input no longer matters.
+// Life of a connection core as data: which input moves it where. An absent pair means that the input no longer matters.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ enum class Phase : std::uint8_t {
 
 enum class Input : std::uint8_t {
   kStart,
-  kNegotiated,      // startup succeeded
-  kStartupFailed,   // startup failed and nothing is owed
-  kStartupRetry,    // startup failed, and revision 1 on a new TCP connection may succeed
-  kError,           // a violation, ours or the peer's: a Terminate is queued
-  kDisconnect,      // local orderly close
-  kDrained,         // nothing is left to send
+  kNegotiated,     // startup succeeded
+  kStartupFailed,  // startup failed and nothing is owed
+  kStartupRetry,   // startup failed, and revision 1 on a new TCP connection may succeed
+  kError,          // a violation, ours or the peer's: a Terminate is queued
+  kDisconnect,     // local orderly close
+  kDrained,        // nothing is left to send
   kTerminateSent,
   kPeerTerminate,
   kPeerFin,
   kPeerReset,
   kTimeout,
-  kAbort,           // local abortive close, or an error after which no octet can be sent
+  kAbort,  // local abortive close, or an error after which no octet can be sent
 };
 
 inline constexpr std::size_t kPhases = 7;

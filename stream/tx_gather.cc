@@ -11,7 +11,7 @@ constexpr std::size_t kBlockBytes = 8192;
 MutBytes TxGather::allocate(std::size_t n) {
   if (blocks_.empty() || blocks_.back().size - blocks_.back().used < n) {
     const std::size_t size = std::max(n, kBlockBytes);
-    blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size, 0});
+    blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size, 0, end_});
   }
   Block& b = blocks_.back();
   b.used += n;
@@ -21,7 +21,9 @@ MutBytes TxGather::allocate(std::size_t n) {
 void TxGather::append(ConstBytes owned) {
   if (owned.empty()) return;
   end_ += owned.size();
-  if (joinable_ && !pieces_.empty() && !pieces_.back().pinned && pieces_.back().bytes.data() + pieces_.back().bytes.size() == owned.data()) {
+  blocks_.back().last = end_;
+  if (joinable_ && !pieces_.empty() && !pieces_.back().pinned &&
+      pieces_.back().bytes.data() + pieces_.back().bytes.size() == owned.data()) {
     Piece& last = pieces_.back();
     last.bytes = {last.bytes.data(), last.bytes.size() + owned.size()};
     return;
@@ -82,6 +84,12 @@ void TxGather::drop_unbegun() {
   if (pieces_.empty()) clear();
 }
 
+std::size_t TxGather::staged_bytes() const {
+  std::size_t sum = 0;
+  for (const Block& b : blocks_) sum += b.size;
+  return sum;
+}
+
 std::span<const ConstBytes> TxGather::spans() {
   spans_.clear();
   for (const Piece& p : pieces_) spans_.push_back(p.bytes);
@@ -110,6 +118,8 @@ void TxGather::commit(std::size_t n, std::vector<Done>& done) {
   }
   suspend();
   joinable_ = false;
+  // A peer that takes data as slowly as we add it must not make the storage grow.
+  while (blocks_.size() > 1 && blocks_.front().last <= committed_) blocks_.pop_front();
   if (!fpdus_.empty() && fpdus_.front().may_change && fpdus_.front().begin < committed_) copy_aside_rest_of_front();
 }
 
@@ -122,6 +132,7 @@ void TxGather::copy_aside_rest_of_front() {
     const MutBytes copy = allocate(p.bytes.size());
     std::memcpy(copy.data(), p.bytes.data(), copy.size());
     p = {copy, {}, false};
+    blocks_.back().last = std::max(blocks_.back().last, fpdus_.front().end);
   }
 }
 

@@ -1,6 +1,6 @@
-// The gather list of FPDUs that are encoded but not yet taken by TCP. Headers and trailers live in blocks of its own, payload stays in
-// registered memory under suspended pins, so that nobody waits for a slow peer. All storage is given back when the list runs empty, so an
-// idle connection owns none. Not thread-safe.
+// The gather list of FPDUs that are encoded but not yet taken by TCP. Headers and trailers live in blocks of its own,
+// payload stays in registered memory under suspended pins, so that nobody waits for a slow peer. All storage is given
+// back when the list runs empty, so an idle connection owns none. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -18,6 +18,8 @@ class TxGather {
 
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
   [[nodiscard]] std::size_t pieces() const { return pieces_.size(); }
+  // Storage held for headers, trailers and copies.
+  [[nodiscard]] std::size_t staged_bytes() const;
   [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(end_ - committed_); }
 
   // Storage for octets of the next FPDU. Valid until they are committed.
@@ -29,8 +31,9 @@ class TxGather {
   // Ends an FPDU. `may_change`: its pinned payload belongs to a Read Response.
   void end_fpdu(const Done& done, bool may_change);
 
-  // Takes hold of all pinned memory again. False when some of it was revoked: then the list was cut before the first FPDU concerned, unless
-  // that one is partly sent already, in which case broken() is true and the byte stream cannot be continued.
+  // Takes hold of all pinned memory again. False when some of it was revoked: then the list was cut before the first
+  // FPDU concerned, unless that one is partly sent already, in which case broken() is true and the byte stream cannot
+  // be continued.
   [[nodiscard]] bool resume();
   [[nodiscard]] bool broken() const { return broken_; }
   // After a failed resume(): the memory was the source of a Read Response, not of a work request.
@@ -38,12 +41,14 @@ class TxGather {
   // What to hand to TCP. Valid until the next non-const call.
   [[nodiscard]] std::span<const ConstBytes> spans();
 
-  // `n` octets were taken. Lets go of all pins; copies aside what is left of a partly sent FPDU of a Read Response, whose memory the peer's
-  // neighbours may revoke at any time. The Done of each FPDU that has wholly left is appended to `done`.
+  // `n` octets were taken. Lets go of all pins; copies aside what is left of a partly sent FPDU of a Read Response,
+  // whose memory the peer's neighbours may revoke at any time. The Done of each FPDU that has wholly left is appended
+  // to `done`.
   void commit(std::size_t n, std::vector<Done>& done);
   // Lets go of all pins without sending.
   void suspend();
-  // Drops all FPDUs not yet begun, and copies aside what is left of a begun one: its work request is about to be flushed.
+  // Drops all FPDUs not yet begun, and copies aside what is left of a begun one: its work request is about to be
+  // flushed.
   void drop_unbegun();
   void clear();
 
@@ -62,6 +67,7 @@ class TxGather {
   struct Block {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t size = 0, used = 0;
+    std::uint64_t last = 0;  // stream offset behind the last octet that lies here
   };
 
   void truncate(std::size_t fpdus_kept);
@@ -69,7 +75,7 @@ class TxGather {
 
   std::deque<Piece> pieces_;
   std::deque<Fpdu> fpdus_;
-  std::vector<Block> blocks_;
+  std::deque<Block> blocks_;
   std::vector<ConstBytes> spans_;
   std::size_t pieces_popped_ = 0;
   std::uint64_t committed_ = 0, end_ = 0, fpdu_begin_ = 0;

@@ -19,6 +19,22 @@ std::string check_rtr(const std::string& list) {
   return list.empty() ? "at least one RTR form is needed: write, read or write,read" : "";
 }
 
+template <class T>
+CLI::Validator one_of(const std::map<std::string, T>& values) {
+  return CLI::Validator(
+      [&values](const std::string& given) {
+        if (values.count(given) != 0) return std::string{};
+        std::string text = "unknown value '" + given + "': use";
+        const char* separator = " ";
+        for (const auto& [name, value] : values) {
+          text += separator + name;
+          separator = " or ";
+        }
+        return text;
+      },
+      "");
+}
+
 }  // namespace
 
 void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord) {
@@ -30,17 +46,23 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord) {
       ->group(group);
   app.add_option("--crc", crc_,
                  "CRC32c of FPDUs: on; prefer-off (only if the peer wants it); off (refuse a peer that wants it)")
-      ->transform(CLI::CheckedTransformer(kCrc))
-      ->default_str("on")
+      ->check(one_of(kCrc))
+      ->type_name("on|prefer-off|off")
+      ->capture_default_str()
       ->group(group);
-  app.add_flag("--p2p,!--no-p2p", peer_to_peer_,
-               "Peer-to-peer connection set-up with an RTR message (initiator; default on)")
+  auto* p2p = app.add_flag_callback(
+      "--p2p", [this] { peer_to_peer_ = true; },
+      "Ask for peer-to-peer set-up with an RTR message (initiator; the default with revision 2)");
+  p2p->group(group);
+  app.add_flag_callback(
+         "--no-p2p", [this] { peer_to_peer_ = false; }, "Do not ask for it")
+      ->excludes(p2p)
       ->group(group);
   app.add_option("--rtr", rtr_, "RTR forms to offer and take: write, read or both")
       ->check(check_rtr)
       ->capture_default_str()
       ->group(group);
-  app.add_option("--ird", ird_, "Inbound RDMA Reads to admit")
+  app.add_option("--ird", ird_, "Inbound RDMA Reads to admit; raised up to 128 if the peer asks for more")
       ->check(CLI::Range(0, 16382))
       ->capture_default_str()
       ->group(group);
@@ -50,15 +72,20 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord) {
       ->group(group);
   app.add_option("--fpdu", fpdu_,
                  "FPDU size: emss (fits a TCP segment, for RNICs); 16k; max (software peers, loopback)")
-      ->transform(CLI::CheckedTransformer(kFpdu))
-      ->default_str("emss")
+      ->check(one_of(kFpdu))
+      ->type_name("emss|16k|max")
+      ->capture_default_str()
       ->group(group);
+}
+
+mpa::FpduPolicy PolicyFlags::fpdu() const {
+  return kFpdu.at(fpdu_);
 }
 
 mpa::Policy PolicyFlags::policy() const {
   mpa::Policy p;
   p.revision = static_cast<std::uint8_t>(revision_);
-  p.crc = crc_;
+  p.crc = kCrc.at(crc_);
   p.peer_to_peer = peer_to_peer_ && revision_ == 2;
   p.rtr_write = rtr_.find("write") != std::string::npos;
   p.rtr_read = rtr_.find("read") != std::string::npos;

@@ -15,16 +15,16 @@ class PolicyFlags {
   void add(CLI::App& app, std::uint16_t ird_ord);
   // After parsing. Throws CLI::ValidationError when the flags contradict each other.
   [[nodiscard]] mpa::Policy policy() const;
-  [[nodiscard]] mpa::FpduPolicy fpdu() const { return fpdu_; }
+  [[nodiscard]] mpa::FpduPolicy fpdu() const;
 
  private:
   unsigned revision_ = 2;
-  mpa::Policy::Crc crc_ = mpa::Policy::Crc::kOn;
+  std::string crc_ = "on";
   bool peer_to_peer_ = true;
   std::string rtr_ = "write,read";
   std::uint16_t ird_ = 32;
   std::uint16_t ord_ = 32;
-  mpa::FpduPolicy fpdu_ = mpa::FpduPolicy::kEmss;
+  std::string fpdu_ = "emss";
 };
 
 }  // namespace iwarp::tools

@@ -47,6 +47,20 @@ constexpr std::size_t kInfoBytes = 16;  // 0 buffer address (8) | 8 rkey (4) | 1
 constexpr std::uint32_t kMinSize = 26;  // room for "rdma-ping-4294967295: " and one character
 constexpr std::uint32_t kMaxSize = 65535;
 
+// Clients that a persistent server serves at a time, a thread each.
+constexpr std::size_t kMaxClients = 256;
+
+// What a peer put into `data`, up to its NUL, fit for a terminal.
+std::string printable(ConstBytes data) {
+  std::string out;
+  for (const std::byte b : data) {
+    const auto c = std::to_integer<unsigned char>(b);
+    if (c == 0) break;
+    out += c >= 0x20 && c < 0x7F ? static_cast<char>(c) : '.';
+  }
+  return out;
+}
+
 std::atomic<bool> interrupted{false};
 void on_signal(int) {
   interrupted = true;
@@ -179,7 +193,7 @@ bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
       data_error_ = true;
       return false;
     }
-    if (flags_.verbose) std::cout << "ping data: " << reinterpret_cast<const char*>(data_.data()) << '\n';
+    if (flags_.verbose) std::cout << "ping data: " << printable(data_) << '\n';
   }
   connection->disconnect();
   return true;
@@ -187,7 +201,7 @@ bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
 
 bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
   for (std::uint64_t i = 0;; ++i) {
-    if (!await_message()) return i > 0;
+    if (!await_message()) return i > 0 && flags_.count == 0;  // the client decides how often
     if (remote_size_ > flags_.size) {
       spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_size_,
                     flags_.size, remote_size_);
@@ -197,7 +211,7 @@ bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
     const verbs::Sge sink{data_.data(), remote_size_, data_mr_.stag()};
     if (!run({.op = verbs::SendOp::kRead, .sges = sink, .remote_stag = remote_stag_, .remote_to = remote_to_}))
       return false;
-    if (flags_.verbose) std::cout << "server ping data: " << reinterpret_cast<const char*>(data_.data()) << '\n';
+    if (flags_.verbose) std::cout << "server ping data: " << printable(ConstBytes{data_}.first(remote_size_)) << '\n';
     if (flags_.validate &&
         !std::equal(data_.begin(), data_.begin() + 10, reinterpret_cast<const std::byte*>("rdma-ping-"))) {
       spdlog::error("what the client pinged with does not start with rdma-ping-");
@@ -233,7 +247,7 @@ int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Sid
   const stream::Disconnected how = connection->async_wait_disconnected(boost::asio::use_future).get();
   log_closed(*connection, how);
   if (interrupted) return kExitInterrupted;
-  return ok && !side.data_error() ? kExitOk : kExitFailed;
+  return ok && !side.data_error() && cm::ordinary_end(how) ? kExitOk : kExitFailed;
 }
 
 int run_client(const Flags& flags) {
@@ -294,6 +308,11 @@ int run_server(const Flags& flags) {
     auto& [error, request] = *next;
     if (error.code != Errc::kOk) return kExitFailed;
     clients.remove_if([](const Client& c) { return c.over.load(); });
+    if (clients.size() >= kMaxClients) {
+      spdlog::warn("refused peer={}: {} clients are being served", cm::to_string(request->remote()), clients.size());
+      request->reject({});
+      continue;
+    }
     if (!flags.persistent) return serve(engine, flags, std::move(request));
     Client& client = clients.emplace_back();
     client.thread = std::jthread([&engine, &flags, &over = client.over, r = std::move(request)]() mutable {
@@ -317,7 +336,8 @@ Run add_rping(CLI::App& app) {
       cmd->add_option("-S,--size", flags->size, "Octets per ping (server: at most; default all that rping allows)")
           ->check(CLI::Range(kMinSize, kMaxSize))
           ->capture_default_str();
-  cmd->add_option("-C,--count", flags->count, "Iterations (default: until interrupted)");
+  cmd->add_option("-C,--count", flags->count, "Iterations (default: until interrupted)")
+      ->check(CLI::Range(0, 2147483647));
   cmd->add_flag("-V,--validate", flags->validate, "Verify the data");
   cmd->add_flag("-v,--verbose", flags->verbose, "Print the data");
   flags->policy.add(*cmd, 1);

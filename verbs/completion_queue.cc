@@ -18,8 +18,9 @@ bool CompletionQueue::empty() const {
 
 void CompletionQueue::arm(Notify what, Notifier& notifier) {
   const std::lock_guard lock(mu_);
+  // The stronger of two requests stands, as with ibv_req_notify_cq().
+  if (notifier_ == nullptr || what == Notify::kNext) notify_what_ = what;
   notifier_ = &notifier;
-  notify_what_ = what;
 }
 
 void CompletionQueue::disarm() {

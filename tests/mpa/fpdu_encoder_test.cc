@@ -37,7 +37,7 @@ TEST(FpduSizes, AreMultiplesOfFour) {
   }
 }
 
-// PEERS appendix: FPDUs as real peers send them, whole ULPDU, then its CRC.
+// FPDUs as real peers send them, whole ULPDU, then its CRC.
 TEST(FpduTrailer, MatchesFpdusOfRealPeers) {
   COVERS("RFC5044-3-1");
   COVERS("RFC5044-4.1-1");

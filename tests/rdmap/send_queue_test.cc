@@ -206,7 +206,7 @@ TEST(SendQueue, FlushEndsAllThatIsNotDone) {
 TEST(SendQueue, RefusedReadsDoNotBlockWhatIsBehindThem) {
   SendQueue q(8);
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(q.post(wr(id, id % 2 == 0 ? SendOp::kSend : SendOp::kRead)));
-  q.refuse_queued_reads(Errc::kInvalidArgument);
+  EXPECT_TRUE(q.refuse_queued_reads(Errc::kInvalidArgument));
   for (std::uint64_t id : {2, 4}) {
     ASSERT_NE(q.next(0), nullptr);
     EXPECT_EQ(q.next(0)->wr_id, id);
