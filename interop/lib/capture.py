@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Iterable, Mapping
+from typing import Collection, Iterable, Mapping
 
 from lib.errors import ScenarioFailure
 from lib.guest import HOST_ADDRESS
@@ -66,19 +67,25 @@ def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
     frames = pcap.with_name("frames.pcap")
     problems = reframe(pcap, frames, set(wanted))
     known = 0
-    for row in _read_rows(frames):
-        port = next((int(p) for p in (row["tcp.srcport"], row["tcp.dstport"]) if p.isdigit() and int(p) in wanted), None)
-        if port is None:
-            continue
-        side = "ours" if row["ip.src"] == HOST_ADDRESS else "peer"
-        _count(row, side, seen[port])
-        if row["_ws.malformed"]:
-            if _is_known_malformed(row):
-                known += 1
-            elif side == "ours":
-                problems.append(f"frame {row['frame.number']} (port {port}): {row['_ws.malformed']}")
-    if any(item.crc for item in wanted.values()):
-        problems += _check_crcs(frames, seen)
+    with ThreadPoolExecutor(1) as second:
+        # tshark is slow on large captures: its two passes share the machine.
+        crcs = second.submit(_check_crcs, frames, set(wanted)) if any(item.crc for item in wanted.values()) else None
+        for row in _read_rows(frames):
+            port = next((int(p) for p in (row["tcp.srcport"], row["tcp.dstport"]) if p.isdigit() and int(p) in wanted), None)
+            if port is None:
+                continue
+            side = "ours" if row["ip.src"] == HOST_ADDRESS else "peer"
+            _count(row, side, seen[port])
+            if row["_ws.malformed"]:
+                if _is_known_malformed(row):
+                    known += 1
+                elif side == "ours":
+                    problems.append(f"frame {row['frame.number']} (port {port}): {row['_ws.malformed']}")
+        if crcs is not None:
+            good, bad = crcs.result()
+            problems += bad
+            for port, count in good.items():
+                seen[port].good_crcs = count
     for item in wanted.values():
         problems += _compare(item, seen[item.port])
     if problems:
@@ -127,22 +134,21 @@ def _read_rows(pcap: Path) -> Iterable[dict[str, str]]:
         yield dict(zip(_COLUMNS, line.split("\t")))
 
 
-def _check_crcs(pcap: Path, seen: Mapping[int, _Seen]) -> list[str]:
-    """tshark shows the verdict on a CRC only as text below the MPA layer."""
-    problems = []
+def _check_crcs(pcap: Path, wanted: Collection[int]) -> tuple[Counter[int], list[str]]:
+    """Good CRCs by port, and the bad ones. tshark shows its verdict only as text below the MPA layer."""
+    good: Counter[int] = Counter()
+    bad = []
     frame, ports = "?", []
     for line in _output(_tshark(pcap, "-Y", "iwarp_mpa.crc_check || iwarp_mpa.crc", "-O", "iwarp_mpa")):
         if line.startswith("Frame "):
             frame = line.split()[1].rstrip(":")
         elif line.startswith("Transmission Control Protocol"):
-            ports = [int(word.rstrip(",")) for word in line.split() if word.rstrip(",").isdigit()]
+            ports = [int(word.rstrip(",")) for word in line.split() if word.rstrip(",").isdigit()][:2]
         elif "(Good CRC32)" in line:
-            for port in ports[:2]:
-                if port in seen:
-                    seen[port].good_crcs += 1
+            good.update(port for port in ports if port in wanted)
         elif "(Bad CRC32" in line:
-            problems.append(f"frame {frame}: {line.strip()}")
-    return problems
+            bad.append(f"frame {frame}: {line.strip()}")
+    return good, bad
 
 
 def _tshark(pcap: Path, *arguments: str) -> list[str]:

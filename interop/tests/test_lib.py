@@ -1,0 +1,114 @@
+"""Tests of the runner's own parts that need no guest: python3 -m unittest discover -s interop/tests"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from lib.capture import _is_known_malformed, messages_of  # noqa: E402
+from lib.errors import ScenarioFailure  # noqa: E402
+from lib.iwarp_tool import parse_connections, total  # noqa: E402
+from lib.reframe import reframe  # noqa: E402
+
+ESTABLISHED = "info established local=127.0.0.1:1 peer=127.0.0.1:2 role=initiator rev=2 enhanced=1 crc=1 p2p=1 rtr=write ird=1 ord=1"
+CLOSED = "info closed peer=127.0.0.1:2 reason=peer_closed tx_send=3 tx_send_bytes=48 tx_write=2 rx_send=4 rx_write=0 why=\"a b\""
+
+
+class ConnectionLog(unittest.TestCase):
+    def test_pairs_established_with_closed(self) -> None:
+        (connection,) = parse_connections(f"noise\n12:00 {ESTABLISHED}\nother=1 line\n12:01 {CLOSED}\n")
+        connection.check_negotiated("we", {"role": "initiator", "crc": "1", "rtr": "write"})
+        self.assertEqual((connection.reason, connection.counters["tx_send_bytes"]), ("peer_closed", 48))
+
+    def test_open_connection_has_no_reason(self) -> None:
+        (connection,) = parse_connections(ESTABLISHED)
+        self.assertIsNone(connection.reason)
+
+    def test_same_peer_twice_is_two_connections(self) -> None:
+        connections = parse_connections("\n".join([ESTABLISHED, CLOSED, ESTABLISHED, CLOSED]))
+        self.assertEqual(total(connections)["tx_send"], 6)
+
+    def test_differences_are_named(self) -> None:
+        (connection,) = parse_connections(ESTABLISHED)
+        with self.assertRaisesRegex(ScenarioFailure, "crc=1 instead of 0, x=.absent. instead of 1"):
+            connection.check_negotiated("we", {"crc": "0", "x": "1"})
+        with self.assertRaisesRegex(ScenarioFailure, "ord=1, expected 2..3"):
+            connection.check_range("we", "ord", 2, 3)
+
+    def test_rtr_that_we_sent_is_added(self) -> None:
+        expected = {("ours", "send"): 3, ("ours", "write"): 3, ("peer", "send"): 4, ("peer", "write"): 0}
+        self.assertEqual(messages_of(parse_connections(f"{ESTABLISHED}\n{CLOSED}")), expected)
+
+
+class KnownMalformed(unittest.TestCase):
+    def row(self, **changes: str) -> dict[str, str]:
+        row = {"_ws.malformed": "[Malformed Packet: NFS]", "rpc.msgtyp": "1", "nfs.opcode": "53,22,25", "nfs.procedure_v3": ""}
+        return {**row, **changes}
+
+    def test_only_read_replies_of_nfs(self) -> None:
+        self.assertTrue(_is_known_malformed(self.row()))
+        self.assertTrue(_is_known_malformed(self.row(**{"nfs.opcode": "", "nfs.procedure_v3": "6"})))
+        for change in ({"_ws.malformed": "[Malformed Packet: RPCoRDMA]"}, {"rpc.msgtyp": "0"}, {"nfs.opcode": "53,22,26"}):
+            self.assertFalse(_is_known_malformed(self.row(**change)))
+
+
+STARTUP = b"MPA ID Rep Frame" + b"\x10\x02\x00\x04" + b"\x00\x01\x00\x01"
+FPDUS = [struct.pack(">H", size) + bytes([0xC1, 0x43]) + bytes(size - 2) + bytes(-(size + 2) % 4) + b"crc!" for size in (18, 19, 20, 1400)]
+
+
+def packet(sequence: int, payload: bytes, flags: int = 0x10, ports: tuple[int, int] = (7174, 40000)) -> bytes:
+    network = struct.pack(">BBHHHBBH", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0) + b"\x0a\0\2\2" + b"\x0a\0\2\x0f"
+    transport = struct.pack(">HHIIBBHHH", *ports, sequence & 0xFFFFFFFF, 1, 0x50, flags, 1000, 0, 0)
+    data = bytes(12) + b"\x08\x00" + network + transport + payload
+    return struct.pack("<IIII", 1, 2, len(data), len(data)) + data
+
+
+class Reframe(unittest.TestCase):
+    def cut(self, packets: list[bytes]) -> tuple[list[bytes], list[str]]:
+        """Payloads of the rewritten capture that are not empty, and the problems found."""
+        with tempfile.TemporaryDirectory() as directory:
+            source, target = Path(directory) / "in", Path(directory) / "out"
+            source.write_bytes(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + b"".join(packets))
+            problems = reframe(source, target, {7174})
+            data, offset, payloads = target.read_bytes(), 24, []
+            while offset < len(data):
+                size = struct.unpack_from("<I", data, offset + 8)[0]
+                payloads.append(data[offset + 16 + 54:offset + 16 + size])
+                offset += 16 + size
+        return [payload for payload in payloads if payload], problems
+
+    def test_every_segment_size_gives_the_same_frames(self) -> None:
+        stream = STARTUP + b"".join(FPDUS)
+        start = 0xFFFFFFF0     # the sequence number wraps within the stream
+        for size in range(1, 200):
+            packets = [packet(start - 1, b"", 0x02)]
+            packets += [packet(start + at, stream[at:at + size]) for at in range(0, len(stream), size)]
+            self.assertEqual(self.cut(packets), ([STARTUP, *FPDUS], []), f"segments of {size}")
+
+    def test_duplicates_and_disorder_do_not_matter(self) -> None:
+        stream = STARTUP + b"".join(FPDUS)
+        parts = [packet(100 + at, stream[at:at + 50]) for at in range(0, len(stream), 50)]
+        packets = [packet(99, b"", 0x02), parts[0], *reversed(parts[1:]), parts[3], parts[0]]
+        self.assertEqual(self.cut(packets), ([STARTUP, *FPDUS], []))
+
+    def test_a_stream_that_ends_within_a_frame_is_reported(self) -> None:
+        payloads, problems = self.cut([packet(0, b"", 0x02), packet(1, STARTUP + FPDUS[0] + b"\x00")])
+        self.assertEqual(payloads, [STARTUP, FPDUS[0]])
+        self.assertEqual(problems, ["port 7174 to 40000 ends within a frame, 1 octets into it"])
+
+    def test_lost_octets_are_reported(self) -> None:
+        _, problems = self.cut([packet(0, b"", 0x02), packet(1, STARTUP), packet(100, FPDUS[0])])
+        self.assertEqual(problems, ["port 7174 to 40000 misses octets in the capture"])
+
+    def test_other_ports_are_left_out(self) -> None:
+        self.assertEqual(self.cut([packet(0, b"", 0x02, (1, 2)), packet(1, STARTUP, 0x10, (1, 2))]), ([], []))
+
+
+if __name__ == "__main__":
+    unittest.main()
