@@ -295,8 +295,8 @@ void RdmaSession::on_disconnected(const stream::Disconnected& how) {
 void RdmaSession::release() {
   over_ = true;
   // With RST: the port must be free at once for the client's next connection, where the server has to recognise
-  // replays.
-  tcp_->close(true);
+  // replays. There is none after draining, and what the server still has to receive must not be lost.
+  tcp_->close(!draining_);
   to_tcp_.clear();
 }
 

@@ -11,6 +11,7 @@ FrontFixture::FrontFixture() {
 }
 
 FrontFixture::~FrontFixture() {
+  server.shut_down();  // its handlers may name what the test has destroyed
   front.reset();
   loop.run_for(std::chrono::milliseconds(1));
   if (HasFailure()) std::cerr << "--- log of the gateway\n" << log.str() << "---\n";

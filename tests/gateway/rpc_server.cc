@@ -27,6 +27,11 @@ RpcServer::RpcServer(Loop& loop, const std::string& address)
 }
 
 RpcServer::~RpcServer() {
+  shut_down();
+}
+
+void RpcServer::shut_down() {
+  stop_listening();
   for (const auto& peer : peers) peer->reset();
 }
 

@@ -21,6 +21,8 @@ class RpcServer {
   [[nodiscard]] HostPort host_port() const { return {local_.address().to_string(), local_.port()}; }
   // Refuses connections from now on.
   void stop_listening();
+  // Ends everything; no handler of the test is called any more.
+  void shut_down();
 
   // Instead of serve().
   std::function<void(TcpPeer&, const Bytes& call)> on_call;
