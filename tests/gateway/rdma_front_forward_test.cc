@@ -185,6 +185,35 @@ TEST_F(RdmaFrontForward, InvalidatesRemotelyOnlyWhenBothSidesAgreed) {
   EXPECT_TRUE(plain->invalidated.empty());
 }
 
+// Nothing is negotiated in MPA revision 1: Reads are bounded by our own policy.
+TEST_F(RdmaFrontForward, ServesRevision1Clients) {
+  mpa::Policy policy;
+  policy.revision = 1;
+  auto c = client({.policy = policy});
+  EXPECT_FALSE(c->connection().negotiated().enhanced);
+  auto call = c->expose_for_read(samples::write_call(1, pattern(300000)));
+  auto h = samples::header(1, Proc::kNomsg);
+  h.read_list = {{0, call->segment}};
+  c->send(h);
+  EXPECT_EQ(c->await(1).payload, samples::write_reply(1));
+  EXPECT_TRUE(last_call() == call->memory);
+}
+
+// Its Calls cannot be pulled, and it is told so; everything else works.
+TEST_F(RdmaFrontForward, TellsClientsThatAdmitNoReads) {
+  mpa::Policy policy;
+  policy.ird = 0;
+  policy.rtr_read = false;
+  auto c = client({.policy = policy});
+  auto call = c->expose_for_read(samples::write_call(1, pattern(5000)));
+  auto h = samples::header(1, Proc::kNomsg);
+  h.read_list = {{0, call->segment}};
+  c->send(h);
+  EXPECT_EQ(c->await(1).header.proc, Proc::kError);
+  c->call(samples::null_call(2));
+  EXPECT_EQ(c->await(2).payload, samples::rpc_reply(2));
+}
+
 TEST_F(RdmaFrontForward, GivesEachClientAConnectionOfItsOwn) {
   auto a = client();
   auto b = client();

@@ -65,6 +65,9 @@ TEST_F(RdmaFrontHostile, AnswersUnusableChunksWithErrChunk) {
 }
 
 TEST_F(RdmaFrontHostile, DropsWhatIsNoMessage) {
+  COVERS("RFC8166-4.5-2");
+  COVERS("RFC8166-4.6.2-2");
+  COVERS("RFC8166-4.2.4-12");
   auto c = client();
   c->send(Bytes(3));
   c->send(Bytes{});
@@ -116,7 +119,7 @@ TEST_F(RdmaFrontHostile, EndsConnectionsThatNameInvalidMemory) {
 }
 
 TEST_F(RdmaFrontHostile, AnswersWhenTheReplyHasNoRoom) {
-  COVERS("RFC8166-4.5.4-3");
+  COVERS("RFC8166-4.5-8");
   auto c = client();
   c->send(samples::header(1), samples::read_call(1, 100000));  // no chunk at all
   const Decoded answer = c->await(1);

@@ -1,6 +1,5 @@
 // How connections of the RDMA front begin and end: backend first, limits, identity, ends on either side, draining.
 #include "tests/gateway/front_fixture.h"
-#include "tests/support/covers.h"
 
 namespace iwarp::gateway::test {
 namespace {

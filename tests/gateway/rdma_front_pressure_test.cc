@@ -177,7 +177,7 @@ TEST_F(RdmaFrontPressure, JamsInBothDirectionsDissolve) {
 
 // A client that sends more Calls than it was granted ends its own connection; others go on.
 TEST_F(RdmaFrontPressure, ClosesClientsThatOverrunTheirCredits) {
-  COVERS("RFC8166-3.3.1-7");
+  COVERS("RFC8166-2.3.2-5");
   server.on_call = [](TcpPeer&, const Bytes&) {};
   open();
   auto greedy = client();

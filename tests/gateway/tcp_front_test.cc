@@ -110,7 +110,7 @@ TEST_F(Chained, ManyInFlight) {
 }
 
 TEST_F(Chained, CarriesBackwardCalls) {
-  COVERS("RFC8167-5.2-3");
+  COVERS("RFC8167-5.2-1");
   auto c = tcp_client();
   c->send(samples::null_call(1));
   (void)await(*c);
