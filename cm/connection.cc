@@ -338,6 +338,9 @@ void Connection::arm() {
 void Connection::deliver(std::vector<stream::Event>& events, std::unique_lock<std::mutex>& lock, bool post) {
   std::vector<std::function<void()>> calls;
   for (stream::Event& event : events) {
+    // What the handler holds goes when it cannot be called any more, and without the lock.
+    if (!std::holds_alternative<stream::RetryWithRevision1>(event) && retry_)
+      calls.push_back([drop = std::exchange(retry_, {})] {});
     if (auto* established = std::get_if<stream::Established>(&event)) {
       private_data_ = std::move(established->private_data);
       if (established_)

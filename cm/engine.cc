@@ -97,8 +97,8 @@ bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
   std::unique_lock lock(mu_);
   ++waiters_;
   ++waits_;
-  while (cq.empty() && !io_->stopped() && Clock::now() < deadline) {
-    if (leading_) {
+  while (cq.empty() && Clock::now() < deadline) {
+    if (leading_ || borrowed_) {  // a borrowed context runs in the threads that its owner chose, and in no other
       if (background_leads_) interrupt();
       followers_.fetch_add(1);
       if (cq.empty()) followers_cv_.wait_until(lock, deadline);
@@ -109,7 +109,7 @@ bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
     leader_.store(std::this_thread::get_id());
     leader_cq_.store(&cq);
     lock.unlock();
-    while (cq.empty() && !io_->stopped() && Clock::now() < deadline) io_->run_one_until(deadline);
+    while (cq.empty() && Clock::now() < deadline) io_->run_one_until(deadline);
     lock.lock();
     leader_cq_.store(nullptr);
     leading_ = false;
@@ -144,7 +144,15 @@ void Engine::poll() {
     }
   }
   for (std::size_t i = 0; i < n; ++i) hot[i]->drive();
-  if (n == 0 || polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerReactor == 0) io_->poll();
+  if (n != 0 && polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerReactor != 0) return;
+  std::unique_lock lock(mu_);
+  if (leading_) return;  // two threads in one io_context would take each other's wake-ups
+  leading_ = true;
+  lock.unlock();
+  io_->poll();
+  lock.lock();
+  leading_ = false;
+  if (waiters_ > 0) followers_cv_.notify_one();
 }
 
 void Engine::add(const std::shared_ptr<Connection>& connection) {

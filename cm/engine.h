@@ -3,7 +3,7 @@
 // Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
 // in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
 // between threads costs more than the message. Manual: nothing moves but in poll() and wait_for(), in the caller's
-// thread: lowest latency. Borrowed: the caller runs its io_context.
+// thread: lowest latency. Borrowed: the caller runs its io_context, in threads of its own; wait_for() only sleeps.
 //
 // Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still
 // open are reset then, and report kAborted; of a Connection that outlives the engine only the inspecting calls may be

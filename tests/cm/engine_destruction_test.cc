@@ -1,0 +1,130 @@
+// Engines that go while there is still something going on, and engines in a forked child.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/cm/node.h"
+#include "tests/cm/raw_tcp.h"
+
+namespace iwarp::cm {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace): the vocabulary of these tests
+
+// What becomes of an operation whose engine is gone: told an error, or dropped like any of Asio's.
+template <class Future>
+bool ended_without_success(Future f) {
+  if (f.wait_for(kPatience) != std::future_status::ready) return false;
+  try {
+    return std::get<0>(f.get()).code != Errc::kOk;
+  } catch (const std::future_error&) {
+    return true;
+  }
+}
+
+TEST(EngineDestruction, ResetsOpenConnections) {
+  Engine server_engine;
+  Node server(server_engine);
+  const auto listener = listen(server_engine);
+  auto client_engine = std::make_unique<Engine>();
+  Node client(*client_engine);
+  const Ends ends = join(client, server, *listener);
+  client.recv(1);
+  auto waiting = ends.client.connection->async_wait_disconnected(boost::asio::use_future);
+  client_engine.reset();
+
+  verbs::Completion c;
+  ASSERT_EQ(client.cq.poll({&c, 1}), 1U);
+  EXPECT_EQ(c.status, Errc::kFlushed);
+  EXPECT_EQ(ends.client.connection->disconnected().value().reason.code, Errc::kAborted);
+  EXPECT_EQ(waiting.wait_for(0s), std::future_status::ready) << "or somebody would wait for ever";
+  EXPECT_EQ(ending(*ends.server.connection).reason.code, Errc::kConnectionLost);
+  EXPECT_TRUE(ends.client.connection->initiator());
+  EXPECT_EQ(client.qp->post_send(verbs::SendWr{}).error().code, Errc::kNotConnected);
+}
+
+TEST(EngineDestruction, WithAConnectUnderWay) {
+  RawListener silent;
+  Connecting resolving, connecting;
+  std::vector<std::shared_ptr<verbs::QueuePair>> left;
+  {
+    Engine engine;
+    Node a(engine), b(engine);
+    ConnectOptions by_name = to_port(silent.port());
+    by_name.host = "localhost";
+    resolving = start_connect(a, by_name);
+    connecting = start_connect(b, to_port(silent.port()));
+    RawTcp first = silent.accept();
+    left = {a.qp, b.qp};
+  }
+  EXPECT_TRUE(ended_without_success(std::move(resolving)));
+  EXPECT_TRUE(ended_without_success(std::move(connecting)));
+}
+
+TEST(EngineDestruction, WithRequestsAndStartupsPending) {
+  std::vector<RawTcp> peers;
+  std::future<std::tuple<Error, std::unique_ptr<ConnectRequest>>> waiting;
+  {
+    Engine engine;
+    auto listener = listen(engine);
+    for (int i = 0; i < 4; ++i) {
+      peers.push_back(RawTcp::connect(listener->local().port()));
+      ASSERT_TRUE(peers.back().send(i % 2 == 0 ? octets(good_request()) : hex("4d")));
+    }
+    auto request = next_request(*listener);
+    request.reset();
+    (void)next_request(*listener);
+    waiting = listener->async_accept(boost::asio::use_future);
+  }
+  EXPECT_TRUE(ended_without_success(std::move(waiting)));
+  for (RawTcp& p : peers) EXPECT_NE(p.end(), RawTcp::End::kTimeout);
+}
+
+TEST(EngineDestruction, BorrowedContextGoesOn) {
+  boost::asio::io_context io;
+  Engine server_engine;
+  Node server(server_engine);
+  const auto listener = listen(server_engine);
+  auto work = boost::asio::make_work_guard(io);
+  std::thread runner([&] { io.run(); });
+  Ends ends;
+  {
+    Engine engine(io);
+    Node client(engine);
+    ends = join(client, server, *listener);
+    ping_pong(client, server);
+  }
+  EXPECT_EQ(ending(*ends.server.connection).reason.code, Errc::kConnectionLost);
+  ends.client.connection.reset();
+  std::promise<void> still_runs;
+  boost::asio::post(io, [&] { still_runs.set_value(); });
+  get(still_runs.get_future());
+  work.reset();
+  runner.join();
+}
+
+// A child that inherits an engine can neither use nor harm its parent's connections.
+TEST(ForkedChild, LeavesTheParentsConnectionsAlone) {
+  auto server_engine = std::make_unique<Engine>(), client_engine = std::make_unique<Engine>();
+  Node server(*server_engine), client(*client_engine);
+  const auto listener = listen(*server_engine);
+  const Ends ends = join(client, server, *listener);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    bool ok = !client.qp->post_send(verbs::SendWr{}).ok() && !client.cq.wait_for(1ms);
+    ok = ok && Listener::listen(*client_engine, {}).error().code == Errc::kInvalidArgument;
+    ends.client.connection->disconnect();
+    ends.server.connection->abort();
+    client.qp->abort();
+    client_engine->poll();
+    client_engine.reset();  // must not wait for a thread that the child does not have
+    ::_exit(ok ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_TRUE(eventually([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  ping_pong(client, server);
+  EXPECT_EQ(ends.client.connection->disconnected(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace iwarp::cm

@@ -1,0 +1,119 @@
+// A peer that knows only MPA revision 1 ends TCP when it sees a revision 2 Request: then, once, revision 1 on a new TCP
+// connection.
+#include "tests/cm/node.h"
+#include "tests/cm/raw_tcp.h"
+#include "tests/support/segments.h"
+
+namespace iwarp::cm {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace): the vocabulary of these tests
+
+enum class How { kFin, kReset };
+
+class Fallback : public ::testing::TestWithParam<How> {
+ protected:
+  // Reads the Request, which must have that revision, and ends TCP.
+  void refuse(std::uint8_t revision) {
+    RawTcp peer = peer_.accept();
+    const FrameRead request = read_frame(peer, false);
+    ASSERT_TRUE(request.complete);
+    EXPECT_EQ(request.frame.revision, revision);
+    if (GetParam() == How::kReset) {
+      peer.reset();
+    } else {
+      peer.close();
+    }
+  }
+
+  RawListener peer_;
+  Engine engine_;
+  Node client_{engine_};
+};
+
+TEST_P(Fallback, ConnectsWithRevision1AndKeepsWhatWasPosted) {
+  client_.recv(1);
+  client_.recv(2, 100);
+  client_.send(3, 16);
+  ConnectOptions o = to_port(peer_.port());
+  o.private_data = pattern(7);
+  auto connecting = start_connect(client_, o);
+  refuse(2);
+
+  RawTcp peer = peer_.accept();
+  const FrameRead request = read_frame(peer, false);
+  ASSERT_TRUE(request.complete);
+  EXPECT_EQ(request.frame.revision, 1);
+  EXPECT_FALSE(request.frame.enhanced);
+  EXPECT_EQ(Bytes(request.frame.private_data.begin(), request.frame.private_data.end()), pattern(7));
+  mpa::StartupFrame reply;
+  reply.is_reply = reply.crc = true;
+  reply.revision = 1;
+  ASSERT_TRUE(peer.send(octets(reply)));
+  const Outcome c = get_outcome(std::move(connecting));
+  ASSERT_EQ(c.error.code, Errc::kOk) << c.error.why;
+  EXPECT_EQ(c.connection->negotiated().revision, 1);
+
+  client_.expect(verbs::WcOp::kSend, 3);
+  const Bytes expected = fpdu(send_segment(Bytes(client_.out.begin(), client_.out.begin() + 16)), true);
+  EXPECT_EQ(to_hex(peer.read(expected.size())), to_hex(expected))
+      << "the first FPDU is the Send: revision 1 has no RTR";
+  ASSERT_TRUE(peer.send(fpdu(send_segment(pattern(5)), true)));
+  client_.expect(verbs::WcOp::kRecv, 1);
+  EXPECT_EQ(Bytes(client_.in.begin(), client_.in.begin() + 5), pattern(5));
+}
+
+TEST_P(Fallback, TriesRevision1OnlyOnce) {
+  client_.recv(1);
+  auto connecting = start_connect(client_, to_port(peer_.port()));
+  refuse(2);
+  refuse(1);
+  const Outcome c = get_outcome(std::move(connecting));
+  EXPECT_NE(c.error.code, Errc::kOk);
+  client_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
+  EXPECT_FALSE(peer_.anybody(100));
+}
+
+TEST_P(Fallback, NotWithoutPermission) {
+  mpa::Policy policy;
+  policy.allow_revision_1_fallback = false;
+  auto connecting = start_connect(client_, to_port(peer_.port(), policy));
+  refuse(2);
+  EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+  EXPECT_FALSE(peer_.anybody(100));
+}
+
+TEST_P(Fallback, NotAfterTheReplyHasBegun) {
+  auto connecting = start_connect(client_, to_port(peer_.port()));
+  RawTcp peer = peer_.accept();
+  ASSERT_TRUE(read_frame(peer, false).complete);
+  const Bytes reply = octets(good_reply());
+  ASSERT_TRUE(peer.send(ConstBytes{reply}.first(1)));
+  peer.close();
+  EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+  EXPECT_FALSE(peer_.anybody(100));
+}
+
+TEST_P(Fallback, SecondConnectionMayBeRefused) {
+  client_.recv(1);
+  auto short_lived = std::make_unique<RawListener>();
+  auto connecting = start_connect(client_, to_port(short_lived->port()));
+  RawTcp peer = short_lived->accept();
+  ASSERT_TRUE(read_frame(peer, false).complete);
+  short_lived.reset();  // before the connection ends, so that nobody takes the second one
+  if (GetParam() == How::kReset) {
+    peer.reset();
+  } else {
+    peer.close();
+  }
+  const Outcome c = get_outcome(std::move(connecting));
+  EXPECT_EQ(c.error.code, Errc::kSystem) << c.error.why;
+  client_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, Fallback, ::testing::Values(How::kFin, How::kReset), [](const auto& p) {
+  return p.param == How::kFin ? std::string("Fin") : std::string("Reset");
+});
+
+}  // namespace
+}  // namespace iwarp::cm

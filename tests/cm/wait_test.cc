@@ -1,0 +1,149 @@
+// CompletionQueue::wait_for() over an engine: leader and followers, and no completion that anybody sleeps through.
+#include <atomic>
+
+#include "tests/cm/node.h"
+
+namespace iwarp::cm {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace): the vocabulary of these tests
+
+void serve_echo(Node& server, std::uint64_t rounds) {
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    server.expect(verbs::WcOp::kRecv, i);
+    server.recv(i + 1);
+    server.send(i, 64);
+    server.expect(verbs::WcOp::kSend, i);
+  }
+}
+
+void ping(Node& client, std::uint64_t rounds) {
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    client.recv(i);
+    client.send(i, 64);
+    client.expect(verbs::WcOp::kSend, i);
+    client.expect(verbs::WcOp::kRecv, i);
+  }
+}
+
+TEST(Wait, PingPongBetweenTwoEngines) {
+  Engine server_engine, client_engine;
+  Node server(server_engine), client(client_engine);
+  const auto listener = listen(server_engine);
+  server.recv(0);
+  const Ends ends = join(client, server, *listener);
+  std::thread other([&] { serve_echo(server, 2000); });
+  ping(client, 2000);
+  other.join();
+}
+
+// Each thread has its own queue pair and completion queue; both engines are shared by all of them.
+TEST(Wait, ManyThreadsOnOneEngine) {
+  constexpr std::size_t kPairs = 6;
+  constexpr std::uint64_t kRounds = 300;
+  Engine server_engine, client_engine;
+  const auto listener = listen(server_engine);
+  std::vector<std::unique_ptr<Node>> servers, clients;
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    servers.push_back(std::make_unique<Node>(server_engine));
+    clients.push_back(std::make_unique<Node>(client_engine));
+    servers.back()->recv(0);
+    ASSERT_EQ(join(*clients.back(), *servers.back(), *listener).client.error.code, Errc::kOk);
+  }
+  std::vector<std::thread> all;
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    all.emplace_back([&, i] { serve_echo(*servers[i], kRounds); });
+    all.emplace_back([&, i] { ping(*clients[i], kRounds); });
+  }
+  for (auto& t : all) t.join();
+}
+
+// Both ends in one engine: whoever leads makes the completions of the others.
+TEST(Wait, BothEndsInOneEngine) {
+  Engine engine;
+  Node server(engine), client(engine);
+  const auto listener = listen(engine);
+  server.recv(0);
+  const Ends ends = join(client, server, *listener);
+  std::thread other([&] { serve_echo(server, 1000); });
+  ping(client, 1000);
+  other.join();
+}
+
+TEST(Wait, WakesWhenAnotherThreadsPostCompletes) {
+  Engine server_engine, client_engine;
+  Node server(server_engine), client(client_engine);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    server.recv(i);
+    std::promise<void> waiting;
+    std::thread waiter([&] {
+      waiting.set_value();
+      client.expect(verbs::WcOp::kSend, i);
+    });
+    waiting.get_future().wait();
+    if (i % 2 == 0) std::this_thread::yield();
+    const auto begin = std::chrono::steady_clock::now();
+    client.send(i, 64);  // completes in this thread, as soon as TCP has taken it
+    waiter.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+    server.expect(verbs::WcOp::kRecv, i);
+  }
+}
+
+TEST(Wait, ThreadsOnOneQueueAreAllWoken) {
+  Engine server_engine, client_engine;
+  Node server(server_engine), client(client_engine);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  server.recv(1);
+  std::atomic<int> woken{0};
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < 4; ++i) {
+    waiters.emplace_back([&] {
+      if (server.cq.wait_for(kPatience)) ++woken;
+    });
+  }
+  std::this_thread::sleep_for(20ms);
+  client.send(1, 10);
+  for (auto& w : waiters) w.join();
+  EXPECT_EQ(woken, 4);
+}
+
+TEST(Wait, TimesOutInTimeWhoeverLeads) {
+  Engine engine;
+  Node a(engine), b(engine);
+  const auto listener = listen(engine);
+  std::thread leader([&] { EXPECT_FALSE(a.cq.wait_for(400ms)); });
+  std::this_thread::sleep_for(50ms);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(b.cq.wait_for(50ms));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 50ms);
+  EXPECT_FALSE(b.cq.wait_for(0ms));
+  EXPECT_FALSE(b.cq.wait_for(-1ms));
+  leader.join();
+}
+
+// When the leader leaves, a follower takes over; when all have left, the background thread does.
+TEST(Wait, TheLeadIsHandedOn) {
+  Engine server_engine, client_engine;
+  Node server(server_engine), client(client_engine);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  Node bystander(server_engine);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    server.recv(i);
+    std::thread leader([&] { (void)bystander.cq.wait_for(5ms); });
+    std::thread follower([&] { server.expect(verbs::WcOp::kRecv, i); });
+    leader.join();
+    client.send(i, 64);
+    follower.join();
+    client.expect(verbs::WcOp::kSend, i);
+  }
+  ends.client.connection->disconnect();
+  EXPECT_EQ(ending(*ends.server.connection).reason.code, Errc::kPeerClosed);
+}
+
+}  // namespace
+}  // namespace iwarp::cm
