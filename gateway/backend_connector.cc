@@ -1,5 +1,7 @@
 #include "iwarp/gateway/backend_connector.h"
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <vector>
@@ -45,15 +47,16 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     socket_.close(ec);
     socket_.open(to.protocol(), ec);
     if (ec) return finish(make_error(Errc::kResource, "cannot open a socket"));
-    if (request_.source || port) {
-      const auto any = to.address().is_v4() ? boost::asio::ip::address(boost::asio::ip::address_v4::any())
-                                            : boost::asio::ip::address(boost::asio::ip::address_v6::any());
-      const auto source = request_.source.value_or(any);
-      socket_.set_option(boost::asio::socket_base::reuse_address(true), ec);
-      socket_.bind({source, port.value_or(0)}, ec);
-      if (ec)
-        return failed(to, port,
-                      make_error(Errc::kSystem, "cannot bind to the source address: is it an address of this host?"));
+    // Bound also where any port will do: a port that connect() chooses may be shared with connections to elsewhere, and
+    // then cannot be bound again when this client comes back.
+    const auto any = to.address().is_v4() ? boost::asio::ip::address(boost::asio::ip::address_v4::any())
+                                          : boost::asio::ip::address(boost::asio::ip::address_v6::any());
+    socket_.set_option(boost::asio::socket_base::reuse_address(true), ec);
+    socket_.bind({request_.source.value_or(any), port.value_or(0)}, ec);
+    if (ec) {
+      if (port) spdlog::warn("source port {} is taken: the server may execute replays a second time", *port);
+      return failed(to, port,
+                    make_error(Errc::kSystem, "cannot bind to the source address: is it an address of this host?"));
     }
     socket_.async_connect(to, [self = shared_from_this(), to, port](boost::system::error_code bad) {
       if (self->done_) return;
