@@ -81,11 +81,11 @@ class Guest:
         forwards = "".join(f",hostfwd=tcp:127.0.0.1:{host}-:{guest}" for guest, host in self.forwards.items())
         return [
             "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048",
-            "-display", "none", "-monitor", "none", "-no-reboot", "-serial", f"file:{self.console}",
+            "-display", "none", "-vga", "none", "-monitor", "none", "-no-reboot", "-serial", f"file:{self.console}",
             "-kernel", str(peer.kernel), "-initrd", str(peer.initramfs),
             "-append", f"console=ttyS0 panic=-1 quiet siw={self.variant} guest=siw-{self.variant}",
             "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
-            "-netdev", f"user,id=n0{forwards}", "-device", "virtio-net-pci,netdev=n0",
+            "-netdev", f"user,id=n0{forwards}", "-device", "virtio-net-pci,netdev=n0,romfile=",
             "-object", f"filter-dump,id=dump0,netdev=n0,file={self.capture}",
             "-chardev", f"socket,id=agent,fd={channel_fd}", "-device", "virtio-serial-pci",
             "-device", "virtserialport,chardev=agent,name=interop.agent",

@@ -100,7 +100,8 @@ class Runner:
     def _end_boot(self, variant: str, boot: Boot) -> None:
         boot.guest.stop()
         if boot.traffic:
-            self._timed("capture", variant, lambda: check_capture(boot.guest.capture, boot.traffic), [boot.guest.capture])
+            self._timed("capture", variant, lambda: check_capture(boot.guest.capture, boot.traffic),
+                        [boot.guest.capture.with_name("frames.pcap"), boot.guest.capture])
 
     def _timed(self, name: str, variant: str, work: Callable[[], str], evidence: Sequence[Path], *,
                count: bool = True) -> bool:
