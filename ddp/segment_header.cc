@@ -10,7 +10,8 @@ constexpr std::uint8_t kLast = 0x40;
 constexpr std::uint8_t kVersionMask = 0x03;
 
 std::uint8_t control(bool tagged, bool last) {
-  return static_cast<std::uint8_t>((tagged ? kTagged : 0) | (last ? kLast : 0) | kDdpVersion);  // req: RFC5041-4.1-10 RFC5041-4.1-12
+  return static_cast<std::uint8_t>((tagged ? kTagged : 0) | (last ? kLast : 0) |
+                                   kDdpVersion);  // req: RFC5041-4.1-10 RFC5041-4.1-12
 }
 
 }  // namespace
@@ -45,12 +46,13 @@ Result<SegmentHeader> parse_segment_header(ConstBytes ulpdu) {
   const bool tagged = (first & kTagged) != 0;
   const bool last = (first & kLast) != 0;
   if (ulpdu.size() < expected_header_size(ulpdu)) return make_error(Errc::kFpduLength);  // req: RFC5041-4.4-1
-  if ((first & kVersionMask) != kDdpVersion) {                                            // req: RFC5041-4.1-13; Rsvd is not checked: RFC5041-4.1-11
+  if ((first & kVersionMask) != kDdpVersion) {  // req: RFC5041-4.1-13; Rsvd is not checked: RFC5041-4.1-11
     return make_error(tagged ? Errc::kDdpVersionTagged : Errc::kDdpVersionUntagged);
   }
   if (tagged) {
     const auto v = *FixedView<TaggedHeader::kSize>::of(ulpdu);
-    return SegmentHeader{TaggedHeader{last, v.be<std::uint8_t, 1>(), Stag{v.be<std::uint32_t, 2>()}, v.be<std::uint64_t, 6>()}};
+    return SegmentHeader{
+        TaggedHeader{last, v.be<std::uint8_t, 1>(), Stag{v.be<std::uint32_t, 2>()}, v.be<std::uint64_t, 6>()}};
   }
   const auto v = *FixedView<UntaggedHeader::kSize>::of(ulpdu);
   return SegmentHeader{UntaggedHeader{last, v.be<std::uint8_t, 1>(), v.be<std::uint32_t, 2>(), v.be<std::uint32_t, 6>(),

@@ -1,5 +1,5 @@
-// DDP segment headers (RFC 5041 s4). Pure codec: parse() checks presence and the DDP version; what the stream's state allows is checked
-// by the receivers. DDP carries the upper layer's octets (RsvdULP) without looking at them.
+// DDP segment headers (RFC 5041 s4). Pure codec: parse() checks presence and the DDP version; what the stream's state
+// allows is checked by the receivers. DDP carries the upper layer's octets (RsvdULP) without looking at them.
 #pragma once
 
 #include <variant>
@@ -48,8 +48,8 @@ using SegmentHeader = std::variant<TaggedHeader, UntaggedHeader>;
 // How many octets of a ULPDU its DDP header takes, told from its first octet. Precondition: !ulpdu.empty().
 [[nodiscard]] std::size_t expected_header_size(ConstBytes ulpdu);
 
-// Reads the header at the start of a ULPDU. Errors: kFpduLength when the ULPDU is shorter than the header its T bit promises,
-// kDdpVersionTagged or kDdpVersionUntagged when DV is not 1.
+// Reads the header at the start of a ULPDU. Errors: kFpduLength when the ULPDU is shorter than the header its T bit
+// promises, kDdpVersionTagged or kDdpVersionUntagged when DV is not 1.
 [[nodiscard]] Result<SegmentHeader> parse_segment_header(ConstBytes ulpdu);
 
 }  // namespace iwarp::ddp

@@ -7,8 +7,9 @@
 namespace iwarp::ddp {
 namespace internal {
 
-// `state` is the valid bit, the key, a generation and the count of pins in one word, so that "still valid, same registration, now pinned"
-// is one atomic step. The registration is written only while the slot is neither valid nor pinned by a successful look-up.
+// `state` is the valid bit, the key, a generation and the count of pins in one word, so that "still valid, same
+// registration, now pinned" is one atomic step. The registration is written only while the slot is neither valid nor
+// pinned by a successful look-up.
 struct Slot {
   static constexpr std::uint64_t kValid = 1ULL << 63;
   static constexpr unsigned kKeyShift = 48;
@@ -30,8 +31,12 @@ struct StagTable::Chunk {
 };
 
 namespace {
-constexpr std::uint8_t key_of(Stag s) { return static_cast<std::uint8_t>(raw(s) & 0xFF); }
-constexpr std::uint32_t index_of(Stag s) { return raw(s) >> 8; }
+constexpr std::uint8_t key_of(Stag s) {
+  return static_cast<std::uint8_t>(raw(s) & 0xFF);
+}
+constexpr std::uint32_t index_of(Stag s) {
+  return raw(s) >> 8;
+}
 // req: RFC5041-8.2-5 RFC5041-8.3-3 RFC5041-8.3.1-2 RFC5041-8.3.1-3 RFC5040-8.1.1-2 RFC5040-8.1.1-3
 bool associated(const Registration& r, StreamKey who) {
   return r.pd == who.pd && (r.stream == StreamId::kAny || r.stream == who.stream);
@@ -40,22 +45,32 @@ bool associated(const Registration& r, StreamKey who) {
 
 Error tagged_error(StagFault fault) {
   switch (fault) {
-    case StagFault::kInvalid: return make_error(Errc::kTaggedInvalidStag);
-    case StagFault::kNotAssociated: return make_error(Errc::kTaggedNotAssociated);
-    case StagFault::kAccess: return make_error(Errc::kTaggedInvalidStag, "STag gives no remote write access");  // req: RFC5041-7.1-12
-    case StagFault::kWrap: return make_error(Errc::kTaggedWrap);
-    case StagFault::kBounds: return make_error(Errc::kTaggedBounds);
+    case StagFault::kInvalid:
+      return make_error(Errc::kTaggedInvalidStag);
+    case StagFault::kNotAssociated:
+      return make_error(Errc::kTaggedNotAssociated);
+    case StagFault::kAccess:
+      return make_error(Errc::kTaggedInvalidStag, "STag gives no remote write access");  // req: RFC5041-7.1-12
+    case StagFault::kWrap:
+      return make_error(Errc::kTaggedWrap);
+    case StagFault::kBounds:
+      return make_error(Errc::kTaggedBounds);
   }
   return make_error(Errc::kDdpCatastrophic);
 }
 
 Error read_error(StagFault fault) {
   switch (fault) {
-    case StagFault::kInvalid: return make_error(Errc::kReadInvalidStag);
-    case StagFault::kNotAssociated: return make_error(Errc::kReadNotAssociated);
-    case StagFault::kAccess: return make_error(Errc::kReadAccess);
-    case StagFault::kWrap: return make_error(Errc::kReadWrap);
-    case StagFault::kBounds: return make_error(Errc::kReadBounds);
+    case StagFault::kInvalid:
+      return make_error(Errc::kReadInvalidStag);
+    case StagFault::kNotAssociated:
+      return make_error(Errc::kReadNotAssociated);
+    case StagFault::kAccess:
+      return make_error(Errc::kReadAccess);
+    case StagFault::kWrap:
+      return make_error(Errc::kReadWrap);
+    case StagFault::kBounds:
+      return make_error(Errc::kReadBounds);
   }
   return make_error(Errc::kRdmapCatastrophic);
 }
@@ -112,7 +127,8 @@ bool StagTable::add_chunk(std::uint64_t random) {
 }
 
 Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t random) {
-  if (r.base_to + r.memory.size() < r.base_to) return make_error(Errc::kInvalidArgument, "base TO plus length wraps 64 bits");
+  if (r.base_to + r.memory.size() < r.base_to)
+    return make_error(Errc::kInvalidArgument, "base TO plus length wraps 64 bits");
   while (!quarantine_.empty() && registrations_ - quarantine_.front().since >= kQuarantine) {
     free_.push_back(quarantine_.front().index);
     quarantine_.pop_front();
@@ -131,7 +147,8 @@ Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t ran
   // A stale look-up may hold a passing pin on this slot: leave the count alone, replace key and validity.
   std::uint64_t old = slot->state.load(std::memory_order_relaxed);
   const std::uint64_t generation = (registrations_ & 0xFFFF) << Slot::kGenerationShift;
-  const std::uint64_t key_and_valid = Slot::kValid | static_cast<std::uint64_t>(key_of(stag)) << Slot::kKeyShift | generation;
+  const std::uint64_t key_and_valid =
+      Slot::kValid | static_cast<std::uint64_t>(key_of(stag)) << Slot::kKeyShift | generation;
   while (!slot->state.compare_exchange_weak(old, (old & Slot::kPinMask) | key_and_valid, std::memory_order_acq_rel)) {
   }
   ++registrations_;
@@ -144,20 +161,23 @@ StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::
   // req: RFC5041-4.2-7 RFC5041-8.3-5
   if (!held) return {{}, StagFault::kInvalid, false};  // req: RFC5041-7.1-11 RFC5040-7.2-9
   const Registration& r = held->slot_->registration;
-  if (!associated(r, who)) return {{}, StagFault::kNotAssociated, false};  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
+  if (!associated(r, who))
+    return {{}, StagFault::kNotAssociated, false};  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
   // req: RFC5041-8.3.1-6
-  if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};   // req: RFC5040-8.1.1-6
-  if (to + length < to) return {{}, StagFault::kWrap, false};              // req: RFC5041-7.1-15 RFC5040-7.2-13
+  if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};  // req: RFC5040-8.1.1-6
+  if (to + length < to) return {{}, StagFault::kWrap, false};             // req: RFC5041-7.1-15 RFC5040-7.2-13
   const std::size_t size = r.memory.size();
   // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4
-  if (to < r.base_to || to - r.base_to > size || length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
+  if (to < r.base_to || to - r.base_to > size ||
+      length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
     return {{}, StagFault::kBounds, false};
   }
   held->bytes_ = r.memory.subspan(to - r.base_to, length);
   return {std::move(*held), {}, true};
 }
 
-StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const std::byte* address, std::size_t length) const {
+StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,
+                                          std::size_t length) const {
   auto held = acquire(lkey);
   if (!held) return {{}, StagFault::kInvalid, false};
   const Registration& r = held->slot_->registration;
@@ -193,10 +213,13 @@ bool StagTable::invalidate(Stag stag) {
 
 Result<void> StagTable::invalidate_remote(Stag stag, StreamKey who) {
   const auto held = acquire(stag);
-  if (!held) return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an unknown or invalid STag");  // req: RFC5040-7.2-4
+  if (!held)
+    return make_error(Errc::kCannotInvalidate,
+                      "Send with Invalidate names an unknown or invalid STag");  // req: RFC5040-7.2-4
   const Registration& r = held->slot_->registration;
-  if (!associated(r, who)) return make_error(Errc::kCannotInvalidate);  // req: RFC5040-5.3-14 RFC5040-5.3-16 RFC5040-7.2-5
-  if (!includes(r.access, Access::kRemoteInvalidate)) {                 // req: RFC5040-8.1.1-8
+  if (!associated(r, who))
+    return make_error(Errc::kCannotInvalidate);          // req: RFC5040-5.3-14 RFC5040-5.3-16 RFC5040-7.2-5
+  if (!includes(r.access, Access::kRemoteInvalidate)) {  // req: RFC5040-8.1.1-8
     return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an STag that the peer may not invalidate");
   }
   invalidate(stag);  // req: RFC5040-5.3-15

@@ -1,10 +1,11 @@
 // STag table: which memory an STag names and who may touch it (RFC 5041 s5.1.1, s7.1, s8; RFC 5042 s5, s6).
 //
-// An STag is a 24-bit index << 8 | 8-bit key. Index 0 is never used; indices are handed out in unpredictable order, freed ones rest in
-// quarantine for 65,536 further registrations and come back with a fresh key. Randomness is passed in.
+// An STag is a 24-bit index << 8 | 8-bit key. Index 0 is never used; indices are handed out in unpredictable order,
+// freed ones rest in quarantine for 65,536 further registrations and come back with a fresh key. Randomness is passed
+// in.
 //
-// Thread-safety: pin(), invalidate(), invalidate_remote() and quiescent() are lock-free and may run in any thread at any time.
-// register_memory() and release() change the table and must be serialised by the caller (verbs does).
+// Thread-safety: pin(), invalidate(), invalidate_remote() and quiescent() are lock-free and may run in any thread at
+// any time. register_memory() and release() change the table and must be serialised by the caller (verbs does).
 #pragma once
 
 #include <atomic>
@@ -41,13 +42,16 @@ namespace internal {
 struct Slot;
 }
 
-// Keeps the memory of one access from being released: while a Pin exists, quiescent() of its STag is false. Hold it only around a copy
-// or a non-blocking system call.
+// Keeps the memory of one access from being released: while a Pin exists, quiescent() of its STag is false. Hold it
+// only around a copy or a non-blocking system call.
 class Pin {
  public:
   Pin() = default;
   Pin(Pin&& other) noexcept
-      : slot_(std::exchange(other.slot_, nullptr)), bytes_(other.bytes_), identity_(other.identity_), held_(std::exchange(other.held_, false)) {}
+      : slot_(std::exchange(other.slot_, nullptr)),
+        bytes_(other.bytes_),
+        identity_(other.identity_),
+        held_(std::exchange(other.held_, false)) {}
   Pin& operator=(Pin&& other) noexcept {
     if (this != &other) {
       suspend();
@@ -83,12 +87,12 @@ class StagTable {
   StagTable(const StagTable&) = delete;
   StagTable& operator=(const StagTable&) = delete;
 
-  // Enters a registration. `random` must be unpredictable to peers (at least 32 good bits). Errors: kInvalidArgument when base_to + size
-  // wraps, kResource when all indices are in use.
+  // Enters a registration. `random` must be unpredictable to peers (at least 32 good bits). Errors: kInvalidArgument
+  // when base_to + size wraps, kResource when all indices are in use.
   [[nodiscard]] Result<Stag> register_memory(const Registration& registration, std::uint64_t random);
 
-  // A checked access of `length` octets at `to`. `need` are the rights it takes. A zero length is checked like any other: callers that
-  // must not check zero-length accesses do not call. On failure gives the fault.
+  // A checked access of `length` octets at `to`. `need` are the rights it takes. A zero length is checked like any
+  // other: callers that must not check zero-length accesses do not call. On failure gives the fault.
   struct PinResult {
     Pin pin;
     StagFault fault = StagFault::kInvalid;
@@ -96,17 +100,20 @@ class StagTable {
   };
   [[nodiscard]] PinResult pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const;
   // The same by local address, as the scatter/gather entries of work requests name memory.
-  [[nodiscard]] PinResult pin_local(Stag lkey, PdId pd, Access need, const std::byte* address, std::size_t length) const;
+  [[nodiscard]] PinResult pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,
+                                    std::size_t length) const;
 
-  // Tagged Offset of a local address inside the region of `lkey`; nullopt when it does not lie there (or lkey is invalid).
+  // Tagged Offset of a local address inside the region of `lkey`; nullopt when it does not lie there (or lkey is
+  // invalid).
   [[nodiscard]] std::optional<std::uint64_t> to_of(Stag lkey, PdId pd, const std::byte* address) const;
 
   // Makes the STag unusable at once; accesses already pinned go on. False when it was not valid.
   bool invalidate(Stag stag);
-  // What a Send with Invalidate from `who` does (RFC 5040 s5.3). Errors: kCannotInvalidate when the STag is unknown, belongs to somebody
-  // else, or was not registered with kRemoteInvalidate.
+  // What a Send with Invalidate from `who` does (RFC 5040 s5.3). Errors: kCannotInvalidate when the STag is unknown,
+  // belongs to somebody else, or was not registered with kRemoteInvalidate.
   [[nodiscard]] Result<void> invalidate_remote(Stag stag, StreamKey who);
-  // True when no pinned access is under way. After invalidate() this becomes true within one copy or system call, whatever peers do.
+  // True when no pinned access is under way. After invalidate() this becomes true within one copy or system call,
+  // whatever peers do.
   [[nodiscard]] bool quiescent(Stag stag) const;
   // True while the STag can be used.
   [[nodiscard]] bool valid(Stag stag) const;

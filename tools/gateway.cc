@@ -84,6 +84,9 @@ int run(const Flags& flags) {
 
   boost::asio::io_context io(1);
   cm::Engine engine(io);
+  // Before anybody can know that we listen, and send one.
+  boost::asio::signal_set ends(io, SIGINT, SIGTERM);
+  boost::asio::signal_set asks(io, SIGUSR1);
   std::unique_ptr<gateway::Front> front;
   const auto keep = [&](auto opened) -> bool {
     if (!opened) {
@@ -100,8 +103,6 @@ int run(const Flags& flags) {
                rdma_front ? "RPC-over-RDMA" : "TCP", server.to_string(), rdma_front ? "TCP" : "RPC-over-RDMA",
                options.allow.to_string());
 
-  boost::asio::signal_set ends(io, SIGINT, SIGTERM);
-  boost::asio::signal_set asks(io, SIGUSR1);
   bool draining = false;
   std::function<void(boost::system::error_code, int)> on_end = [&](boost::system::error_code ec, int) {
     if (ec) return;

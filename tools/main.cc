@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   using namespace iwarp::tools;
   CLI::App app{"User-space iWARP: RDMA over plain TCP, without RNIC or kernel module", "iwarp"};
   app.set_version_flag("--version", IWARP_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   bool verbose = false;
   app.add_flag("--debug", verbose, "Log more");
   const std::vector<std::pair<CLI::App*, Run>> commands = [&] {
@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   }();
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::ValidationError("iwarp", "choose a command: gateway or rping");
   } catch (const CLI::ParseError& e) {
     const int code = app.exit(e);
     return code == 0 ? kExitOk : kExitUsage;

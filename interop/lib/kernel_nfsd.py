@@ -55,4 +55,4 @@ class KernelNfsd:
 
     def copy_tree(self, source: str) -> None:
         """Fill the export from a directory of the host, unless it is filled."""
-        self.guest.must(f"test -e {EXPORT}/complete || cp -r '{source}'/. {EXPORT}/", 120)
+        self.guest.must(f"test -e {EXPORT}/complete || cp -r '/run/host{source}'/. {EXPORT}/", 120)
