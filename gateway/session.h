@@ -1,8 +1,9 @@
 // What the two fronts of the gateway have in common.
 #pragma once
 
-#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "iwarp/gateway/stats.h"
