@@ -167,9 +167,8 @@ void Connection::on_disconnected(std::function<void(stream::Disconnected)> handl
     disconnect_waiters_.push_back(std::move(handler));
     return;
   }
-  const stream::Disconnected how = *disconnected_;
-  lock.unlock();
-  handler(how);
+  if (engine_ == nullptr) return;
+  boost::asio::post(engine_io_, [handler = std::move(handler), how = *disconnected_] { handler(how); });
 }
 
 void Connection::kick() {

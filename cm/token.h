@@ -5,8 +5,8 @@
 
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -23,7 +23,7 @@ auto initiate(boost::asio::io_context& io, Token&& token, Start start) {
         auto shared = std::make_shared<decltype(handler)>(std::move(handler));
         auto executor = boost::asio::get_associated_executor(*shared, io.get_executor());
         start(std::function<void(Args...)>([shared, executor](Args... args) {
-          boost::asio::post(executor, [shared, packed = std::make_tuple(std::move(args)...)]() mutable {
+          boost::asio::dispatch(executor, [shared, packed = std::make_tuple(std::move(args)...)]() mutable {
             std::apply(*shared, std::move(packed));
           });
         }));

@@ -1,0 +1,174 @@
+// `iwarp rping` against itself over loopback.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/tools/subprocess.h"
+
+namespace iwarp::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+Words client(const std::string& port, Words more, const std::string& host = "127.0.0.1") {
+  Words w{"rping", "-c", "-a", host, "-p", port};
+  w.insert(w.end(), more.begin(), more.end());
+  return w;
+}
+
+TEST(Rping, PingsAndSaysWhatWasNegotiatedAndMoved) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-V"});
+  const Finished f = run(client(server.listening_port(), {"-C", "3", "-V", "-v"}));
+  EXPECT_EQ(f.code, 0) << f.output;
+  EXPECT_THAT(f.output, HasSubstr("established local="));
+  EXPECT_THAT(f.output, HasSubstr("role=initiator rev=2 enhanced=1 crc=1 p2p=1"));
+  EXPECT_THAT(f.output, HasSubstr("ping data: rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqr"));
+  EXPECT_THAT(f.output, HasSubstr("ping data: rdma-ping-2: C"));
+  EXPECT_THAT(f.output, HasSubstr("reason=aborted tx_send=6 tx_send_bytes=96"));
+  EXPECT_EQ(server.wait(), 0) << server.output();
+  EXPECT_THAT(server.output(), HasSubstr("role=responder"));
+  EXPECT_THAT(server.output(), HasSubstr("reason=peer_closed"));
+}
+
+class RpingSize : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RpingSize, Validates) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-V"});
+  const Finished f = run(client(server.listening_port(), {"-C", "5", "-V", "-S", GetParam()}));
+  EXPECT_EQ(f.code, 0) << f.output;
+  EXPECT_EQ(server.wait(), 0) << server.output();
+}
+
+INSTANTIATE_TEST_SUITE_P(Octets, RpingSize, ::testing::Values("26", "64", "1000", "4096", "65535"));
+
+TEST(Rping, EveryPolicy) {
+  Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0", "--crc", "prefer-off"});
+  const std::string port = server.listening_port();
+  for (const Words& policy : {Words{"--crc", "prefer-off"}, Words{"--crc", "off"}, Words{"--mpa-rev", "1"},
+                              Words{"--no-p2p"}, Words{"--rtr", "write"}, Words{"--rtr", "read"},
+                              Words{"--fpdu", "max", "--crc", "off"}, Words{"--fpdu", "16k"}}) {
+    Words more{"-C", "3", "-V", "-S", "60000"};
+    more.insert(more.end(), policy.begin(), policy.end());
+    const Finished f = run(client(port, more));
+    EXPECT_EQ(f.code, 0) << ::testing::PrintToString(policy) << '\n' << f.output;
+  }
+  server.signal(SIGINT);
+  EXPECT_EQ(server.wait(), 130);
+}
+
+TEST(Rping, Ipv6AndDualStack) {
+  const int probe = ::socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool has_ipv6 = ::bind(probe, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
+  ::close(probe);
+  if (!has_ipv6) GTEST_SKIP() << "this host has no ::1";
+  Subprocess server({"rping", "-s", "-P", "-a", "::", "-p", "0"});
+  const std::string port = server.listening_port();
+  for (const char* host : {"::1", "127.0.0.1", "localhost"}) {
+    const Finished f = run(client(port, {"-C", "2", "-V"}, host));
+    EXPECT_EQ(f.code, 0) << host << '\n' << f.output;
+  }
+}
+
+TEST(Rping, ManyClientsAtATime) {
+  Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0"});
+  const std::string port = server.listening_port();
+  std::vector<std::unique_ptr<Subprocess>> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(std::make_unique<Subprocess>(client(port, {"-C", "50", "-V"})));
+  for (const auto& c : clients) EXPECT_EQ(c->wait(), 0) << c->output();
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 130);
+}
+
+TEST(Rping, InterruptOfTheClientEndsBoth) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
+  Subprocess endless(client(server.listening_port(), {}));
+  ASSERT_TRUE(endless.wait_for("established")) << endless.output();
+  ASSERT_TRUE(server.wait_for("established")) << server.output();
+  endless.signal(SIGINT);
+  EXPECT_EQ(endless.wait(), 130) << endless.output();
+  EXPECT_GE(server.wait(), 0) << server.output();
+  EXPECT_THAT(server.output(), HasSubstr("closed peer="));
+}
+
+TEST(Rping, InterruptOfTheServerEndsBoth) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
+  Subprocess endless(client(server.listening_port(), {}));
+  ASSERT_TRUE(endless.wait_for("established")) << endless.output();
+  ASSERT_TRUE(server.wait_for("established")) << server.output();
+  server.signal(SIGINT);
+  EXPECT_EQ(server.wait(), 130) << server.output();
+  EXPECT_EQ(endless.wait(), 1) << endless.output();
+  EXPECT_THAT(endless.output(), HasSubstr("reason=connection_lost"));
+}
+
+TEST(Rping, InterruptOfAnIdleServer) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
+  ASSERT_TRUE(server.wait_for("listening on"));
+  server.signal(SIGINT);
+  EXPECT_EQ(server.wait(), 130) << server.output();
+}
+
+// A peer that takes the TCP connection and never says a word.
+TEST(Rping, InterruptWhileConnecting) {
+  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  ASSERT_EQ(::bind(silent, reinterpret_cast<const sockaddr*>(&at), size), 0);
+  ASSERT_EQ(::listen(silent, 4), 0);
+  ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  Subprocess waiting(client(std::to_string(ntohs(at.sin_port)), {}));
+  const int taken = ::accept(silent, nullptr, nullptr);
+  waiting.signal(SIGINT);
+  EXPECT_EQ(waiting.wait(), 130) << waiting.output();
+  ::close(taken);
+  ::close(silent);
+}
+
+TEST(Rping, NobodyListens) {
+  const Finished f = run(client("1", {"-C", "1"}));
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("connection refused: nothing listens there"));
+  EXPECT_THAT(f.output, HasSubstr("peer=127.0.0.1:1"));
+}
+
+TEST(Rping, HostDoesNotExist) {
+  const Finished f = run(client("7174", {"-C", "1"}, "does-not-exist.invalid"));
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("cannot resolve the host name"));
+}
+
+TEST(Rping, PortInUse) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
+  const Finished f = run({"rping", "-s", "-a", "127.0.0.1", "-p", server.listening_port()});
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("the port is in use"));
+}
+
+TEST(Rping, ClientPingsWithMoreThanTheServerTakes) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-S", "64"});
+  const Finished f = run(client(server.listening_port(), {"-C", "1", "-S", "100"}));
+  EXPECT_EQ(f.code, 1) << f.output;
+  EXPECT_EQ(server.wait(), 1);
+  EXPECT_THAT(server.output(), HasSubstr("start it with -S 100"));
+}
+
+TEST(Rping, CrcOffRefusesAPeerThatWantsIt) {
+  Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0", "--crc", "on"});
+  const Finished f = run(client(server.listening_port(), {"-C", "1", "--crc", "off"}));
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("reason=crc_refused"));
+}
+
+}  // namespace
+}  // namespace iwarp::test

@@ -1,0 +1,108 @@
+#include "tests/tools/subprocess.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+namespace iwarp::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::chrono::seconds kPatience{30};
+
+void check(int error, const char* what) {
+  if (error != 0) throw std::system_error(error, std::generic_category(), what);
+}
+
+}  // namespace
+
+Subprocess::Subprocess(const std::vector<std::string>& arguments) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) check(errno, "pipe");
+  posix_spawn_file_actions_t actions;
+  check(::posix_spawn_file_actions_init(&actions), "posix_spawn");
+  for (const int to : {STDOUT_FILENO, STDERR_FILENO})
+    check(::posix_spawn_file_actions_adddup2(&actions, ends[1], to), "posix_spawn");
+  std::vector<std::string> words{IWARP_COMMAND};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& w : words) argv.push_back(w.data());
+  argv.push_back(nullptr);
+  const int failed = ::posix_spawn(&pid_, IWARP_COMMAND, &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  fd_ = ends[0];
+  check(failed, "posix_spawn");
+}
+
+Subprocess::~Subprocess() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  ::close(fd_);
+}
+
+bool Subprocess::read_more(Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  pollfd p{fd_, POLLIN, 0};
+  if (left <= 0 || ::poll(&p, 1, static_cast<int>(left)) != 1) return false;
+  std::array<char, 4096> bytes;
+  const ssize_t n = ::read(fd_, bytes.data(), bytes.size());
+  if (n > 0) output_.append(bytes.data(), static_cast<std::size_t>(n));
+  return n > 0;
+}
+
+bool Subprocess::wait_for(const std::string& text) {
+  const auto deadline = Clock::now() + kPatience;
+  while (output_.find(text) == std::string::npos) {
+    if (!read_more(deadline)) return false;
+  }
+  return true;
+}
+
+int Subprocess::wait() {
+  const auto deadline = Clock::now() + kPatience;
+  while (read_more(deadline)) {
+  }
+  int status = 0;
+  while (::waitpid(pid_, &status, WNOHANG) == 0) {
+    if (Clock::now() > deadline) return -1;
+    std::this_thread::sleep_for(1ms);
+  }
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void Subprocess::signal(int number) const {
+  if (pid_ > 0) ::kill(pid_, number);
+}
+
+std::string Subprocess::listening_port() {
+  if (!wait_for("listening on ")) throw std::runtime_error("does not listen: " + output_);
+  const std::size_t line = output_.find("listening on ");
+  while (output_.find('\n', line) == std::string::npos) {
+    if (!read_more(Clock::now() + kPatience)) break;
+  }
+  const std::string at = output_.substr(line + 13, output_.find_first_of(" \n", line + 13) - line - 13);
+  return at.substr(at.rfind(':') + 1);
+}
+
+Finished run(const std::vector<std::string>& arguments) {
+  Subprocess p(arguments);
+  const int code = p.wait();
+  return {code, p.output()};
+}
+
+}  // namespace iwarp::test

@@ -1,0 +1,93 @@
+// What the command line says to a user who gets it wrong, and to one who asks.
+#include <gmock/gmock.h>
+
+#include "tests/tools/subprocess.h"
+
+namespace iwarp::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Wrong {
+  const char* name;
+  std::vector<std::string> arguments;
+  const char* says;  // what would be right
+};
+
+class WrongUsage : public ::testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongUsage, ExitsWith2AndSaysWhatWouldBeRight) {
+  const Finished f = run(GetParam().arguments);
+  EXPECT_EQ(f.code, 2) << f.output;
+  EXPECT_THAT(f.output, HasSubstr(GetParam().says));
+  EXPECT_THAT(f.output, HasSubstr("--help"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Command, WrongUsage,
+    ::testing::Values(
+        Wrong{"NoSubcommand", {}, "choose a command: gateway or rping"}, Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
+        Wrong{"UnknownFlag", {"rping", "-c", "-a", "127.0.0.1", "--nope"}, "--nope"},
+        Wrong{"NoRole", {"rping"}, "choose one of -s (server) and -c (client)"},
+        Wrong{"BothRoles", {"rping", "-s", "-c", "-a", "127.0.0.1"}, "excludes"},
+        Wrong{"ClientWithoutAddress", {"rping", "-c"}, "-a HOST"},
+        Wrong{"SizeTooSmall", {"rping", "-c", "-a", "::1", "-S", "25"}, "26 to 65535"},
+        Wrong{"SizeTooLarge", {"rping", "-c", "-a", "::1", "-S", "65536"}, "26 to 65535"},
+        Wrong{"PortTooLarge", {"rping", "-c", "-a", "::1", "-p", "65536"}, "-p"},
+        Wrong{"CountIsNoNumber", {"rping", "-c", "-a", "::1", "-C", "many"}, "many"},
+        Wrong{"ServerAddressIsNoAddress", {"rping", "-s", "-a", "nowhere.invalid"}, "not an IP address"},
+        Wrong{"MpaRevision", {"rping", "-c", "-a", "::1", "--mpa-rev", "3"}, "{1,2}"},
+        Wrong{"Crc", {"rping", "-c", "-a", "::1", "--crc", "maybe"}, "prefer-off"},
+        Wrong{"Rtr", {"rping", "-c", "-a", "::1", "--rtr", "send"}, "use write, read or write,read"},
+        Wrong{"Fpdu", {"rping", "-c", "-a", "::1", "--fpdu", "huge"}, "emss"},
+        Wrong{"Ird", {"rping", "-c", "-a", "::1", "--ird", "16383"}, "0 to 16382"},
+        Wrong{"GatewayWithoutDirection", {"gateway"}, "--rdma-listen with --tcp, or --tcp-listen with --rdma"},
+        Wrong{"GatewayBothDirections",
+              {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1"},
+              "choose one direction"},
+        Wrong{"GatewayWithoutServer", {"gateway", "--rdma-listen", "127.0.0.1:0"}, "--tcp HOST:PORT"},
+        Wrong{"GatewayWrongServer",
+              {"gateway", "--tcp-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1"},
+              "--rdma HOST:PORT"},
+        Wrong{"GatewayListenIsNoAddress",
+              {"gateway", "--rdma-listen", "localhost:0", "--tcp", "127.0.0.1:1"},
+              "not an IP address"},
+        Wrong{"GatewayListenWithoutPort",
+              {"gateway", "--rdma-listen", "127.0.0.1", "--tcp", "127.0.0.1:1"},
+              "--rdma-listen"},
+        Wrong{"GatewayServerWithoutPort", {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp", "127.0.0.1"}, "--tcp"},
+        Wrong{"GatewayAllow",
+              {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1", "--allow", "10.0.0.0/33"},
+              "--allow"},
+        Wrong{"GatewaySourceMap",
+              {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1", "--source-map", "10.0.0.0/8"},
+              "--source-map"},
+        Wrong{"GatewayInline",
+              {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1", "--inline", "1500"},
+              "multiple of 1024"},
+        Wrong{"GatewayCredits",
+              {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1", "--credits", "0"},
+              "1 to 96"}),
+    [](const auto& p) { return std::string(p.param.name); });
+
+TEST(Help, OfEachCommandHasExamples) {
+  const Finished all = run({"--help"});
+  EXPECT_EQ(all.code, 0);
+  EXPECT_THAT(all.output, HasSubstr("rping"));
+  EXPECT_THAT(all.output, HasSubstr("gateway"));
+  for (const char* command : {"rping", "gateway"}) {
+    const Finished f = run({command, "--help"});
+    EXPECT_EQ(f.code, 0);
+    EXPECT_THAT(f.output, HasSubstr("Examples:\n  iwarp " + std::string(command)));
+    EXPECT_THAT(f.output, HasSubstr("--crc"));
+  }
+}
+
+TEST(Help, Version) {
+  const Finished f = run({"--version"});
+  EXPECT_EQ(f.code, 0);
+  EXPECT_THAT(f.output, ::testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+}  // namespace
+}  // namespace iwarp::test
