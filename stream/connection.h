@@ -29,6 +29,9 @@ struct Options {
   std::size_t rq_depth = 64;
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
   mpa::FpduPolicy fpdu = mpa::FpduPolicy::kEmss;
+  // With CRC off: receive the rest of a large FPDU straight into its final buffer. Default on: it saves a copy. Off
+  // only to compare. With CRC on nothing is placed before it is checked, whatever this says.
+  bool direct_placement = true;
   // Responder: for the Reply to leave, then, on a peer-to-peer connection, to the first FPDU. 10 s, as siw waits for a
   // Reply. Lower breaks slow peers, higher lets a silent one hold its resources longer.
   std::chrono::milliseconds first_fpdu_timeout{10000};

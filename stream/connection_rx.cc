@@ -219,6 +219,7 @@ void Connection::stash(ConstBytes partial, std::size_t need) {
 // Starts to place an incomplete FPDU directly. False when that is not possible or not worth it. With CRC off the header
 // needs no check.
 bool Connection::begin_direct(ConstBytes partial) {
+  if (!options_.direct_placement) return false;
   if (!may_transmit()) return false;  // the first FPDU opens the way for ours, so it has to be whole
   const auto layout = mpa::FpduDecoder::peek(partial);
   if (!layout || layout->fpdu_bytes - partial.size() < kDirectMinimum) return false;

@@ -15,6 +15,7 @@ inline constexpr int kExitInterrupted = 130;
 using Run = std::function<int()>;
 
 // Adds the subcommand; the function returned runs it after parsing.
+[[nodiscard]] Run add_perf(CLI::App& app);
 [[nodiscard]] Run add_rping(CLI::App& app);
 [[nodiscard]] Run add_gateway(CLI::App& app);
 

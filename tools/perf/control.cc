@@ -1,0 +1,66 @@
+#include "tools/perf/control.h"
+
+#include <optional>
+#include <stdexcept>
+
+namespace iwarp::tools::perf {
+namespace {
+constexpr std::size_t kMaxLine = 64 * 1024;
+}
+
+Control::Control(const std::string& host, const std::string& port) {
+  stream_.expires_after(std::chrono::seconds{10});
+  stream_.connect(host, port);
+  if (!stream_)
+    throw std::runtime_error("cannot connect to " + host + " port " + port + ": " + stream_.error().message() +
+                             "; is `iwarp perf serve` running there?");
+  stream_.socket().set_option(boost::asio::ip::tcp::no_delay(true));
+}
+
+Control::Control(boost::asio::ip::tcp::socket socket) : stream_(std::move(socket)) {
+  stream_.socket().set_option(boost::asio::ip::tcp::no_delay(true));
+}
+
+void Control::send(const nlohmann::json& message) {
+  stream_.expires_after(std::chrono::seconds{10});
+  stream_ << message.dump() << '\n' << std::flush;
+  if (!stream_) throw std::runtime_error("the other end of the test is gone: " + stream_.error().message());
+}
+
+std::optional<nlohmann::json> Control::receive(std::chrono::seconds patience) {
+  stream_.expires_after(patience);
+  std::string line;
+  for (char c = 0; stream_.get(c) && c != '\n';) {
+    line += c;
+    if (line.size() > kMaxLine) throw std::runtime_error("control message is too long");
+  }
+  if (!stream_) {
+    if (stream_.error() == boost::asio::error::eof || stream_.error() == boost::asio::error::connection_reset)
+      return std::nullopt;
+    throw std::runtime_error("no answer on the control connection: " + stream_.error().message());
+  }
+  auto message = nlohmann::json::parse(line, nullptr, false);
+  if (!message.is_object()) throw std::runtime_error("control message is no JSON object");
+  return message;
+}
+
+nlohmann::json Control::ask(const nlohmann::json& message, std::chrono::seconds patience) {
+  send(message);
+  auto answer = receive(patience);
+  if (!answer) throw std::runtime_error("the other end of the test has closed the control connection");
+  if (answer->contains("error")) throw std::runtime_error("the other end: " + answer->at("error").get<std::string>());
+  return std::move(*answer);
+}
+
+std::string Control::remote_host() const {
+  boost::system::error_code ec;
+  return const_cast<Stream&>(stream_).socket().remote_endpoint(ec).address().to_string();  // NOLINT: socket() has no
+                                                                                           // const form
+}
+
+void Control::shut() {
+  boost::system::error_code ec;
+  stream_.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_both, ec);
+}
+
+}  // namespace iwarp::tools::perf

@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
+
+#include "tools/perf/rdma_tests.h"
+
+namespace iwarp::tools::perf {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RdmaPassive final : public Passive {
+ public:
+  RdmaPassive(const Spec& spec, const std::string& host) : spec_(spec), engine_(mode_of(spec)) {
+    cm::ListenOptions o;
+    o.endpoint = {boost::asio::ip::make_address(host), 0};
+    o.policy = policy_of(spec);
+    auto listener = cm::Listener::listen(engine_, o);
+    if (!listener) throw std::runtime_error(std::string("cannot listen on ") + host + ": " + listener.error().why);
+    listener_ = std::move(*listener);
+  }
+
+  [[nodiscard]] std::uint16_t port() const override { return listener_->local().port(); }
+
+  void serve(const std::atomic<bool>& stop) override {
+    if (spec_.test == Test::kConnectRate) return serve_connects(stop);
+    const auto request = next(stop);
+    if (!request) return;
+    const bool send = spec_.test == Test::kSendBw || spec_.test == Test::kSendRate;
+    const bool ping = spec_.test == Test::kSendLat;
+    RdmaSide side(spec_, engine_, send ? send_credits(spec_) : ping ? kLatencyReceives : 0);
+    const std::size_t slot = std::max<std::size_t>(spec_.size, send ? kNoteBytes : 1);
+    const std::size_t receives = send ? send_credits(spec_) : ping ? kLatencyReceives : 0;
+    for (std::size_t i = 0; i < receives; ++i) side.post_receive(i, side.slice(i * slot, slot));
+    side.accept(*request);
+    if (send) return send_passive(side, stop);
+    if (ping || spec_.test == Test::kWriteLat) return latency_passive(side, stop);
+    bulk_passive(side, stop);
+  }
+
+ private:
+  std::unique_ptr<cm::ConnectRequest> next(const std::atomic<bool>& stop) {
+    auto accepted = listener_->async_accept(boost::asio::use_future);
+    while (accepted.wait_for(spec_.manual ? 0ms : 100ms) != std::future_status::ready) {
+      if (stop || interrupted) return nullptr;
+      if (spec_.manual) engine_.poll();
+    }
+    auto [error, request] = accepted.get();
+    if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot accept over iWARP: ") + error.why);
+    return std::move(request);
+  }
+
+  void serve_connects(const std::atomic<bool>& stop) {
+    const verbs::ProtectionDomain pd(engine_.context());
+    while (const auto request = next(stop)) {
+      auto qp = std::make_shared<verbs::QueuePair>(
+          pd, verbs::QueuePair::Options{
+                  .send_cq = &unused_, .recv_cq = &unused_, .stream = {.sq_depth = 4, .rq_depth = 4}});
+      // The engine keeps the connection until the peer resets it.
+      request->accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
+    }
+  }
+
+  Spec spec_;
+  verbs::CompletionQueue unused_{64};  // of the connections of connect_rate, which live as long as the engine
+  cm::Engine engine_;
+  std::unique_ptr<cm::Listener> listener_;
+};
+
+}  // namespace
+
+std::unique_ptr<Passive> listen_rdma(const Spec& spec, const std::string& host) {
+  return std::make_unique<RdmaPassive>(spec, host);
+}
+
+std::unique_ptr<Active> connect_rdma(const Spec& spec, const std::string& host, std::uint16_t port) {
+  switch (spec.test) {
+    case Test::kSendBw:
+    case Test::kSendRate:
+      return send_active(spec, host, port);
+    case Test::kSendLat:
+    case Test::kWriteLat:
+    case Test::kReadLat:
+      return latency_active(spec, host, port);
+    case Test::kConnectRate:
+      return connect_active(spec, host, port);
+    default:
+      return bulk_active(spec, host, port);
+  }
+}
+
+}  // namespace iwarp::tools::perf

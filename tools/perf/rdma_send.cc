@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tools/perf/rdma_tests.h"
+
+namespace iwarp::tools::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Every message has room for a Note.
+std::size_t slot_bytes(const Spec& spec) {
+  return std::max<std::size_t>(spec.size, kNoteBytes);
+}
+
+constexpr std::uint32_t kSeed = 9;
+
+class Sends final : public Active {
+ public:
+  Sends(const Spec& spec, const std::string& host, std::uint16_t port)
+      : engine_(mode_of(spec)),
+        side_(spec, engine_, 0),
+        list_(spec.test == Test::kSendRate ? spec.list : std::max(1U, spec.depth / 4)),
+        credits_(send_credits(spec)),
+        work_(list_) {
+    side_.connect(host, port);
+  }
+
+  Sample run(std::chrono::nanoseconds duration) override {
+    mark(Note::kData);
+    Sample s;
+    const auto begin = Clock::now();
+    const auto end = begin + duration;
+    while (Clock::now() < end) {
+      if (ready()) {
+        post();
+        s.operations += list_;
+      }
+      reap();
+      if (!ready()) side_.progress();
+    }
+    settle(Note::kEnd);
+    s.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    s.octets = s.operations * side_.spec().size;
+    return s;
+  }
+
+  void verify() override {
+    if (side_.spec().size <= kNoteBytes) return;  // nothing beside the note
+    mark(Note::kVerify);
+    for (std::size_t sent = 0; sent < slots();) {
+      if (ready()) {
+        post();
+        sent += list_;
+      }
+      reap();
+      if (!ready()) side_.progress();
+    }
+    settle(Note::kEnd);
+  }
+
+ private:
+  [[nodiscard]] std::size_t slots() { return side_.region().size() / slot_bytes(side_.spec()); }
+  [[nodiscard]] bool ready() const {
+    // One credit stays for the note at the end.
+    return outstanding_ + list_ <= side_.spec().depth && credits_ > list_;
+  }
+
+  void mark(Note note) {
+    const std::size_t slot = slot_bytes(side_.spec());
+    for (std::size_t at = 0; at + slot <= side_.region().size(); at += slot) {
+      std::byte* data = &side_.region()[at];
+      if (note == Note::kVerify) fill_pattern(data + kNoteBytes, slot - kNoteBytes, kSeed);
+      write_message(data, {note, kSeed});
+    }
+  }
+
+  void post() {
+    const std::size_t slot = slot_bytes(side_.spec());
+    for (std::size_t i = 0; i < list_; ++i) {
+      work_[i] = {.wr_id = list_, .sges = side_.slice(next_ * slot, slot), .signaled = i + 1 == list_};
+      next_ = (next_ + 1) % slots();
+    }
+    side_.post(work_);
+    outstanding_ += list_;
+    credits_ -= list_;
+  }
+
+  void reap() {
+    for (const auto& c : side_.poll(completions_)) {
+      Message m;
+      if (!side_.is_note(c, m)) {
+        outstanding_ -= c.wr_id;
+      } else if (m.note == Note::kCredit) {
+        credits_ += m.value;
+      } else {
+        answer_ = m;
+      }
+    }
+    if (side_.ended()) throw std::runtime_error("the other end has closed the connection");
+  }
+
+  // Waits until the other end has got everything.
+  void settle(Note note) {
+    answer_ = {};
+    side_.say({note, 0});
+    --credits_;
+    while (answer_.note == Note::kData || outstanding_ > 0) {
+      reap();
+      if (answer_.note == Note::kData || outstanding_ > 0) side_.progress();
+    }
+    if (answer_.note != Note::kGood) throw std::runtime_error("the data sent arrived damaged");
+  }
+
+  cm::Engine engine_;
+  RdmaSide side_;
+  std::size_t list_;
+  std::size_t credits_;
+  std::vector<verbs::SendWr> work_;
+  std::size_t next_ = 0;
+  std::size_t outstanding_ = 0;
+  Message answer_;
+  std::array<verbs::Completion, 32> completions_;
+};
+
+}  // namespace
+
+std::size_t send_credits(const Spec& spec) {
+  return std::min<std::size_t>(2 * std::size_t{spec.depth}, spec.region_bytes() / slot_bytes(spec));
+}
+
+std::unique_ptr<Active> send_active(const Spec& spec, const std::string& host, std::uint16_t port) {
+  return std::make_unique<Sends>(spec, host, port);
+}
+
+void send_passive(RdmaSide& side, const std::atomic<bool>& stop) {
+  const Spec& spec = side.spec();
+  const std::size_t slot = slot_bytes(spec);
+  std::array<verbs::Completion, 64> completions;
+  const std::uint32_t enough = static_cast<std::uint32_t>(send_credits(spec) / 4);
+  std::uint32_t owed = 0;
+  bool damaged = false;
+  while (!stop && !side.ended()) {
+    for (const auto& c : side.poll(completions)) {
+      if (c.op != verbs::WcOp::kRecv) continue;
+      std::byte* data = &side.region()[c.wr_id * slot];
+      const Message m = read_message(data);
+      if (m.note == Note::kVerify && !has_pattern(data + kNoteBytes, slot - kNoteBytes, m.value)) damaged = true;
+      side.post_receive(c.wr_id, side.slice(c.wr_id * slot, slot));
+      ++owed;
+      if (m.note == Note::kEnd) side.say({std::exchange(damaged, false) ? Note::kBad : Note::kGood, 0});
+    }
+    if (owed > enough) side.say({Note::kCredit, std::exchange(owed, 0)});
+    if (!side.ended()) side.progress();
+  }
+}
+
+}  // namespace iwarp::tools::perf

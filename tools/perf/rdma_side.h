@@ -1,0 +1,109 @@
+// What both ends of a test over iWARP share: engine, queue pair, a registered region, and notes - Sends of eight octets
+// with which the ends agree on the beginning and the end of runs. For one connection, used by one thread.
+#pragma once
+
+#include <boost/asio/use_future.hpp>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "iwarp/cm/connector.h"
+#include "iwarp/cm/listener.h"
+#include "iwarp/verbs/memory_region.h"
+#include "tools/perf/end.h"
+
+namespace iwarp::tools::perf {
+
+// The first four octets of a note, and of every message of the Send tests.
+enum class Note : std::uint32_t {
+  kData = 0,    // bulk
+  kEnd = 1,     // the run is over: answer when all of it has arrived
+  kVerify = 2,  // compare with the pattern of the seed in `value`
+  kFill = 3,    // fill the region with the pattern of that seed
+  kGood = 4,    // answers
+  kBad = 5,
+  kCredit = 6,  // `value` more Sends may come
+};
+
+inline constexpr std::size_t kNoteBytes = 8;
+
+struct Message {
+  Note note = Note::kData;
+  std::uint32_t value = 0;
+};
+void write_message(std::byte* at, Message m);
+[[nodiscard]] Message read_message(const std::byte* at);
+
+// The region of the other end.
+struct Remote {
+  Stag stag{};
+  std::uint64_t to = 0;
+};
+
+[[nodiscard]] mpa::Policy policy_of(const Spec& spec);
+[[nodiscard]] cm::Engine::Mode mode_of(const Spec& spec);
+
+// Waits, driving a manual engine. Throws when interrupted.
+template <class T>
+T await(cm::Engine& engine, bool manual, std::future<T> result) {
+  using namespace std::chrono_literals;
+  while (result.wait_for(manual ? 0ms : 100ms) != std::future_status::ready) {
+    if (interrupted) throw std::runtime_error("interrupted");
+    if (manual) engine.poll();
+  }
+  return result.get();
+}
+
+class RdmaSide {
+ public:
+  // `recv_depth` 0: receives for notes are posted, and no others may be. Else the caller posts up to so many of its
+  // own, and notes arrive there as well: receives are used in the order of posting.
+  RdmaSide(const Spec& spec, cm::Engine& engine, std::size_t recv_depth);
+  ~RdmaSide();
+  RdmaSide(const RdmaSide&) = delete;
+  RdmaSide& operator=(const RdmaSide&) = delete;
+
+  void connect(const std::string& host, std::uint16_t port);
+  void accept(cm::ConnectRequest& request);
+
+  [[nodiscard]] const Spec& spec() const { return spec_; }
+  [[nodiscard]] verbs::QueuePair& qp() { return *qp_; }
+  [[nodiscard]] std::span<std::byte> region() { return region_; }
+  [[nodiscard]] verbs::Sge slice(std::size_t at, std::size_t size) {
+    return {&region_[at], static_cast<std::uint32_t>(size), mr_.stag()};
+  }
+  [[nodiscard]] const Remote& remote() const { return remote_; }
+
+  // Throws when refused.
+  void post(std::span<const verbs::SendWr> list);
+  void post_receive(std::uint64_t id, verbs::Sge where);
+  void say(Message m);
+  // A chance for I/O: manual engines poll, others sleep until there is a completion, at most 100 ms.
+  void progress();
+  // Up to out.size() completions, without waiting. Throws when one failed. Completions of notes sent are left out.
+  [[nodiscard]] std::span<verbs::Completion> poll(std::span<verbs::Completion> out);
+  // False when the connection has ended. Waits for at least one.
+  [[nodiscard]] std::span<verbs::Completion> wait(std::span<verbs::Completion> out);
+  // Whether the completion is of a note received; then `m` is it and its receive is posted again.
+  [[nodiscard]] bool is_note(const verbs::Completion& c, Message& m);
+  [[nodiscard]] bool ended() const { return ended_; }
+
+ private:
+  [[nodiscard]] std::vector<std::byte> introduction() const;
+  void introduced(const std::vector<std::byte>& private_data);
+
+  Spec spec_;
+  cm::Engine& engine_;
+  verbs::ProtectionDomain pd_;
+  verbs::CompletionQueue cq_;
+  std::vector<std::byte> region_;
+  std::vector<std::byte> notes_;  // received ones, then those to send
+  verbs::MemoryRegion mr_, notes_mr_;
+  std::shared_ptr<verbs::QueuePair> qp_;
+  Remote remote_;
+  std::size_t next_note_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace iwarp::tools::perf

@@ -1,0 +1,14 @@
+// Results as a table for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/perf/runner.h"
+
+namespace iwarp::tools::perf {
+
+// Heading and one line per row. `markdown`: with bars.
+[[nodiscard]] std::string table(const std::vector<Row>& rows, bool markdown);
+
+}  // namespace iwarp::tools::perf

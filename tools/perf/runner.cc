@@ -1,0 +1,213 @@
+#include "tools/perf/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <thread>
+
+#include "iwarp/ddp/segment_header.h"
+#include "iwarp/mpa/fpdu_encoder.h"
+#include "tools/perf/server.h"
+#include "tools/perf/statistics.h"
+
+namespace iwarp::tools::perf {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What the baseline tries, octets per system call. It then takes the best.
+constexpr std::array<std::uint32_t, 4> kCalls = {16384, 65536, 262144, 1048576};
+constexpr auto kCalibration = 150ms;
+
+double to_unit(const Spec& spec, const Sample& s) {
+  switch (unit_of(spec.test)) {
+    case Unit::kOctetsPerSecond:
+      return static_cast<double>(s.octets) / s.seconds;
+    case Unit::kOperationsPerSecond:
+      return static_cast<double>(s.operations) / s.seconds;
+    case Unit::kMicroseconds:
+      break;
+  }
+  return 0;
+}
+
+// All connections' samples of one run, as one.
+Sample merge(std::vector<Sample>& parts) {
+  Sample all;
+  for (Sample& s : parts) {
+    all.operations += s.operations;
+    all.octets += s.octets;
+    all.seconds = std::max(all.seconds, s.seconds);
+    all.microseconds.insert(all.microseconds.end(), s.microseconds.begin(), s.microseconds.end());
+  }
+  return all;
+}
+
+Sample run_all(std::vector<std::unique_ptr<Active>>& ends, std::chrono::milliseconds duration) {
+  std::vector<Sample> samples(ends.size());
+  if (ends.size() == 1) {
+    samples[0] = ends[0]->run(duration);
+    return merge(samples);
+  }
+  std::mutex mu;
+  std::string failure;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          samples[i] = ends[i]->run(duration);
+        } catch (const std::exception& e) {
+          const std::lock_guard lock(mu);
+          failure = e.what();
+        }
+      });
+    }
+  }
+  if (!failure.empty()) throw std::runtime_error(failure);
+  return merge(samples);
+}
+
+Measured medians(const std::vector<Measured>& list) {
+  const auto middle = [&](double Measured::*field) {
+    std::vector<double> values;
+    for (const Measured& m : list) values.push_back(m.*field);
+    return median(std::move(values));
+  };
+  return {middle(&Measured::value), middle(&Measured::p99), middle(&Measured::p999),
+          middle(&Measured::client_cpu_per_gb), middle(&Measured::server_cpu_per_gb)};
+}
+
+}  // namespace
+
+Runner::Runner(Control& control, std::string host, Plan plan, std::function<void(const std::string&)> progress)
+    : control_(control), host_(std::move(host)), plan_(plan), progress_(std::move(progress)) {}
+
+double Runner::server_cpu() {
+  return control_.ask({{"command", "cpu"}}).at("seconds").get<double>();
+}
+
+Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify) {
+  if (interrupted) throw std::runtime_error("interrupted");
+  const auto ports = control_.ask({{"command", "start"}, {"spec", spec}}).at("ports").get<std::vector<std::uint16_t>>();
+  std::vector<std::unique_ptr<Active>> ends;
+  Sample s;
+  double client = 0, server = 0;
+  try {
+    for (const std::uint16_t port : ports)
+      ends.push_back(is_raw(spec.test) ? connect_raw(spec, host_, port) : connect_rdma(spec, host_, port));
+    if (verify) {
+      for (const auto& end : ends) end->verify();
+    }
+    (void)run_all(ends, plan_.warm_up);
+    server = server_cpu();
+    client = cpu_seconds();
+    s = run_all(ends, seconds);
+    client = cpu_seconds() - client;
+    server = server_cpu() - server;
+  } catch (const std::exception& e) {
+    // The other end may know better what went wrong.
+    ends.clear();
+    try {
+      control_.ask({{"command", "stop"}});
+    } catch (const std::exception& theirs) {
+      throw std::runtime_error(fmt::format("{}: {} ({})", name(spec.test), e.what(), theirs.what()));
+    }
+    throw std::runtime_error(fmt::format("{}: {}", name(spec.test), e.what()));
+  }
+  ends.clear();
+  control_.ask({{"command", "stop"}});
+  Measured m;
+  m.value = to_unit(spec, s);
+  if (!s.microseconds.empty()) {
+    m.value = percentile(s.microseconds, 0.5);
+    m.p99 = percentile(s.microseconds, 0.99);
+    m.p999 = percentile(s.microseconds, 0.999);
+  }
+  if (s.octets > 0) {
+    m.client_cpu_per_gb = client / static_cast<double>(s.octets) * 1e9;
+    m.server_cpu_per_gb = server / static_cast<double>(s.octets) * 1e9;
+  }
+  return m;
+}
+
+std::uint32_t Runner::best_call(const Spec& bulk) {
+  std::uint32_t& best = best_calls_[{bulk.size, bulk.depth}];
+  if (best != 0) return best;
+  double most = 0;
+  for (const std::uint32_t call : kCalls) {
+    Spec tried = bulk;
+    tried.call = call;
+    const double value = sample(tried, kCalibration, false).value;
+    if (value <= most) continue;
+    most = value;
+    best = call;
+  }
+  return best;
+}
+
+Spec Runner::baseline(const Spec& spec) {
+  Spec base = spec;
+  base.test = baseline_of(spec.test);
+  if (base.test == Test::kTcpRate) {
+    // As many octets a frame as our FPDU has, and a system call for each.
+    base.size = static_cast<std::uint32_t>(mpa::fpdu_bytes(ddp::UntaggedHeader::kSize + std::max(spec.size, 8U)));
+    base.call = base.size;
+  }
+  if (base.test == Test::kTcpBw) base.call = best_call(base);
+  return base;
+}
+
+Row Runner::run(const Spec& spec) {
+  Row row;
+  row.spec = spec;
+  row.baseline = baseline(spec);
+  const bool raw = is_raw(spec.test);
+  if (raw) row.spec = row.baseline;
+  std::vector<Measured> ours, base;
+  std::vector<double> ratios;
+  for (unsigned i = 0; i < plan_.pairs; ++i) {
+    if (!raw) base.push_back(sample(row.baseline, plan_.seconds, plan_.verify && i == 0));
+    ours.push_back(sample(row.spec, plan_.seconds, plan_.verify && i == 0));
+    if (!raw) ratios.push_back(ours.back().value / base.back().value);
+    progress_(fmt::format("{} {} octets: {}/{}{}", name(spec.test), spec.size, i + 1, plan_.pairs,
+                          raw ? "" : fmt::format(", ratio {:.2f}", median(ratios))));
+  }
+  row.pairs = plan_.pairs;
+  row.ours = medians(ours);
+  if (raw) return row;
+  row.base = medians(base);
+  row.ratio = median(ratios);
+  const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
+  row.lowest = *low;
+  row.highest = *high;
+  return row;
+}
+
+void to_json(nlohmann::json& j, const Row& row) {
+  const auto figures = [](const Spec& spec, const Measured& m) {
+    nlohmann::json f{{"value", m.value}};
+    if (unit_of(spec.test) == Unit::kMicroseconds) {
+      f["p99"] = m.p99;
+      f["p999"] = m.p999;
+    }
+    if (unit_of(spec.test) == Unit::kOctetsPerSecond) {
+      f["client_cpu_seconds_per_gb"] = m.client_cpu_per_gb;
+      f["server_cpu_seconds_per_gb"] = m.server_cpu_per_gb;
+    }
+    return f;
+  };
+  constexpr std::array kUnits = {"octets/s", "operations/s", "us one way"};
+  j = {{"spec", row.spec},
+       {"unit", kUnits[static_cast<std::size_t>(unit_of(row.spec.test))]},
+       {"pairs", row.pairs},
+       {"ours", figures(row.spec, row.ours)}};
+  if (is_raw(row.spec.test)) return;
+  j["baseline_spec"] = row.baseline;
+  j["baseline"] = figures(row.baseline, row.base);
+  j["ratio"] = {{"median", row.ratio}, {"lowest", row.lowest}, {"highest", row.highest}};
+}
+
+}  // namespace iwarp::tools::perf

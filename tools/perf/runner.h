@@ -1,0 +1,62 @@
+// The measuring side: runs a test against its baseline, one sample of each in turn, so that both meet the same state of
+// a noisy machine; what counts is the ratio of each pair.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/perf/control.h"
+#include "tools/perf/end.h"
+
+namespace iwarp::tools::perf {
+
+struct Plan {
+  unsigned pairs = 9;
+  std::chrono::milliseconds seconds{500};  // of each sample
+  std::chrono::milliseconds warm_up{100};  // before each sample, not counted
+  bool verify = true;                      // a pass that compares the data, before the first pair, not timed
+};
+
+// One sample's figures.
+struct Measured {
+  double value = 0;                                     // in the test's unit; latency: the median
+  double p99 = 0, p999 = 0;                             // latency, microseconds
+  double client_cpu_per_gb = 0, server_cpu_per_gb = 0;  // seconds per 10^9 octets, bulk tests
+};
+
+struct Row {
+  Spec spec;
+  Spec baseline;
+  Measured ours, base;                        // medians over the pairs, each figure by itself
+  double ratio = 0, lowest = 0, highest = 0;  // ours / base: median, least and largest of the pairs; 0 for raw tests
+  unsigned pairs = 0;
+};
+
+class Runner {
+ public:
+  // `progress` hears a line of text as the run goes on. `control` must outlive the runner.
+  Runner(Control& control, std::string host, Plan plan, std::function<void(const std::string&)> progress);
+
+  // Throws std::runtime_error when either end fails, or the data was damaged.
+  [[nodiscard]] Row run(const Spec& spec);
+
+ private:
+  [[nodiscard]] Measured sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify);
+  [[nodiscard]] Spec baseline(const Spec& spec);
+  [[nodiscard]] std::uint32_t best_call(const Spec& bulk);
+  [[nodiscard]] double server_cpu();
+
+  Control& control_;
+  std::string host_;
+  Plan plan_;
+  std::function<void(const std::string&)> progress_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> best_calls_;  // by size and depth
+};
+
+void to_json(nlohmann::json& j, const Row& row);
+
+}  // namespace iwarp::tools::perf

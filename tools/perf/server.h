@@ -1,0 +1,18 @@
+// `iwarp perf serve`: offers the passive ends of tests over a control connection.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <functional>
+
+namespace iwarp::tools::perf {
+
+// CPU seconds of this process so far, user and system.
+[[nodiscard]] double cpu_seconds();
+
+// Serves control connections one after the other until interrupted; a second one at the same time is told so.
+// `listening` hears the address first. With `once` it returns when the first client has gone. Throws
+// boost::system::system_error when it cannot listen.
+void serve(const boost::asio::ip::tcp::endpoint& endpoint, bool once,
+           const std::function<void(const boost::asio::ip::tcp::endpoint&)>& listening);
+
+}  // namespace iwarp::tools::perf

@@ -1,0 +1,117 @@
+#include "tools/perf/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace iwarp::tools::perf {
+namespace {
+
+struct Row {
+  Test test;
+  std::string_view name;
+  Test baseline;
+  Unit unit;
+  std::string_view text;
+};
+
+constexpr std::array kRows = {
+    Row{Test::kTcpBw, "tcp_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "plain TCP, best of several buffer sizes"},
+    Row{Test::kTcpLat, "tcp_lat", Test::kTcpLat, Unit::kMicroseconds, "plain TCP ping-pong"},
+    Row{Test::kTcpRate, "tcp_rate", Test::kTcpRate, Unit::kOperationsPerSecond, "plain TCP frames, a send() for each"},
+    Row{Test::kTcpConnect, "tcp_connect", Test::kTcpConnect, Unit::kOperationsPerSecond,
+        "TCP connect and one octet there and back"},
+    Row{Test::kWriteBw, "write_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "RDMA Write"},
+    Row{Test::kReadBw, "read_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "RDMA Read"},
+    Row{Test::kSendBw, "send_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "Send, with credits"},
+    Row{Test::kSendRate, "send_rate", Test::kTcpRate, Unit::kOperationsPerSecond, "small Sends, posted in lists"},
+    Row{Test::kWriteLat, "write_lat", Test::kTcpLat, Unit::kMicroseconds, "RDMA Write ping-pong, watched in memory"},
+    Row{Test::kReadLat, "read_lat", Test::kTcpLat, Unit::kMicroseconds, "RDMA Read, there and back halved"},
+    Row{Test::kSendLat, "send_lat", Test::kTcpLat, Unit::kMicroseconds, "Send ping-pong"},
+    Row{Test::kConnectRate, "connect_rate", Test::kTcpConnect, Unit::kOperationsPerSecond,
+        "connections set up one after the other, with RTR"},
+};
+
+const Row& row(Test test) {
+  return *std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.test == test; });
+}
+
+constexpr std::uint32_t kMaxSize = 16U << 20;
+constexpr std::size_t kMinRegion = 256 * 1024;  // small operations: what one system call may bring at a time
+constexpr std::size_t kMaxRegion = std::size_t{1} << 30;
+
+void demand(bool ok, const char* what) {
+  if (!ok) throw std::invalid_argument(what);
+}
+
+}  // namespace
+
+const std::vector<Test>& all_tests() {
+  static const std::vector<Test> tests = [] {
+    std::vector<Test> list;
+    for (const Row& r : kRows) list.push_back(r.test);
+    return list;
+  }();
+  return tests;
+}
+
+std::string_view name(Test test) {
+  return row(test).name;
+}
+std::string_view describe(Test test) {
+  return row(test).text;
+}
+Test baseline_of(Test test) {
+  return row(test).baseline;
+}
+bool is_raw(Test test) {
+  return baseline_of(test) == test;
+}
+Unit unit_of(Test test) {
+  return row(test).unit;
+}
+
+std::optional<Test> test_named(std::string_view name) {
+  const auto it = std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.name == name; });
+  return it == kRows.end() ? std::nullopt : std::optional{it->test};
+}
+
+std::vector<std::uint32_t> default_sizes(Test test) {
+  if (unit_of(test) == Unit::kOctetsPerSecond) return {65536, 1048576};
+  return {8};
+}
+
+std::size_t Spec::region_bytes() const {
+  const std::size_t slots = std::max<std::size_t>(depth, (kMinRegion + size - 1) / size);
+  return slots * size;
+}
+
+void to_json(nlohmann::json& j, const Spec& s) {
+  j = {{"test", name(s.test)}, {"size", s.size}, {"depth", s.depth},   {"threads", s.threads}, {"list", s.list},
+       {"call", s.call},       {"crc", s.crc},   {"manual", s.manual}, {"direct", s.direct},   {"fpdu", s.fpdu}};
+}
+
+void from_json(const nlohmann::json& j, Spec& s) {
+  const auto test = test_named(j.at("test").get<std::string>());
+  demand(test.has_value(), "unknown test");
+  s.test = *test;
+  j.at("size").get_to(s.size);
+  j.at("depth").get_to(s.depth);
+  j.at("threads").get_to(s.threads);
+  j.at("list").get_to(s.list);
+  j.at("call").get_to(s.call);
+  j.at("crc").get_to(s.crc);
+  j.at("manual").get_to(s.manual);
+  j.at("direct").get_to(s.direct);
+  j.at("fpdu").get_to(s.fpdu);
+  demand(s.size >= 1 && s.size <= kMaxSize, "size must be 1 to 16 Mi octets");
+  demand(s.depth >= 1 && s.depth <= 4096, "depth must be 1 to 4096");
+  demand(s.threads >= 1 && s.threads <= 64, "threads must be 1 to 64");
+  demand(s.list >= 1 && s.list <= s.depth, "list must be 1 to depth");
+  demand(s.call >= 1 && s.call <= kMaxSize, "call must be 1 to 16 Mi octets");
+  demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
+  demand(s.region_bytes() <= kMaxRegion, "size times depth must not exceed 1 GiB");
+}
+
+}  // namespace iwarp::tools::perf

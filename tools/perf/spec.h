@@ -1,0 +1,64 @@
+// What one performance test does, as both ends must know it. Plain values; they travel as JSON on the control
+// connection.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace iwarp::tools::perf {
+
+enum class Test : std::uint8_t {
+  kTcpBw,       // octets over plain TCP
+  kTcpLat,      // ping-pong over plain TCP
+  kTcpRate,     // frames over plain TCP, one send() each
+  kTcpConnect,  // TCP connect and one octet there and back
+  kWriteBw,
+  kReadBw,
+  kSendBw,
+  kSendRate,
+  kWriteLat,
+  kReadLat,
+  kSendLat,
+  kConnectRate,
+};
+
+enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicroseconds };
+
+// All tests, in the order of presentation.
+[[nodiscard]] const std::vector<Test>& all_tests();
+[[nodiscard]] std::string_view name(Test test);
+[[nodiscard]] std::optional<Test> test_named(std::string_view name);
+// One line for --help.
+[[nodiscard]] std::string_view describe(Test test);
+[[nodiscard]] bool is_raw(Test test);
+// The raw TCP test that a test is measured against; itself for a raw one.
+[[nodiscard]] Test baseline_of(Test test);
+[[nodiscard]] Unit unit_of(Test test);
+// Octets per operation when the user does not choose.
+[[nodiscard]] std::vector<std::uint32_t> default_sizes(Test test);
+
+struct Spec {
+  Test test = Test::kWriteBw;
+  std::uint32_t size = 65536;  // octets per operation, 1 to 16 Mi
+  std::uint32_t depth = 16;    // operations outstanding at a time, per thread
+  std::uint32_t threads = 1;   // connections, each with a thread of its own at both ends
+  std::uint32_t list = 16;     // send_rate: work requests posted by one call
+  std::uint32_t call = 65536;  // raw tests: octets given to one system call
+  bool crc = true;
+  bool manual = false;  // manual progress, or for raw tests: spinning instead of blocking
+  bool direct = true;   // with CRC off, receive large payloads straight into their place
+  std::string fpdu = "max";
+
+  // Octets of each end's region: what `depth` operations touch. Raw tests receive into one of the same size.
+  [[nodiscard]] std::size_t region_bytes() const;
+};
+
+void to_json(nlohmann::json& j, const Spec& spec);
+// Throws nlohmann::json::exception or std::invalid_argument when a field is missing or out of range.
+void from_json(const nlohmann::json& j, Spec& spec);
+
+}  // namespace iwarp::tools::perf

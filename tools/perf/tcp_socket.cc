@@ -1,0 +1,129 @@
+#include "tools/perf/tcp_socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/perf/end.h"
+
+namespace iwarp::tools::perf {
+namespace {
+
+using boost::asio::ip::tcp;
+
+[[noreturn]] void fail(const char* what) {
+  throw std::runtime_error(std::string("plain TCP: ") + what + ": " + std::strerror(errno));
+}
+
+bool again() {
+  if (interrupted) throw std::runtime_error("interrupted");
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+}  // namespace
+
+TcpSocket::TcpSocket(int descriptor, bool spin) : fd_(descriptor), flags_(spin ? MSG_DONTWAIT : 0) {
+  const int one = 1;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  // A blocking call returns now and then, to see an interrupt.
+  const timeval patience{0, 200000};
+  ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+}
+
+TcpSocket::TcpSocket(TcpSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)), flags_(other.flags_) {}
+
+TcpSocket& TcpSocket::operator=(TcpSocket&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(flags_, other.flags_);
+  return *this;
+}
+
+TcpSocket::~TcpSocket() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+TcpSocket TcpSocket::connect(const std::string& host, std::uint16_t port, bool spin) {
+  boost::asio::io_context io;
+  tcp::socket socket(io);
+  boost::asio::connect(socket, tcp::resolver(io).resolve(host, std::to_string(port)));
+  return {socket.release(), spin};
+}
+
+TcpSocket TcpSocket::listen(const std::string& host) {
+  boost::asio::io_context io;
+  tcp::acceptor acceptor(io, {boost::asio::ip::make_address(host), 0});
+  return {acceptor.release(), false};
+}
+
+TcpSocket TcpSocket::accept(bool spin) const {
+  pollfd waited{fd_, POLLIN, 0};
+  if (::poll(&waited, 1, 100) <= 0) return {};
+  const int accepted = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (accepted < 0) return {};
+  return {accepted, spin};
+}
+
+std::uint16_t TcpSocket::port() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) fail("getsockname");
+  // sin_port and sin6_port lie at the same place.
+  sockaddr_in in{};
+  std::memcpy(&in, &address, sizeof in);
+  return ntohs(in.sin_port);
+}
+
+std::size_t TcpSocket::send_some(const std::byte* data, std::size_t size) const {
+  for (;;) {
+    const ssize_t n = ::send(fd_, data, size, flags_ | MSG_NOSIGNAL);
+    if (n > 0) return static_cast<std::size_t>(n);
+    if (n < 0 && !again()) fail("send");
+  }
+}
+
+void TcpSocket::send_all(const std::byte* data, std::size_t size) const {
+  while (size > 0) {
+    const std::size_t n = send_some(data, size);
+    data += n;
+    size -= n;
+  }
+}
+
+std::size_t TcpSocket::receive_some(std::byte* data, std::size_t size) const {
+  for (;;) {
+    const ssize_t n = ::recv(fd_, data, size, flags_);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (again()) continue;
+    if (errno == ECONNRESET) return 0;
+    fail("recv");
+  }
+}
+
+bool TcpSocket::receive_all(std::byte* data, std::size_t size) const {
+  while (size > 0) {
+    const std::size_t n = receive_some(data, size);
+    if (n == 0) return false;
+    data += n;
+    size -= n;
+  }
+  return true;
+}
+
+void TcpSocket::reset() {
+  const linger now{1, 0};
+  ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  ::close(std::exchange(fd_, -1));
+}
+
+}  // namespace iwarp::tools::perf

@@ -1,0 +1,42 @@
+// A plain TCP socket for the baselines: what an application without us would write. Blocking, or spinning on
+// non-blocking calls. Functions throw std::runtime_error when the connection fails.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace iwarp::tools::perf {
+
+class TcpSocket {
+ public:
+  TcpSocket() = default;
+  TcpSocket(int descriptor, bool spin);
+  TcpSocket(TcpSocket&& other) noexcept;
+  TcpSocket& operator=(TcpSocket&& other) noexcept;
+  ~TcpSocket();
+
+  [[nodiscard]] static TcpSocket connect(const std::string& host, std::uint16_t port, bool spin);
+  // On any free port of `host`.
+  [[nodiscard]] static TcpSocket listen(const std::string& host);
+  // Waits for a connection up to 100 ms; empty when there was none.
+  [[nodiscard]] TcpSocket accept(bool spin) const;
+  [[nodiscard]] std::uint16_t port() const;
+  explicit operator bool() const { return fd_ >= 0; }
+
+  // One send() of at most `size` octets, or as much as TCP takes; more than 0.
+  std::size_t send_some(const std::byte* data, std::size_t size) const;
+  void send_all(const std::byte* data, std::size_t size) const;
+  // One recv(); 0 at the end of the stream or after a reset.
+  std::size_t receive_some(std::byte* data, std::size_t size) const;
+  // False at the end of the stream.
+  bool receive_all(std::byte* data, std::size_t size) const;
+  // Closes with RST, so that no port stays in TIME_WAIT.
+  void reset();
+
+ private:
+  int fd_ = -1;
+  int flags_ = 0;
+};
+
+}  // namespace iwarp::tools::perf
