@@ -249,19 +249,20 @@ bool Connection::receive() {
   return true;
 }
 
-void Connection::drive(unsigned fired) {
+bool Connection::drive(unsigned fired) {
   std::vector<stream::Event> events;
   std::unique_lock lock = qp_->lock();
   if ((fired & kReadable) != 0) read_armed_ = false;
   if ((fired & kWritable) != 0) write_armed_ = tx_blocked_ = false;
-  if (released_ || !qp_->pd().context()->alive()) return;
+  if (released_ || !qp_->pd().context()->alive()) return false;
   stream::Connection& core = qp_->core();
   if (const auto deadline = core.deadline(); deadline && Clock::now() >= *deadline) core.on_deadline(Clock::now());
 
-  bool again = true;
+  bool again = true, moved = false;
   for (unsigned round = 0; round < kWorkBudget && again && !released_; ++round) {
     const bool sent = !tx_blocked_ && transmit();
     const bool received = core.phase() != stream::Phase::kClosed && receive();
+    moved = moved || sent || received;
     qp_->drain_completions();
     apply_link_action();
     again = (received && !rx_wanted_) || (sent && !tx_blocked_ && core.tx_pending()) ||
@@ -273,6 +274,7 @@ void Connection::drive(unsigned fired) {
     if (again) boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(); });
   }
   if (!events.empty()) deliver(events, lock, (fired & kApplication) != 0);
+  return moved;
 }
 
 void Connection::apply_link_action() {

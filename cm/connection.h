@@ -68,7 +68,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry);
   [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
   // --- For Engine.
-  void drive() { drive(0); }
+  // True when octets moved.
+  bool drive() { return drive(0); }
   void detach_from_engine();
 
   // verbs::Driver
@@ -78,7 +79,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
   enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8 };
 
-  void drive(unsigned fired);
+  bool drive(unsigned fired);
   void on_disconnected(std::function<void(stream::Disconnected)> handler);
   [[nodiscard]] Result<void> begin(EstablishedHandler handler);
   // The members below need the queue pair's lock.

@@ -1,5 +1,6 @@
 #include "iwarp/cm/engine.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
 
@@ -17,6 +18,11 @@ constexpr unsigned kLooks = 5;
 // Manual polling tries up to this many sockets directly; with more, epoll is the cheaper way.
 constexpr std::size_t kHotConnections = 4;
 constexpr unsigned kPollsPerReactor = 16;
+// A sleep and a wake-up cost about this much, on both sides: waiting so long awake is no worse. After kVainSpins in
+// vain it is tried ever more rarely, so an idle thread does not burn its processor.
+constexpr std::chrono::microseconds kSpin{20};
+constexpr unsigned kVainSpins = 4;
+constexpr unsigned kMostSkipped = 1024;
 
 }  // namespace
 
@@ -26,10 +32,11 @@ Engine::Engine(Mode mode)
       work_(boost::asio::make_work_guard(*io_)),
       mode_(mode),
       borrowed_(false),
-      context_(std::make_shared<verbs::Context>()) {}
+      context_(std::make_shared<verbs::Context>()),
+      may_spin_(mode == Mode::kAutomatic && std::thread::hardware_concurrency() > 1) {}
 
 Engine::Engine(boost::asio::io_context& io)
-    : io_(&io), mode_(Mode::kManual), borrowed_(true), context_(std::make_shared<verbs::Context>()) {}
+    : io_(&io), mode_(Mode::kManual), borrowed_(true), context_(std::make_shared<verbs::Context>()), may_spin_(false) {}
 
 Engine::~Engine() {
   if (!context_->alive()) {  // a forked child: the thread is the parent's, and so are the connections
@@ -109,7 +116,10 @@ bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
     leader_.store(std::this_thread::get_id());
     leader_cq_.store(&cq);
     lock.unlock();
-    while (cq.empty() && Clock::now() < deadline) io_->run_one_until(deadline);
+    while (cq.empty() && Clock::now() < deadline) {
+      if (may_spin_) spin(cq);
+      if (cq.empty()) io_->run_one_until(deadline);
+    }
     lock.lock();
     leader_cq_.store(nullptr);
     leading_ = false;
@@ -131,8 +141,7 @@ void Engine::wake(verbs::CompletionQueue& cq) {
   }
 }
 
-void Engine::poll() {
-  if (!context_->alive()) return;
+bool Engine::drive_hot(bool& moved) {
   std::array<std::shared_ptr<Connection>, kHotConnections> hot;
   std::size_t n = 0;
   {
@@ -143,8 +152,39 @@ void Engine::poll() {
       }
     }
   }
-  for (std::size_t i = 0; i < n; ++i) hot[i]->drive();
-  if (n != 0 && polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerReactor != 0) return;
+  moved = false;
+  for (std::size_t i = 0; i < n; ++i) moved = hot[i]->drive() || moved;
+  return n != 0;
+}
+
+void Engine::spin(verbs::CompletionQueue& cq) {
+  if (spins_to_skip_ > 0) {
+    --spins_to_skip_;
+    return;
+  }
+  bool moved = false;
+  bool useful = false;
+  for (auto until = Clock::now() + kSpin; drive_hot(moved);) {
+    useful = useful || moved;
+    if (!cq.empty()) {
+      vain_spins_ = 0;
+      return;
+    }
+    const auto now = Clock::now();
+    if (moved) until = now + kSpin;
+    if (now >= until) break;
+  }
+  if (useful) {
+    vain_spins_ = 0;
+  } else if (++vain_spins_ >= kVainSpins) {
+    spins_to_skip_ = std::min(kMostSkipped, 1U << std::min(vain_spins_ - kVainSpins, 16U));
+  }
+}
+
+void Engine::poll() {
+  if (!context_->alive()) return;
+  bool moved = false;
+  if (drive_hot(moved) && polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerReactor != 0) return;
   std::unique_lock lock(mu_);
   if (leading_) return;  // two threads in one io_context would take each other's wake-ups
   leading_ = true;

@@ -44,6 +44,7 @@ struct Flags {
   std::string progress = "auto";
   std::string placement = "direct";
   std::string json;
+  std::vector<int> cpus;
   bool markdown = false;
   bool no_verify = false;
 };
@@ -154,6 +155,7 @@ std::vector<Spec> plan(const Flags& flags) {
       s.direct = flags.placement == "direct";
       s.manual = flags.progress == "manual" || *test == Test::kWriteLat;
       s.depth = flags.depth.value_or(unit_of(*test) == Unit::kOctetsPerSecond ? 16 : 256);
+      if (flags.cpus.size() == 2) s.cpu = flags.cpus[1];
       s.list = std::min(s.list, s.depth);
       if (s.test == Test::kTcpRate) s.call = s.size;
       specs.push_back(nlohmann::json(s).get<Spec>());  // checked as the other end will
@@ -173,6 +175,7 @@ int run_client(const Flags& flags) {
   if (flags.peer.empty()) own.emplace();
   const auto [host, port] = own ? std::pair<std::string, std::string>{"127.0.0.1", own->port()} : split(flags.peer);
   Control control(host, port);
+  if (flags.cpus.size() == 2) bind_to_cpu(flags.cpus[0]);
   Plan p;
   p.pairs = flags.pairs;
   p.seconds = std::chrono::milliseconds(static_cast<long>(flags.seconds * 1000));
@@ -258,6 +261,10 @@ Run add_perf(CLI::App& app) {
                   "Who does the I/O: auto (engine and waiting threads) or manual (polling; write_lat always)")
       ->check(CLI::IsMember({"auto", "manual"}))
       ->capture_default_str();
+  run->add_option("--cpus", flags->cpus, "Processors for this end and the other, such as 0,1: needed where both spin")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(CLI::Range(0, 1023));
   run->add_option("--json", flags->json, "Write all figures to this file as well");
   run->add_flag("--markdown", flags->markdown, "Table with bars");
   run->add_flag("--no-verify", flags->no_verify, "Leave out the untimed pass that compares the data");
@@ -267,7 +274,7 @@ Run add_perf(CLI::App& app) {
       "Throughput 10^9 octets per second; latency one way; CPU seconds per 10^9 octets, this end + the other.\n"
       "Examples:\n"
       "  iwarp perf run write_bw,read_bw\n"
-      "  iwarp perf run send_lat --progress manual --crc off\n"
+      "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
       "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json");
   return [flags, serve]() -> int {
     std::signal(SIGINT, on_signal);

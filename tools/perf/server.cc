@@ -1,5 +1,6 @@
 #include "tools/perf/server.h"
 
+#include <sched.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
@@ -24,8 +25,9 @@ class Running {
     for (std::uint32_t i = 0; i < spec.threads; ++i)
       ends_.push_back(is_raw(spec.test) ? listen_raw(spec, host) : listen_rdma(spec, host));
     for (const auto& end : ends_) {
-      threads_.emplace_back([this, &end = *end] {
+      threads_.emplace_back([this, &end = *end, cpu = spec.cpu] {
         try {
+          bind_to_cpu(cpu);
           end.serve(stop_);
         } catch (const std::exception& e) {
           const std::lock_guard lock(mu_);
@@ -99,6 +101,17 @@ double cpu_seconds() {
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
   };
   return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+void bind_to_cpu(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (cpu >= 0) {
+    CPU_SET(static_cast<unsigned>(cpu), &set);
+  } else {
+    for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) CPU_SET(i, &set);
+  }
+  ::sched_setaffinity(0, sizeof set, &set);
 }
 
 void serve(const tcp::endpoint& endpoint, bool once, const std::function<void(const tcp::endpoint&)>& listening) {

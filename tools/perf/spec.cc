@@ -88,8 +88,9 @@ std::size_t Spec::region_bytes() const {
 }
 
 void to_json(nlohmann::json& j, const Spec& s) {
-  j = {{"test", name(s.test)}, {"size", s.size}, {"depth", s.depth},   {"threads", s.threads}, {"list", s.list},
-       {"call", s.call},       {"crc", s.crc},   {"manual", s.manual}, {"direct", s.direct},   {"fpdu", s.fpdu}};
+  j = {{"test", name(s.test)}, {"size", s.size}, {"depth", s.depth}, {"threads", s.threads},
+       {"list", s.list},       {"call", s.call}, {"crc", s.crc},     {"manual", s.manual},
+       {"direct", s.direct},   {"fpdu", s.fpdu}, {"cpu", s.cpu}};
 }
 
 void from_json(const nlohmann::json& j, Spec& s) {
@@ -105,12 +106,14 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("manual").get_to(s.manual);
   j.at("direct").get_to(s.direct);
   j.at("fpdu").get_to(s.fpdu);
+  j.at("cpu").get_to(s.cpu);
   demand(s.size >= 1 && s.size <= kMaxSize, "size must be 1 to 16 Mi octets");
   demand(s.depth >= 1 && s.depth <= 4096, "depth must be 1 to 4096");
   demand(s.threads >= 1 && s.threads <= 64, "threads must be 1 to 64");
   demand(s.list >= 1 && s.list <= s.depth, "list must be 1 to depth");
   demand(s.call >= 1 && s.call <= kMaxSize, "call must be 1 to 16 Mi octets");
   demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
+  demand(s.cpu >= -1 && s.cpu < 1024, "cpu must be -1 to 1023");
   demand(s.region_bytes() <= kMaxRegion, "size times depth must not exceed 1 GiB");
 }
 

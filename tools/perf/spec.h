@@ -52,6 +52,7 @@ struct Spec {
   bool manual = false;  // manual progress, or for raw tests: spinning instead of blocking
   bool direct = true;   // with CRC off, receive large payloads straight into their place
   std::string fpdu = "max";
+  int cpu = -1;  // processor for the passive end's threads; -1: any
 
   // Octets of each end's region: what `depth` operations touch. Raw tests receive into one of the same size.
   [[nodiscard]] std::size_t region_bytes() const;
