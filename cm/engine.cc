@@ -23,6 +23,7 @@ constexpr unsigned kPollsPerReactor = 16;
 constexpr std::chrono::microseconds kSpin{20};
 constexpr unsigned kVainSpins = 4;
 constexpr unsigned kMostSkipped = 1024;
+constexpr std::chrono::milliseconds kBorrowedLook{1};
 
 }  // namespace
 
@@ -100,25 +101,36 @@ void Engine::background() {
 }
 
 bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
+  return wait_until([&cq] { return !cq.empty(); }, &cq, deadline);
+}
+
+bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq, Clock::time_point deadline) {
   if (!context_->alive()) return false;
   std::unique_lock lock(mu_);
   ++waiters_;
   ++waits_;
-  while (cq.empty() && Clock::now() < deadline) {
+  while (!ready() && Clock::now() < deadline) {
     if (leading_ || borrowed_) {  // a borrowed context runs in the threads that its owner chose, and in no other
       if (background_leads_) interrupt();
-      followers_.fetch_add(1);
-      if (cq.empty()) followers_cv_.wait_until(lock, deadline);
-      followers_.fetch_sub(1);
+      std::atomic<std::size_t>& kind = cq != nullptr ? followers_ : future_followers_;
+      kind.fetch_add(1);
+      // Of a future nobody tells us when its owner runs the context.
+      const auto until = borrowed_ && cq == nullptr ? std::min(deadline, Clock::now() + kBorrowedLook) : deadline;
+      if (!ready()) followers_cv_.wait_until(lock, until);
+      kind.fetch_sub(1);
       continue;
     }
     leading_ = true;
     leader_.store(std::this_thread::get_id());
-    leader_cq_.store(&cq);
+    leader_cq_.store(cq);
     lock.unlock();
-    while (cq.empty() && Clock::now() < deadline) {
-      if (may_spin_) spin(cq);
-      if (cq.empty()) io_->run_one_until(deadline);
+    while (!ready() && Clock::now() < deadline) {
+      if (may_spin_ && cq != nullptr) spin(*cq);
+      if (!ready()) io_->run_one_until(deadline);
+      if (future_followers_.load() > 0) {
+        const std::lock_guard tell(mu_);
+        followers_cv_.notify_all();
+      }
     }
     lock.lock();
     leader_cq_.store(nullptr);
@@ -128,7 +140,7 @@ bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
   if (waiters_ > 0) followers_cv_.notify_one();
   if (background_sleeps_) background_cv_.notify_one();
   lock.unlock();
-  return !cq.empty();
+  return ready();
 }
 
 void Engine::wake(verbs::CompletionQueue& cq) {

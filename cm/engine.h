@@ -15,6 +15,8 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <condition_variable>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,6 +48,14 @@ class Engine final : public verbs::Progress {
 
   // Manual mode: does what can be done without blocking.
   void poll();
+  // Sleeps until the future of an asynchronous call (async_connect() with boost::asio::use_future, say) is ready; false
+  // on time-out. As in CompletionQueue::wait_for() the waiting thread takes the I/O over and runs handlers, which saves
+  // two hand-overs between threads. Not to be called from a handler.
+  template <class T>
+  bool wait_for(const std::future<T>& future, std::chrono::nanoseconds timeout) {
+    const auto ready = [&] { return future.wait_for(std::chrono::seconds{0}) == std::future_status::ready; };
+    return wait_until(ready, nullptr, std::chrono::steady_clock::now() + timeout);
+  }
 
   // verbs::Progress
   bool wait(verbs::CompletionQueue& cq, std::chrono::steady_clock::time_point deadline) override;
@@ -63,6 +73,9 @@ class Engine final : public verbs::Progress {
   // Drives the connections without asking the reactor, when they are few. `moved`: octets did.
   bool drive_hot(bool& moved);
   void spin(verbs::CompletionQueue& cq);
+  // `cq`: the queue that `ready` asks about, or null.
+  bool wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq,
+                  std::chrono::steady_clock::time_point deadline);
 
   std::unique_ptr<boost::asio::io_context> owned_io_;
   boost::asio::io_context* io_;
@@ -82,6 +95,7 @@ class Engine final : public verbs::Progress {
   std::size_t waiters_ = 0;
   std::uint64_t waits_ = 0;  // waits begun, to tell one long wait from many short ones
   std::atomic<std::size_t> followers_{0};
+  std::atomic<std::size_t> future_followers_{0};  // those of them that no completion will wake
   std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};
   std::atomic<std::thread::id> leader_{};
   std::thread thread_;

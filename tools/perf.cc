@@ -17,6 +17,7 @@
 
 #include "iwarp/cm/connection.h"
 #include "tools/command.h"
+#include "tools/perf/idle.h"
 #include "tools/perf/report.h"
 #include "tools/perf/server.h"
 
@@ -47,6 +48,7 @@ struct Flags {
   std::vector<int> cpus;
   bool markdown = false;
   bool no_verify = false;
+  std::size_t connections = 10000;
 };
 
 void on_signal(int) {
@@ -209,6 +211,30 @@ int run_client(const Flags& flags) {
   return code;
 }
 
+int run_idle(const Flags& flags) {
+  std::optional<OwnServer> own;
+  if (flags.peer.empty()) own.emplace();
+  const auto [host, port] = own ? std::pair<std::string, std::string>{"127.0.0.1", own->port()} : split(flags.peer);
+  Control control(host, port);
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  try {
+    const IdleReport r = measure_idle(control, host, flags.connections, [&](const std::string& text) {
+      if (terminal) std::cerr << "\r\033[K" << text << std::flush;
+    });
+    if (terminal) std::cerr << "\r\033[K";
+    fmt::print("{} idle connections      this end   other end\n", r.connections);
+    fmt::print("  memory of each, octets {:9.0f}   {:9.0f}\n", r.client_bytes_each, r.server_bytes_each);
+    fmt::print("  descriptors of each    {:9.2f}   {:9.2f}\n", r.client_descriptors_each, r.server_descriptors_each);
+    fmt::print("  wake-ups in {:.0f} s        {:9}   {:9}\n", r.seconds_quiet, r.client_sleeps, r.server_sleeps);
+    fmt::print("  connect: {:.3f} ms with none open, {:.3f} ms with all open\n", r.first_ms, r.last_ms);
+  } catch (const std::runtime_error& e) {
+    if (interrupted) return kExitInterrupted;
+    spdlog::error("{}", e.what());
+    return kExitFailed;
+  }
+  return kExitOk;
+}
+
 std::string list_of_tests() {
   std::string text = "Tests:\n";
   for (const Test t : all_tests()) text += fmt::format("  {:<13}{}\n", name(t), describe(t));
@@ -276,10 +302,18 @@ Run add_perf(CLI::App& app) {
       "  iwarp perf run write_bw,read_bw\n"
       "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
       "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json");
-  return [flags, serve]() -> int {
+
+  CLI::App* idle = cmd->add_subcommand("idle", "Opens many connections and tells what they cost while they do nothing");
+  idle->add_option("PEER", flags->peer, "HOST[:PORT] of `iwarp perf serve`; default: a process of its own on loopback");
+  idle->add_option("--connections", flags->connections, "How many")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  idle->footer("Example:\n  iwarp perf idle --connections 1000");
+  return [flags, serve, idle]() -> int {
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);
-    return serve->parsed() ? run_serve(*flags) : run_client(*flags);
+    if (serve->parsed()) return run_serve(*flags);
+    return idle->parsed() ? run_idle(*flags) : run_client(*flags);
   };
 }
 

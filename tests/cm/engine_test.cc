@@ -94,6 +94,39 @@ TEST(Engine, SleepsWhenNothingHappens) {
 }
 
 // A thread that sleeps in poll(2) on its own needs the background thread.
+TEST(Engine, AThreadThatWaitsForAFutureDoesTheIo) {
+  Engine engine;
+  const auto caller = std::this_thread::get_id();
+  // Nothing was started: no other thread could run this.
+  std::promise<std::thread::id> promise;
+  auto future = promise.get_future();
+  boost::asio::post(engine.io(), [&] { promise.set_value(std::this_thread::get_id()); });
+  EXPECT_TRUE(engine.wait_for(future, 5s));
+  std::promise<void> never;
+  const auto unready = never.get_future();
+  EXPECT_FALSE(engine.wait_for(unready, 10ms));
+  EXPECT_EQ(future.get(), caller);
+}
+
+TEST(Engine, FollowersHearOfTheirFutures) {
+  Engine engine;
+  constexpr int kThreads = 4;
+  std::array<std::promise<void>, kThreads> promises;
+  std::vector<std::jthread> waiting;
+  std::atomic<int> heard{0};
+  for (auto& promise : promises) {
+    waiting.emplace_back([&engine, &heard, future = promise.get_future()] {
+      if (engine.wait_for(future, 10s)) ++heard;
+    });
+  }
+  for (auto& promise : promises) {
+    std::this_thread::sleep_for(5ms);
+    boost::asio::post(engine.io(), [&promise] { promise.set_value(); });
+  }
+  waiting.clear();
+  EXPECT_EQ(heard, kThreads);
+}
+
 TEST(Engine, MakesProgressWhileNobodyWaits) {
   Engine server_engine, client_engine;
   Node server(server_engine), client(client_engine);

@@ -26,7 +26,8 @@ TEST_P(WrongUsage, ExitsWith2AndSaysWhatWouldBeRight) {
 INSTANTIATE_TEST_SUITE_P(
     Command, WrongUsage,
     ::testing::Values(
-        Wrong{"NoSubcommand", {}, "choose a command: gateway or rping"}, Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
+        Wrong{"NoSubcommand", {}, "choose a command: gateway, perf or rping"},
+        Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
         Wrong{"UnknownFlag", {"rping", "-c", "-a", "127.0.0.1", "--nope"}, "--nope"},
         Wrong{"NoRole", {"rping"}, "choose one of -s (server) and -c (client)"},
         Wrong{"BothRoles", {"rping", "-s", "-c", "-a", "127.0.0.1"}, "excludes"},
@@ -41,6 +42,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"Rtr", {"rping", "-c", "-a", "::1", "--rtr", "send"}, "use write, read or write,read"},
         Wrong{"Fpdu", {"rping", "-c", "-a", "::1", "--fpdu", "huge"}, "emss"},
         Wrong{"Ird", {"rping", "-c", "-a", "::1", "--ird", "16383"}, "0 to 16382"},
+        Wrong{"PerfWithoutVerb", {"perf"}, "subcommand"},
+        Wrong{"PerfUnknownTest", {"perf", "run", "write_bandwidth"}, "unknown test 'write_bandwidth': use tcp_bw"},
+        Wrong{"PerfSize", {"perf", "run", "write_bw", "--size", "64q"}, "1 to 16m, such as 8, 64k, 1m"},
+        Wrong{"PerfRegion", {"perf", "run", "write_bw", "--size", "16m", "--depth", "128"}, "must not exceed 1 GiB"},
+        Wrong{"PerfListen", {"perf", "serve", "--listen", "nowhere"}, "is not ADDRESS:PORT"},
         Wrong{"GatewayWithoutDirection", {"gateway"}, "--rdma-listen with --tcp, or --tcp-listen with --rdma"},
         Wrong{"GatewayBothDirections",
               {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1"},

@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
+#include <mutex>
 
 #include "tools/perf/rdma_tests.h"
 
 namespace iwarp::tools::perf {
 namespace {
-
-using namespace std::chrono_literals;
 
 class RdmaPassive final : public Passive {
  public:
@@ -40,9 +39,8 @@ class RdmaPassive final : public Passive {
  private:
   std::unique_ptr<cm::ConnectRequest> next(const std::atomic<bool>& stop) {
     auto accepted = listener_->async_accept(boost::asio::use_future);
-    while (accepted.wait_for(spec_.manual ? 0ms : 100ms) != std::future_status::ready) {
-      if (stop || interrupted) return nullptr;
-      if (spec_.manual) engine_.poll();
+    while (!ready(engine_, spec_.manual, accepted)) {
+      if (stop) return nullptr;
     }
     auto [error, request] = accepted.get();
     if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot accept over iWARP: ") + error.why);
@@ -50,19 +48,40 @@ class RdmaPassive final : public Passive {
   }
 
   void serve_connects(const std::atomic<bool>& stop) {
-    const verbs::ProtectionDomain pd(engine_.context());
-    while (const auto request = next(stop)) {
-      auto qp = std::make_shared<verbs::QueuePair>(
-          pd, verbs::QueuePair::Options{
-                  .send_cq = &unused_, .recv_cq = &unused_, .stream = {.sq_depth = 4, .rq_depth = 4}});
-      // The engine keeps the connection until the peer resets it.
-      request->accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
+    if (spec_.manual) {
+      while (const auto request = next(stop)) take(*request);
+      return;
     }
+    accept_further();
+    stop.wait(false);
+    const std::lock_guard lock(mu_);
+    listener_.reset();
+  }
+
+  // In an engine thread, but for the first time.
+  void accept_further() {
+    const std::lock_guard lock(mu_);
+    if (listener_ == nullptr) return;
+    listener_->accept([this](const Error& error, const std::unique_ptr<cm::ConnectRequest>& request) {
+      if (error.code != Errc::kOk) return;
+      take(*request);
+      accept_further();
+    });
+  }
+
+  // The engine keeps the connection until the peer resets it.
+  void take(cm::ConnectRequest& request) {
+    auto qp = std::make_shared<verbs::QueuePair>(
+        pd_,
+        verbs::QueuePair::Options{.send_cq = &unused_, .recv_cq = &unused_, .stream = {.sq_depth = 4, .rq_depth = 4}});
+    request.accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
   }
 
   Spec spec_;
   verbs::CompletionQueue unused_{64};  // of the connections of connect_rate, which live as long as the engine
+  std::mutex mu_;                      // guards listener_ in connect_rate
   cm::Engine engine_;
+  verbs::ProtectionDomain pd_{engine_.context()};
   std::unique_ptr<cm::Listener> listener_;
 };
 

@@ -44,13 +44,19 @@ struct Remote {
 [[nodiscard]] mpa::Policy policy_of(const Spec& spec);
 [[nodiscard]] cm::Engine::Mode mode_of(const Spec& spec);
 
-// Waits, driving a manual engine. Throws when interrupted.
+// Whether the result of an asynchronous call is there, after some waiting. Throws when interrupted.
+template <class T>
+bool ready(cm::Engine& engine, bool manual, const std::future<T>& result) {
+  using namespace std::chrono_literals;
+  if (interrupted) throw std::runtime_error("interrupted");
+  if (!manual) return engine.wait_for(result, 100ms);
+  engine.poll();
+  return result.wait_for(0ms) == std::future_status::ready;
+}
+
 template <class T>
 T await(cm::Engine& engine, bool manual, std::future<T> result) {
-  using namespace std::chrono_literals;
-  while (result.wait_for(manual ? 0ms : 100ms) != std::future_status::ready) {
-    if (interrupted) throw std::runtime_error("interrupted");
-    if (manual) engine.poll();
+  while (!ready(engine, manual, result)) {
   }
   return result.get();
 }

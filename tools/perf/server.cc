@@ -1,5 +1,6 @@
 #include "tools/perf/server.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 
 #include "tools/perf/control.h"
 #include "tools/perf/end.h"
+#include "tools/perf/idle.h"
 
 namespace iwarp::tools::perf {
 namespace {
@@ -36,7 +38,7 @@ class Running {
       });
     }
   }
-  ~Running() { stop_ = true; }
+  ~Running() { (void)stop(); }
 
   [[nodiscard]] std::vector<std::uint16_t> ports() const {
     std::vector<std::uint16_t> list;
@@ -46,6 +48,7 @@ class Running {
   // Ends the test; what went wrong, if anything.
   std::string stop() {
     stop_ = true;
+    stop_.notify_all();
     threads_.clear();
     return failure_;
   }
@@ -66,6 +69,11 @@ nlohmann::json answer(const nlohmann::json& message, const std::string& host, st
     return {{"ports", running->ports()}};
   }
   if (command == "cpu") return {{"seconds", cpu_seconds()}};
+  if (command == "limit") return {{"descriptors", raise_descriptor_limit()}};
+  if (command == "holdings") {
+    const Holdings h = holdings();
+    return {{"resident_bytes", h.resident_bytes}, {"descriptors", h.descriptors}, {"sleeps", h.sleeps}};
+  }
   if (command == "stop") {
     const std::string failure = running ? running->stop() : "";
     running.reset();
@@ -117,37 +125,36 @@ void bind_to_cpu(int cpu) {
 void serve(const tcp::endpoint& endpoint, bool once, const std::function<void(const tcp::endpoint&)>& listening) {
   boost::asio::io_context io;
   tcp::acceptor acceptor(io, endpoint);
-  acceptor.non_blocking(true);
   listening(acceptor.local_endpoint());
   std::shared_ptr<Control> current;
   std::jthread thread;
   std::atomic<bool> busy{false};
-  bool served = false;
-  while (!interrupted && !(once && served && !busy)) {
+  while (!interrupted) {
+    pollfd waited{acceptor.native_handle(), POLLIN, 0};
+    if (::poll(&waited, 1, -1) <= 0) continue;  // a signal
     boost::system::error_code ec;
     tcp::socket socket(io);
     acceptor.accept(socket, ec);
-    if (ec) {
-      std::this_thread::sleep_for(20ms);
-      continue;
-    }
-    socket.non_blocking(false);
+    if (ec) continue;
+    const std::string host = socket.local_endpoint(ec).address().to_string();
+    if (ec) continue;
     if (busy) {
       Control(std::move(socket)).send({{"error", "another client is being served: try again later"}});
       continue;
     }
-    const std::string host = socket.local_endpoint().address().to_string();
     if (thread.joinable()) thread.join();
     current = std::make_shared<Control>(std::move(socket));
-    busy = served = true;
-    thread = std::jthread([control = current, host, &busy] {
+    busy = true;
+    const auto converse_with = [control = current, host, &busy] {
       try {
         converse(*control, host);
       } catch (const std::exception& e) {
-        spdlog::warn("client lost: {}", e.what());
+        if (!interrupted) spdlog::warn("client lost: {}", e.what());
       }
       busy = false;
-    });
+    };
+    if (once) return converse_with();
+    thread = std::jthread(converse_with);
   }
   if (busy) current->shut();
 }
