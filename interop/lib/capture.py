@@ -60,9 +60,20 @@ def messages_of(connections: Iterable[Connection]) -> dict[tuple[str, str], int]
     return dict(messages)
 
 
+def by_port(traffic: Iterable[Traffic]) -> dict[int, Traffic]:
+    """What a boot put on each port: scenarios that share a server's port are taken together."""
+    merged: dict[int, Traffic] = {}
+    for item in traffic:
+        other = merged.get(item.port)
+        merged[item.port] = item if other is None else Traffic(
+            f"{other.scenario}, {item.scenario}", item.port, other.connections + item.connections,
+            {key: other.messages[key] + item.messages[key] for key in other.messages}, other.crc or item.crc)
+    return merged
+
+
 def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
     """Compare a capture with what the scenarios did. Returns a one-line summary; fails the scenario on any difference."""
-    wanted = {item.port: item for item in traffic}
+    wanted = by_port(traffic)
     seen: dict[int, _Seen] = {port: _Seen() for port in wanted}
     frames = pcap.with_name("frames.pcap")
     problems = reframe(pcap, frames, set(wanted))

@@ -30,7 +30,7 @@ def libnfs_through_gateway(context: Context) -> None:
     for connection in connections:
         # "aborted": each tool ends by resetting its TCP connection, and the gateway ends ours likewise.
         check(connection.reason in ("aborted", "local_closed", "peer_closed"), f"a connection ended by {connection.reason}")
-        _check_negotiated(connection, crc, rtr)
+        check_negotiated(connection, crc, rtr)
     counters = total(connections)
     # Long replies come by RDMA Write into our Reply chunk; the server fetches long calls by RDMA Read.
     odd = sum(ODD_SIZES)
@@ -42,7 +42,8 @@ def libnfs_through_gateway(context: Context) -> None:
     context.traffic.append(Traffic("libnfs", RDMA_PORT, len(connections), messages_of(connections), crc))
 
 
-def _check_negotiated(connection: Connection, crc: bool, rtr: bool) -> None:
+def check_negotiated(connection: Connection, crc: bool, rtr: bool) -> None:
+    """We initiate towards the kernel's NFS server: siw echoes our CRC flag and, asked for RTR, takes Write."""
     connection.check_negotiated("our gateway", {
         "role": "initiator", "rev": "2", "enhanced": "1", "crc": str(int(crc)),
         "p2p": str(int(rtr)), "rtr": "write" if rtr else "none"})

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from lib.capture import _is_known_malformed, messages_of  # noqa: E402
+from lib.capture import Traffic, _is_known_malformed, by_port, messages_of  # noqa: E402
 from lib.errors import ScenarioFailure  # noqa: E402
 from lib.iwarp_tool import parse_connections, total  # noqa: E402
 from lib.reframe import reframe  # noqa: E402
@@ -44,6 +44,15 @@ class ConnectionLog(unittest.TestCase):
     def test_rtr_that_we_sent_is_added(self) -> None:
         expected = {("ours", "send"): 3, ("ours", "write"): 3, ("peer", "send"): 4, ("peer", "write"): 0}
         self.assertEqual(messages_of(parse_connections(f"{ESTABLISHED}\n{CLOSED}")), expected)
+
+
+class SharedPorts(unittest.TestCase):
+    def test_traffic_of_one_port_is_added_up(self) -> None:
+        first = Traffic("a", 1, 2, {("ours", "send"): 3, ("peer", "send"): 0}, False)
+        second = Traffic("b", 1, 5, {("ours", "send"): 7, ("peer", "send"): 0}, True)
+        other = Traffic("c", 2, 1, {}, False)
+        self.assertEqual(by_port([first, other, second]), {
+            1: Traffic("a, b", 1, 7, {("ours", "send"): 10, ("peer", "send"): 0}, True), 2: other})
 
 
 class KnownMalformed(unittest.TestCase):
