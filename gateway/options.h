@@ -38,6 +38,12 @@ struct Options {
   std::size_t max_connections = 1024;
   // From a client's arrival to a connected backend. Default 5 s: siw gives up after 10.
   std::chrono::milliseconds backend_timeout{5000};
+  // How long an RPC of the back channel may go unanswered, before its caller gets an RPC error. Default 60 s, as the
+  // Linux server.
+  std::chrono::milliseconds backward_timeout{60000};
+  // After one side has closed: how long the other may take to receive what is complete. Default 5 s: reconnecting
+  // clients must not wait for much longer.
+  std::chrono::milliseconds delivery_timeout{5000};
   // After SIGTERM: how long outstanding RPCs may take to finish.
   std::chrono::milliseconds drain_timeout{10000};
 };

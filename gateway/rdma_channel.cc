@@ -33,6 +33,19 @@ void RdmaChannel::arm(std::function<void()> wake) {
   cq_.arm(verbs::CompletionQueue::Notify::kNext, *this);
 }
 
+void RdmaChannel::touch(TimePoint now) {
+  last_used_ = now;
+  if (!trim_at_ && pool_.idle_bytes() > 0) trim_at_ = now + kKeepIdleMemory;
+}
+
+void RdmaChannel::on_deadline(TimePoint now) {
+  if (!trim_at_ || now < *trim_at_) return;
+  trim_at_ = last_used_ + kKeepIdleMemory;  // one wake-up in a while, however busy the connection is
+  if (now < *trim_at_) return;
+  pool_.trim();
+  trim_at_.reset();
+}
+
 void RdmaChannel::notify(verbs::CompletionQueue&) noexcept {
   if (wake_) boost::asio::post(io_, std::exchange(wake_, {}));
 }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "iwarp/base/time.h"
 #include "iwarp/cm/engine.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
 #include "iwarp/verbs/queue_pair.h"
@@ -37,6 +39,13 @@ class RdmaChannel final : public verbs::Notifier {
   // Calls `wake` once, on the event loop, when something completes. Poll again after arming.
   void arm(std::function<void()> wake);
 
+  // Of the memory that a burst needed, an idle connection keeps pieces of 4 KiB only. touch() says that the connection
+  // is used; on_deadline(), at deadline() or later, frees memory that has not been used for kKeepIdleMemory.
+  static constexpr std::chrono::seconds kKeepIdleMemory{10};
+  void touch(TimePoint now);
+  [[nodiscard]] std::optional<TimePoint> deadline() const { return trim_at_; }
+  void on_deadline(TimePoint now);
+
   // verbs::Notifier
   void notify(verbs::CompletionQueue& cq) noexcept override;
 
@@ -50,6 +59,8 @@ class RdmaChannel final : public verbs::Notifier {
   rpcrdma::VerbsEndpoint endpoint_;
   rpcrdma::BufferPool pool_;
   std::function<void()> wake_;
+  TimePoint last_used_{};
+  std::optional<TimePoint> trim_at_;
 };
 
 }  // namespace iwarp::gateway

@@ -10,6 +10,8 @@
 namespace iwarp::gateway {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Rounds of work before other connections get their turn.
 constexpr unsigned kWorkBudget = 16;
 
@@ -17,6 +19,7 @@ rpcrdma::ResponderOptions responder_options(const Options& o) {
   rpcrdma::ResponderOptions r;
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
+  r.backward_timeout = o.backward_timeout;
   r.enforce_binding = false;  // other programs than NFS pass through; so does what Linux servers take
   return r;
 }
@@ -50,6 +53,7 @@ RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stat
                  responder_options_),
       tcp_(std::make_shared<RecordStream>(std::move(backend), RecordOptions{}, channel_.pool(),
                                           RecordStream::Purpose::kReply, stats)),
+      timer_(engine.io()),
       backend_port_(tcp_->local().port()) {}
 
 void RdmaSession::accept(cm::ConnectRequest& request) {
@@ -113,8 +117,14 @@ void RdmaSession::pump() {
     progress = progress || channel_.pool().releases() != releases_seen_;
   }
   finish_if_drained();
+  finish_if_delivered();
   pumping_ = false;
   if (over_) return;
+  channel_.touch(Clock::now());
+  const auto delivery_ends = closing_ ? std::nullopt : delivery_ends_;
+  timer_.set(earliest({responder_.deadline(), delivery_ends, channel_.deadline()}), [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->on_deadline();
+  });
   const auto wake = [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->pump();
   };
@@ -127,26 +137,36 @@ void RdmaSession::pump() {
     boost::asio::post(engine_.io(), wake);
 }
 
+void RdmaSession::on_deadline() {
+  if (over_) return;
+  responder_.on_deadline(Clock::now());
+  channel_.on_deadline(Clock::now());
+  pump();
+}
+
 // What the Responder answered or dropped by itself: counted, and told in one line however many there were.
 void RdmaSession::note_refusals() {
   const rpcrdma::Responder::Stats& now = responder_.stats();
-  const auto count = [&](std::uint64_t rpcrdma::Responder::Stats::*what, std::optional<DropReason> why) {
+  const auto count = [&](std::uint64_t rpcrdma::Responder::Stats::*what, std::optional<DropReason> why,
+                         MessageKind kind = MessageKind::kCall) {
     const std::uint64_t n = now.*what - refusals_seen_.*what;
     for (std::uint64_t i = 0; i < n && why; ++i) {
-      stats_.received(MessageKind::kCall);
-      stats_.dropped(MessageKind::kCall, *why);
+      stats_.received(kind);
+      stats_.dropped(kind, *why);
     }
     return n;
   };
   using S = rpcrdma::Responder::Stats;
   const auto duplicates = count(&S::duplicate_xids, DropReason::kDuplicateXid);
   const auto dropped = count(&S::dropped_messages, DropReason::kMalformed);
+  const auto late = count(&S::late_backward_replies, DropReason::kUnknownXid, MessageKind::kBackwardReply);
   const auto versions = count(&S::err_vers_sent, DropReason::kMalformed);
   const auto chunks = count(&S::err_chunk_sent, std::nullopt);  // to a Call, or to one whose Reply has no room
   const auto garbage = count(&S::garbage_args_sent, std::nullopt);
   refusals_seen_ = now;
   if (duplicates > 0)
     spdlog::info("dropped peer={} duplicate_xids={}", cm::to_string(connection_->remote()), duplicates);
+  if (late > 0) spdlog::info("dropped peer={} late_backward_replies={}", cm::to_string(connection_->remote()), late);
   if (dropped + versions + chunks + garbage == 0) return;
   spdlog::warn("unusable messages peer={} err_vers={} err_chunk={} garbage_args={} dropped={}",
                cm::to_string(connection_->remote()), versions, chunks, garbage, dropped);
@@ -154,7 +174,8 @@ void RdmaSession::note_refusals() {
 
 void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
   stats_.received(MessageKind::kCall);
-  if (draining_) {  // or outstanding RPCs would never end; the client sends it again on its next connection
+  // Or outstanding RPCs would never end; the client sends it again on its next connection.
+  if (draining_ || delivery_ends_) {
     stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
     return responder_.abandon(call.token);
   }
@@ -174,6 +195,10 @@ void RdmaSession::handle(rpcrdma::Responder::BackwardReply reply) {
 }
 
 void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) {
+  if (failed.timed_out) {
+    spdlog::warn("backward call unanswered peer={} xid={:#x} after={}ms", cm::to_string(connection_->remote()),
+                 failed.xid, options_.backward_timeout.count());
+  }
   answer_backward(failed.xid);
 }
 
@@ -187,7 +212,7 @@ void RdmaSession::handle(const rpcrdma::Responder::MustClose& must_close) {
 
 bool RdmaSession::forward_to_tcp() {
   bool progress = false;
-  while (!to_tcp_.empty() && tcp_->send(to_tcp_.front().message)) {
+  while (!delivery_ends_ && !to_tcp_.empty() && tcp_->send(to_tcp_.front().message)) {
     stats_.forwarded(to_tcp_.front().kind);
     to_tcp_.pop_front();
     progress = true;
@@ -203,13 +228,18 @@ bool RdmaSession::take_records() {
     give_to_rdma(std::move(*record));
     progress = true;
   }
-  if (!closing_ && tcp_->ended()) {
-    closing_ = true;
+  if (!closing_ && !delivery_ends_ && tcp_->ended()) {
     spdlog::info("server closed tcp_peer={} reason={}", cm::to_string(tcp_->remote()), name(tcp_->ended()->code));
-    if (auto ok = channel_.endpoint().flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
-    connection_->disconnect();  // the client reconnects and sends its Calls again
+    delivery_ends_ = Clock::now() + options_.delivery_timeout;
   }
   return progress;
+}
+
+// The server has closed: once the client has what is complete, it may reconnect and send its other Calls again.
+void RdmaSession::finish_if_delivered() {
+  if (closing_ || !delivery_ends_ || (!responder_.all_sent() && Clock::now() < *delivery_ends_)) return;
+  closing_ = true;
+  connection_->disconnect();
 }
 
 // Always takes it: Replies and backward Calls must not wait for each other. The pool bounds what collects.
@@ -242,7 +272,7 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
 
 void RdmaSession::give_backward_call(rpcrdma::Buffer record) {
   const std::uint32_t xid = *rpcrdma::rpc_xid(record.bytes());
-  const auto sent = responder_.send_backward_call(std::move(record));
+  const auto sent = responder_.send_backward_call(std::move(record), Clock::now());
   stats_.received(MessageKind::kBackwardCall);
   if (sent) {
     return stats_.forwarded(MessageKind::kBackwardCall);

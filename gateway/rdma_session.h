@@ -7,6 +7,7 @@
 
 #include "iwarp/cm/connection.h"
 #include "iwarp/cm/listener.h"
+#include "iwarp/gateway/deadline_timer.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
@@ -47,6 +48,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void give_backward_call(rpcrdma::Buffer record);
   void answer_backward(std::uint32_t xid);
   void finish_if_drained();
+  void finish_if_delivered();
+  void on_deadline();
   void note_refusals();
   void release();
 
@@ -66,6 +69,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   std::shared_ptr<cm::Connection> connection_;
   std::unordered_map<std::uint32_t, rpcrdma::CallToken> outstanding_;  // Calls at the server, by xid
   std::deque<Outgoing> to_tcp_;
+  DeadlineTimer timer_;
+  std::optional<TimePoint> delivery_ends_;  // set when the server has closed
   std::uint64_t releases_seen_ = 0;
   rpcrdma::Responder::Stats refusals_seen_{};
   std::uint16_t backend_port_ = 0;

@@ -1,15 +1,20 @@
 #include "iwarp/gateway/record_stream.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/container/static_vector.hpp>
 
 namespace iwarp::gateway {
 namespace {
 
+// What one system call takes: allocates nothing.
 template <class AsioBuffer, class Spans>
-std::vector<AsioBuffer> to_asio(const Spans& spans) {
-  std::vector<AsioBuffer> out;
-  out.reserve(spans.size());
-  for (const auto& s : spans) out.emplace_back(s.data(), s.size());
+auto to_asio(const Spans& spans) {
+  boost::container::static_vector<AsioBuffer, RecordWriterOptions{}.max_gather> out;
+  for (const auto& s : spans.first(std::min(spans.size(), out.capacity()))) out.emplace_back(s.data(), s.size());
   return out;
 }
 
@@ -106,6 +111,17 @@ void RecordStream::write_some() {
     writer_.tx_commit(n);
     while (writer_.poll_written()) sending_.pop_front();
   }
+}
+
+bool RecordStream::all_taken() {
+  int unacknowledged = 0;
+  if (!all_sent() || closed_) return all_sent();
+  return ::ioctl(socket_.native_handle(), SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0;
+}
+
+void RecordStream::end_sending() {
+  boost::system::error_code ec;
+  if (!closed_) socket_.shutdown(tcp::socket::shutdown_send, ec);
 }
 
 void RecordStream::wait_readable() {

@@ -42,9 +42,14 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   [[nodiscard]] bool send(rpcrdma::Buffer& message);
   [[nodiscard]] bool can_send() const { return sending_.size() < kMaxQueued; }
   [[nodiscard]] bool all_sent() const { return sending_.empty(); }
+  // All sent, and acknowledged by the other end's TCP: close() cannot take it away any more.
+  [[nodiscard]] bool all_taken();
+  // After all_sent(): sends FIN. Reading goes on.
+  void end_sending();
 
   // Releases the socket and all buffers. `reset`: with RST, so that the local port is free at once.
   void close(bool reset);
+  [[nodiscard]] bool closed() const { return closed_; }
   [[nodiscard]] tcp::endpoint local() const { return local_; }
   [[nodiscard]] tcp::endpoint remote() const { return remote_; }
 

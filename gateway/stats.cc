@@ -102,8 +102,6 @@ const char* name(DropReason why) {
       return "malformed";
     case DropReason::kTooLong:
       return "too_long";
-    case DropReason::kNoBackChannel:
-      return "no_back_channel";
     case DropReason::kLimit:
       return "limit";
     case DropReason::kConnectionClosed:

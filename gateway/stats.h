@@ -21,11 +21,10 @@ enum class DropReason : std::uint8_t {
   kUnknownXid,        // Reply to no outstanding Call
   kMalformed,         // no RPC message, or a header that cannot be decoded
   kTooLong,           // does not fit the largest buffer, or what the receiver offered for it
-  kNoBackChannel,     // backward message on a connection without a back channel
-  kLimit,             // outstanding-call table full
+  kLimit,             // enough are waiting already
   kConnectionClosed,  // its connection ended before it could be forwarded
 };
-inline constexpr std::size_t kDropReasons = 7;
+inline constexpr std::size_t kDropReasons = 6;
 
 // Why a connection of a client did not come about.
 enum class RefuseReason : std::uint8_t { kNotAllowed, kBackendUnreachable, kHandshakeFailed, kLimit };

@@ -12,6 +12,8 @@
 namespace iwarp::gateway {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr unsigned kWorkBudget = 16;
 // More than any client's slot table.
 constexpr std::size_t kMaxQueuedCalls = 1024;
@@ -58,7 +60,8 @@ TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats,
       channel_(engine, options.stream, pool_options(options), options.policy.ord),
       requester_options_(requester_options(options)),
       tcp_(std::make_shared<RecordStream>(std::move(client), RecordOptions{}, channel_.pool(),
-                                          RecordStream::Purpose::kCall, stats)) {}
+                                          RecordStream::Purpose::kCall, stats)),
+      timer_(engine.io()) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   cm::ConnectOptions o;
@@ -99,7 +102,7 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
       [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   if (auto ok = requester_->start(); !ok) return handle(rpcrdma::Requester::MustClose{ok.error()});
   tcp_->start([weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->pump();
+    if (auto self = weak.lock()) self->delivery_ends_ ? self->deliver_rest() : self->pump();
   });
   pump();
 }
@@ -126,6 +129,11 @@ void TcpSession::pump() {
   finish_if_drained();
   pumping_ = false;
   if (over_) return;
+  channel_.touch(Clock::now());
+  const auto unanswered = backward_.empty() ? std::nullopt : std::optional(backward_.front().expires);
+  timer_.set(earliest({unanswered, channel_.deadline()}), [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->on_deadline();
+  });
   const auto wake = [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->pump();
   };
@@ -146,24 +154,27 @@ void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
 // The client gets an RPC error: silence would make it wait, closing would make it try the same for ever.
 void TcpSession::handle(const rpcrdma::Requester::CallFailed& failed) {
   spdlog::warn("call failed tcp_peer={} xid={:#x}: {}", cm::to_string(tcp_->remote()), failed.xid, text(failed.why));
+  auto error = make_error_record(failed.xid);
+  if (!error)
+    return handle(rpcrdma::Requester::MustClose{make_error(Errc::kResource, "no memory to report a failed call")});
+  stats_.received(MessageKind::kReply);
+  to_tcp_.push_back({std::move(*error), MessageKind::kReply});
+}
+
+std::optional<rpcrdma::Buffer> TcpSession::make_error_record(std::uint32_t xid) {
   // Not from the memory for Replies, which outstanding Calls may use up entirely.
   auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kBackward,
                                         rpcrdma::kHeadroomBytes);
-  if (!buffer)
-    return handle(rpcrdma::Requester::MustClose{make_error(Errc::kResource, "no memory to report a failed call")});
-  const auto error = rpcrdma::make_error_reply(failed.xid, rpcrdma::AcceptStat::kSystemErr);
+  if (!buffer) return std::nullopt;
+  const auto error = rpcrdma::make_error_reply(xid, rpcrdma::AcceptStat::kSystemErr);
   std::copy(error.begin(), error.end(), buffer->bytes().begin());
-  stats_.received(MessageKind::kReply);
-  to_tcp_.push_back({std::move(*buffer), MessageKind::kReply});
+  return buffer;
 }
 
 void TcpSession::handle(rpcrdma::Requester::BackwardCall call) {
   stats_.received(MessageKind::kBackwardCall);
-  if (!backward_.emplace(call.xid, call.token).second) {
-    stats_.dropped(MessageKind::kBackwardCall, DropReason::kDuplicateXid);
-    requester_->abandon_backward(call.token);
-    return;
-  }
+  // The Requester drops an xid that it has outstanding.
+  backward_.push_back({call.xid, call.token, Clock::now() + options_.backward_timeout});
   to_tcp_.push_back({std::move(call.message), MessageKind::kBackwardCall});
 }
 
@@ -237,13 +248,13 @@ bool TcpSession::give_call(rpcrdma::Buffer& record) {
 
 bool TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
   const auto xid = rpcrdma::rpc_xid(record.bytes());
-  const auto call = xid ? backward_.find(*xid) : backward_.end();
+  const auto call = std::find_if(backward_.begin(), backward_.end(), [&](const AtClient& c) { return c.xid == xid; });
   if (call == backward_.end()) {
     stats_.received(MessageKind::kBackwardReply);
     stats_.dropped(MessageKind::kBackwardReply, DropReason::kUnknownXid);
     return true;
   }
-  auto sent = requester_->reply_backward(call->second, std::move(record));
+  auto sent = requester_->reply_backward(call->token, std::move(record));
   if (!sent && sent.error().code == Errc::kResource) return false;
   stats_.received(MessageKind::kBackwardReply);
   if (sent) {
@@ -256,11 +267,26 @@ bool TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
     const auto error = rpcrdma::make_error_reply(*xid, rpcrdma::AcceptStat::kSystemErr);
     std::copy(error.begin(), error.end(), record.bytes().begin());
     record.set_view(record.headroom(), error.size());
-    if (sent = requester_->reply_backward(call->second, std::move(record)); !sent)
-      requester_->abandon_backward(call->second);
+    if (sent = requester_->reply_backward(call->token, std::move(record)); !sent)
+      requester_->abandon_backward(call->token);
   }
   backward_.erase(call);
   return true;
+}
+
+// The server gets an RPC error, which also gives its credit back; a late Reply of the client finds no Call.
+void TcpSession::on_deadline() {
+  if (over_) return;
+  channel_.on_deadline(Clock::now());
+  while (!backward_.empty() && backward_.front().expires <= Clock::now()) {
+    const AtClient call = backward_.front();
+    backward_.pop_front();
+    spdlog::warn("backward call unanswered tcp_peer={} xid={:#x} after={}ms", cm::to_string(tcp_->remote()), call.xid,
+                 options_.backward_timeout.count());
+    auto error = make_error_record(call.xid);
+    if (!error || !requester_->reply_backward(call.token, std::move(*error))) requester_->abandon_backward(call.token);
+  }
+  pump();
 }
 
 void TcpSession::close_rdma() {
@@ -276,10 +302,33 @@ void TcpSession::on_disconnected(const stream::Disconnected& how) {
   while (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) {
   }
   requester_->on_disconnect();
-  while (requester_->poll_event()) {
+  while (auto event = requester_->poll_event()) {
+    if (auto* reply = std::get_if<rpcrdma::Requester::ReplyReceived>(&*event)) handle(std::move(*reply));
   }
-  for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
   record_counters(stats_, connection_->counters());
+  delivery_ends_ = Clock::now() + options_.delivery_timeout;
+  timer_.set(delivery_ends_, [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->deliver_rest();
+  });
+  deliver_rest();
+}
+
+void TcpSession::deliver_rest() {
+  if (tcp_->closed()) return;
+  (void)forward_to_tcp();
+  while (auto record = tcp_->read()) {  // the client sends it again on its next connection
+    const auto direction = rpcrdma::rpc_direction(record->bytes());
+    const auto kind = direction == rpcrdma::RpcDirection::kReply ? MessageKind::kBackwardReply : MessageKind::kCall;
+    stats_.received(kind);
+    stats_.dropped(kind, DropReason::kConnectionClosed);
+  }
+  const bool sent = to_tcp_.empty() && tcp_->all_sent();
+  if (tcp_->broken() || (sent && (tcp_->all_taken() || tcp_->ended())) || Clock::now() >= *delivery_ends_) return end();
+  if (sent) tcp_->end_sending();
+}
+
+void TcpSession::end() {
+  for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
   release();  // the client reconnects and sends its Calls again
   stats_.connection_closed();
   ended_(*this);
@@ -307,6 +356,7 @@ void TcpSession::add_live_counters(Stats::Snapshot& to) const {
 }
 
 void TcpSession::stop() {
+  if (delivery_ends_ && !tcp_->closed()) return end();
   if (over_) return;
   closing_ = true;
   if (connection_) return connection_->abort();

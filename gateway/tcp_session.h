@@ -4,9 +4,9 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 
 #include "iwarp/cm/connection.h"
+#include "iwarp/gateway/deadline_timer.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
@@ -44,6 +44,12 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   [[nodiscard]] bool give_call(rpcrdma::Buffer& record);
   [[nodiscard]] bool give_backward_reply(rpcrdma::Buffer& record);
   void close_rdma();
+  void on_deadline();
+  // An RPC error for that xid. Nothing: no memory.
+  [[nodiscard]] std::optional<rpcrdma::Buffer> make_error_record(std::uint32_t xid);
+  // After the RDMA connection has ended: what is complete goes to the client.
+  void deliver_rest();
+  void end();
   void finish_if_drained();
   void release();
 
@@ -61,8 +67,16 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   std::optional<rpcrdma::Requester> requester_;
   std::shared_ptr<RecordStream> tcp_;
   std::shared_ptr<cm::Connection> connection_;
-  std::unordered_map<std::uint32_t, rpcrdma::CallToken> backward_;  // Calls of the server at the client, by xid
+  struct AtClient {
+    std::uint32_t xid = 0;
+    rpcrdma::CallToken token{};
+    TimePoint expires{};
+  };
+
+  std::deque<AtClient> backward_;  // Calls of the server at the client, oldest first
   std::deque<Outgoing> to_tcp_;
+  DeadlineTimer timer_;
+  std::optional<TimePoint> delivery_ends_;  // set when the RDMA connection has ended
   std::optional<rpcrdma::Buffer> held_record_;
   std::uint64_t releases_seen_ = 0;
   bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;

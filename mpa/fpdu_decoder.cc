@@ -32,7 +32,6 @@ DecodeResult FpduDecoder::decode(MutBytes bytes) {
     return *error_;
   }
   stream_position_ += layout->fpdu_bytes;
-  ++frames_;
   // req: RFC5044-3-9, RFC5044-4.3-21, RFC5044-4.3-22
   return FpduFrame{fpdu.subspan(kLengthBytes, layout->ulpdu_bytes), layout->fpdu_bytes};  // req: RFC5044-4.3-23
 }
@@ -40,7 +39,6 @@ DecodeResult FpduDecoder::decode(MutBytes bytes) {
 void FpduDecoder::skip(const Layout& layout) {
   assert(!crc_enabled_ && !error_);
   stream_position_ += layout.fpdu_bytes;
-  ++frames_;
 }
 
 }  // namespace iwarp::mpa

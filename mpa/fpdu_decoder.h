@@ -55,14 +55,12 @@ class FpduDecoder {
   [[nodiscard]] bool crc_enabled() const { return crc_enabled_; }
   // Octets of complete FPDUs since the first octet of Full Operation.
   [[nodiscard]] std::uint64_t stream_position() const { return stream_position_; }
-  [[nodiscard]] std::uint64_t frames() const { return frames_; }
 
  private:
   bool crc_enabled_;
   bool check_crc_;
   std::optional<Error> error_;
   std::uint64_t stream_position_ = 0;
-  std::uint64_t frames_ = 0;
 };
 
 }  // namespace iwarp::mpa

@@ -51,7 +51,6 @@ class SendQueue {
   // Oldest request that is done, with all before it polled. Unsignalled successes are passed over.
   [[nodiscard]] std::optional<Completion> poll();
   [[nodiscard]] bool idle() const { return entries_.empty() || all_done(); }
-  [[nodiscard]] bool has_queued() const { return started_ < popped_ + entries_.size(); }
 
  private:
   enum class State : std::uint8_t { kQueued, kTransmitting, kAwaitingResponse, kDone };

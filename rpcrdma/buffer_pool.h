@@ -115,6 +115,8 @@ class BufferPool {
   [[nodiscard]] std::size_t budget_bytes(Purpose purpose) const { return budget_[static_cast<std::size_t>(purpose)]; }
   // Memory registered at present, used or not.
   [[nodiscard]] std::size_t registered_bytes() const { return registered_; }
+  // What trim() would free.
+  [[nodiscard]] std::size_t idle_bytes() const { return idle_; }
   // Rises whenever a Buffer comes back: a cheap way to see whether waiting work may go on.
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
   // Octets a request is charged with.

@@ -224,26 +224,6 @@ DdpItems ResultBinding::items(ConstBytes reply, std::size_t limit) const {
   return out;
 }
 
-bool ResultBinding::clamp_back_channel(MutBytes reply, std::uint32_t limit) const {
-  if (shape_ != Shape::kV4Compound) return false;
-  const Result<RpcReply> head = RpcReply::parse(reply);
-  if (!head || !head->success()) return false;
-  ReadCursor in(ConstBytes(reply).subspan(head->results_offset));
-  const auto results = read_compound_reply(in);
-  if (!results) return false;
-  for (std::uint32_t i = 0; i < *results; ++i) {
-    const auto op = in.be<std::uint32_t>();
-    const auto status = in.be<std::uint32_t>();
-    if (!in.ok() || status != kNfsOk) return false;
-    if (op == static_cast<std::uint32_t>(NfsOp::kCreateSession)) {
-      std::size_t at = 0;
-      return find_back_channel(in, kBeforeBackChannelResults, reply.size(), at) && clamp_sizes(reply, at, limit);
-    }
-    if (!skip_results(in, op)) return false;
-  }
-  return false;
-}
-
 ResultWalker::ResultWalker(const ResultBinding& binding, ConstBytes reply)
     : scan_(reply), items_left_(binding.max_items_) {
   using Shape = ResultBinding::Shape;

@@ -58,10 +58,6 @@ class ResultBinding {
   [[nodiscard]] const Expectation& expectation(std::size_t i) const { return expectations_[i]; }
   // All items that lie inside the unreduced `reply`, in order, at most `limit`.
   [[nodiscard]] DdpItems items(ConstBytes reply, std::size_t limit = 16) const;
-  // Lowers the back channel's ca_maxrequestsize, ca_maxresponsesize and ca_maxresponsesize_cached in the results of a
-  // CREATE_SESSION to at most `limit`, in place. Returns whether the reply holds such results. Only meaningful for the
-  // Reply to this binding's Call.
-  bool clamp_back_channel(MutBytes reply, std::uint32_t limit) const;
 
  private:
   friend class ResultWalker;
@@ -124,7 +120,8 @@ class ResultWalker {
   bool single_ = false;
 };
 
-// Lowers the back channel's sizes (see ResultBinding::clamp_back_channel) in the arguments of a CREATE_SESSION Call, in
+// Lowers the back channel's sizes (ca_maxrequestsize, ca_maxresponsesize and
+// ca_maxresponsesize_cached) in the arguments of a CREATE_SESSION Call, in
 // place. Returns whether there is one.
 bool clamp_back_channel(MutBytes call, std::uint32_t limit);
 

@@ -26,9 +26,8 @@ enum class NfsOp : std::uint32_t { kCreate = 6, kRead = 25, kReadlink = 27, kWri
 // Moves `in` from behind the status NFS4_OK to behind the operation's result.
 [[nodiscard]] bool skip_results(ReadCursor& in, std::uint32_t op);
 
-// Schema of channel_attrs4, and what precedes the back channel's in CREATE_SESSION4args and CREATE_SESSION4resok.
+// Schema of channel_attrs4, and what precedes the back channel's in CREATE_SESSION4args.
 inline constexpr std::string_view kChannelAttrs = "wwwwwwb";
 inline constexpr std::string_view kBeforeBackChannelArguments = "dwwwwwwwwb";
-inline constexpr std::string_view kBeforeBackChannelResults = "swwwwwwwwb";
 
 }  // namespace iwarp::rpcrdma

@@ -175,7 +175,8 @@ void Responder::fail(Error error) {
 }
 
 bool Responder::idle() const {
-  return outstanding_ == 0 && backward_calls_.empty() && transmit_.backlog() == 0 && transmit_.posted() == 0;
+  const auto wanted = [](const BackwardCall& b) { return !b.cancelled; };
+  return outstanding_ == 0 && std::none_of(backward_calls_.begin(), backward_calls_.end(), wanted) && all_sent();
 }
 
 std::uint32_t Responder::grant() const {

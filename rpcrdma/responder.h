@@ -3,20 +3,23 @@
 // sends backward Calls (RFC 8167), in line only. It does no I/O: it posts to an Endpoint and is driven by completions.
 //
 // Driving: construct with what private data negotiated, start() before the peer may send, then after every input
-// (on_completion, reply, send_backward_call, progress) drain poll_event(). Call progress() after Buffers were given
-// back: delayed RDMA Reads go on. After MustClose only completions are accepted; close the connection.
+// (on_completion, reply, send_backward_call, progress, on_deadline) drain poll_event() and re-read deadline(). Call
+// progress() after Buffers were given back: delayed RDMA Reads go on. After MustClose only completions are accepted;
+// close the connection.
 //
 // Lifetime: endpoint and pool outlive the Responder. Memory is in use by the endpoint until the completions came:
 // destroy the Responder only after the connection is closed and no further access by the endpoint is possible. Not
 // thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <variant>
 #include <vector>
 
+#include "iwarp/base/time.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
 #include "iwarp/rpcrdma/call_assembly.h"
 #include "iwarp/rpcrdma/credits.h"
@@ -36,6 +39,9 @@ struct ResponderOptions {
   // Backward Calls outstanding at a time; also what our backward Calls request. 2 is what Linux servers use, Linux
   // clients serve up to 16. 0 switches the backward direction off.
   std::uint32_t backward_credits = 2;
+  // How long a backward Call may wait for a credit and for its Reply, together. Default 60 s, as the Linux server.
+  // Shorter ones give up on slow clients, longer ones keep the RPC server waiting for dead ones.
+  std::chrono::milliseconds backward_timeout{60000};
   // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. 4096 is what Linux uses;
   // larger ones move more in line and cost credits x 2 times as much memory.
   std::uint32_t inline_bytes = 4096;
@@ -79,9 +85,11 @@ class Responder {
     std::uint32_t xid = 0;
     Buffer message{};
   };
-  // The client cannot take that backward Call (it answered with RDMA_ERROR). No Reply will come.
+  // That backward Call ends without a Reply: the client cannot take it (it answered with RDMA_ERROR), or did not answer
+  // in time (a late Reply is dropped).
   struct BackwardFailed {
     std::uint32_t xid = 0;
+    bool timed_out = false;
   };
   // The last event. Close the connection.
   struct MustClose {
@@ -104,6 +112,8 @@ class Responder {
     std::uint64_t delayed_calls = 0;      // had to wait for pool memory
     std::uint64_t backward_calls = 0;
     std::uint64_t backward_replies = 0;
+    std::uint64_t backward_timeouts = 0;
+    std::uint64_t late_backward_replies = 0;  // dropped: their Calls had timed out or were cancelled
     std::uint64_t rdma_read_bytes = 0;
     std::uint64_t rdma_write_bytes = 0;
     std::uint64_t send_payload_bytes = 0;  // RPC message octets in Sends, both directions
@@ -132,11 +142,17 @@ class Responder {
   // Sends or queues a backward Call, a whole RPC message. Errors, with `message` untouched: kInvalidArgument (no Call;
   // xid still outstanding; longer than max_backward_bytes(), which no retry will change), kQueueFull (enough are
   // waiting: try again after a BackwardReply), kNotConnected.
-  [[nodiscard]] Result<void> send_backward_call(Buffer&& message);
-  // Its Reply, should it come, is dropped. False if that xid is not outstanding.
+  [[nodiscard]] Result<void> send_backward_call(Buffer&& message, TimePoint now);
+  // Its Reply, should it come, is dropped; until then it keeps its xid and its credit, since the client may still be at
+  // it. False if that xid is not outstanding.
   bool cancel_backward_call(std::uint32_t xid);
   // Largest RPC message of the backward direction: what CREATE_SESSION has to be clamped to.
   [[nodiscard]] std::uint32_t max_backward_bytes() const;
+
+  // When the oldest backward Call times out. MustClose results when a Call finds no credit in all its time because none
+  // of those before it was answered: credits lost in that way come back with the next connection only.
+  [[nodiscard]] std::optional<TimePoint> deadline() const;
+  void on_deadline(TimePoint now);
 
   // Continues work that waited for memory.
   void progress();
@@ -147,6 +163,8 @@ class Responder {
   [[nodiscard]] std::size_t outstanding_calls() const { return outstanding_; }
   // Nothing outstanding in either direction, nothing waiting to be sent: SIGTERM may close now.
   [[nodiscard]] bool idle() const;
+  // Nothing waits to be sent, and what was posted has completed.
+  [[nodiscard]] bool all_sent() const { return transmit_.backlog() == 0 && transmit_.posted() == 0; }
 
  private:
   struct Call {
@@ -160,8 +178,9 @@ class Responder {
   struct BackwardCall {
     std::uint32_t xid = 0;
     Buffer message{};  // while it waits for a credit
+    TimePoint expires{};
     bool sent = false;
-    bool cancelled = false;
+    bool cancelled = false;  // sent, and nobody wants the Reply any more
   };
 
   void on_message(Buffer message);

@@ -15,7 +15,7 @@ std::uint32_t Responder::max_backward_bytes() const {
   return std::min(limits_.reply_inline_bytes, limits_.call_inline_bytes) - std::uint32_t{kMinHeaderBytes};
 }
 
-Result<void> Responder::send_backward_call(Buffer&& message) {
+Result<void> Responder::send_backward_call(Buffer&& message, TimePoint now) {
   if (dead_) return make_error(Errc::kNotConnected);
   const auto xid = rpc_xid(message.bytes());
   if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {  // req: RFC8167-5.1-5 RFC8167-5.1-4
@@ -31,7 +31,7 @@ Result<void> Responder::send_backward_call(Buffer&& message) {
     return make_error(Errc::kInvalidArgument, "xid of backward Call is outstanding");
   }
   if (backward_calls_.size() >= kWaitingBackwardCalls + options_.backward_credits) return make_error(Errc::kQueueFull);
-  backward_calls_.push_back({*xid, std::move(message), false, false});
+  backward_calls_.push_back({*xid, std::move(message), now + options_.backward_timeout, false, false});
   pump();
   return {};
 }
@@ -66,6 +66,29 @@ bool Responder::cancel_backward_call(std::uint32_t xid) {
   return true;
 }
 
+std::optional<TimePoint> Responder::deadline() const {
+  // All have the same time to live, and they are in the order in which they came.
+  const auto live =
+      std::find_if(backward_calls_.begin(), backward_calls_.end(), [](const BackwardCall& b) { return !b.cancelled; });
+  if (dead_ || live == backward_calls_.end()) return std::nullopt;
+  return live->expires;
+}
+
+void Responder::on_deadline(TimePoint now) {
+  while (true) {
+    const auto due = deadline();
+    if (!due || *due > now) return;
+    const auto live = std::find_if(backward_calls_.begin(), backward_calls_.end(),
+                                   [](const BackwardCall& b) { return !b.cancelled; });
+    // The first one alive was not sent: all before it are unanswered. req: RFC8166-3.3.1-2
+    const bool starved = !live->sent && live != backward_calls_.begin();
+    ++stats_.backward_timeouts;
+    events_.emplace_back(BackwardFailed{live->xid, true});
+    (void)cancel_backward_call(live->xid);
+    if (starved) return fail(make_error(Errc::kTimeout, "the client answers no backward Calls"));
+  }
+}
+
 std::optional<bool> Responder::end_backward_call(std::uint32_t xid) {
   const auto it = std::find_if(backward_calls_.begin(), backward_calls_.end(),
                                [&](const BackwardCall& b) { return b.xid == xid && b.sent; });
@@ -87,7 +110,10 @@ void Responder::on_backward_reply(Buffer message, const ParsedHeader& parsed) {
     return;
   }
   backward_window_.on_grant(h.credits);  // req: RFC8167-4.1-5
-  if (!*wanted) return;
+  if (!*wanted) {
+    ++stats_.late_backward_replies;
+    return;
+  }
   ++stats_.backward_replies;
   message.set_view(parsed.payload_offset, payload.size());
   events_.emplace_back(BackwardReply{h.xid, std::move(message)});
@@ -99,7 +125,9 @@ void Responder::on_error_message(const Header& header) {
   if (!wanted) {
     ++stats_.dropped_messages;
   } else if (*wanted) {
-    events_.emplace_back(BackwardFailed{header.xid});  // req: RFC8166-4.5-9
+    events_.emplace_back(BackwardFailed{header.xid, false});  // req: RFC8166-4.5-9
+  } else {
+    ++stats_.late_backward_replies;
   }
 }
 

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by scripts/test and by .ci/*: headings, time per step, stop at the first failure.
 #   step TITLE COMMAND...   runs the command; on failure says which step failed and how to repeat it, and exits.
+#   within SECONDS COMMAND...   runs the command, and ends it with all that it started when it takes longer.
 
 iwarp_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -14,6 +15,20 @@ step() {
     exit $status
   fi
   printf '== ok, %d s: %s\n' $((SECONDS - begin)) "$title"
+}
+
+within() {
+  local limit=$1 status=0 pid
+  shift
+  # In the background: bash handles signals during `wait`, and timeout hands them on.
+  timeout -k 30 "$limit" "$@" &
+  pid=$!
+  trap 'kill -TERM $pid 2>/dev/null' INT TERM HUP
+  wait $pid || status=$?
+  if kill -0 $pid 2>/dev/null; then wait $pid || status=$?; fi
+  trap - INT TERM HUP
+  if [ $status -eq 124 ] || [ $status -eq 137 ]; then echo "== ended after its limit of $limit s: $*" >&2; fi
+  return $status
 }
 
 # The options that every configuration of ours gets, so that one never rebuilds what another has built.

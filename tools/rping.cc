@@ -29,6 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 using ddp::Access;
 using verbs::MemoryRegion;
+using Clock = std::chrono::steady_clock;
 
 struct Flags {
   bool server = false;
@@ -40,6 +41,7 @@ struct Flags {
   std::uint16_t port = 7174;
   std::uint32_t size = 64;
   std::uint64_t count = 0;
+  unsigned timeout_seconds = 60;
   PolicyFlags policy;
 };
 
@@ -93,6 +95,7 @@ class Side {
   bool pong_server(const std::shared_ptr<cm::Connection>& connection);
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
   [[nodiscard]] bool data_error() const { return data_error_; }
+  [[nodiscard]] bool timed_out() const { return timed_out_; }
 
  private:
   static void check(const Result<void>& r) {
@@ -133,8 +136,14 @@ class Side {
   }
   bool pump() {
     verbs::Completion c;
+    const auto deadline = Clock::now() + std::chrono::seconds(flags_.timeout_seconds);
     while (cq_.poll({&c, 1}) == 0) {
       if (interrupted) return false;
+      if (flags_.client && flags_.timeout_seconds != 0 && Clock::now() >= deadline) {
+        spdlog::error("no answer from the server within {} s (--timeout)", flags_.timeout_seconds);
+        timed_out_ = true;
+        return false;
+      }
       cq_.wait_for(200ms);
     }
     if (c.status != Errc::kOk) return false;
@@ -166,6 +175,7 @@ class Side {
   Stag remote_stag_{};
   std::uint32_t remote_size_ = 0;
   bool data_error_ = false;
+  bool timed_out_ = false;
 };
 
 void fill(std::span<std::byte> buffer, std::uint64_t iteration, char first) {
@@ -201,7 +211,7 @@ bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
 
 bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
   for (std::uint64_t i = 0;; ++i) {
-    if (!await_message()) return i > 0 && flags_.count == 0;  // the client decides how often
+    if (!await_message()) return i > 0;  // the client decides how often, and ends the connection
     if (remote_size_ > flags_.size) {
       spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_size_,
                     flags_.size, remote_size_);
@@ -225,10 +235,6 @@ bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
     if (!run({.op = verbs::SendOp::kWrite, .sges = back, .remote_stag = remote_stag_, .remote_to = remote_to_}))
       return false;
     if (!send_info({}, 0)) return false;
-    if (flags_.count != 0 && i + 1 == flags_.count) {
-      connection->disconnect();
-      return true;
-    }
   }
 }
 
@@ -242,8 +248,11 @@ std::optional<T> await(std::future<T> result) {
 }
 
 int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Side& side) {
-  if (interrupted) connection->abort();
-  if (!ok && !interrupted) connection->disconnect();
+  if (interrupted || side.timed_out()) {
+    connection->abort();
+  } else if (!ok) {
+    connection->disconnect();
+  }
   const stream::Disconnected how = connection->async_wait_disconnected(boost::asio::use_future).get();
   log_closed(*connection, how);
   if (interrupted) return kExitInterrupted;
@@ -336,8 +345,14 @@ Run add_rping(CLI::App& app) {
       cmd->add_option("-S,--size", flags->size, "Octets per ping (server: at most; default all that rping allows)")
           ->check(CLI::Range(kMinSize, kMaxSize))
           ->capture_default_str();
-  cmd->add_option("-C,--count", flags->count, "Iterations (default: until interrupted)")
+  cmd->add_option(
+         "-C,--count", flags->count,
+         "Client: iterations (default: until interrupted). A server, like rdma-core's, leaves the number to its client")
       ->check(CLI::Range(0, 2147483647));
+  cmd->add_option("--timeout", flags->timeout_seconds,
+                  "Client: seconds to wait for each step of the server; 0: for ever")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
   cmd->add_flag("-V,--validate", flags->validate, "Verify the data");
   cmd->add_flag("-v,--verbose", flags->verbose, "Print the data");
   flags->policy.add(*cmd, 1);

@@ -23,14 +23,17 @@ from lib.reframe import reframe
 # RDMAP opcode -> the name that our counters use.
 _OPERATIONS = {0: "write", 1: "read_request", 2: "read", 3: "send", 4: "send", 5: "send", 6: "send", 7: "terminate"}
 _COLUMNS = ("frame.number", "ip.src", "tcp.srcport", "tcp.dstport", "tcp.stream", "iwarp_mpa.key.req", "iwarp_mpa.key.rep",
-            "iwarp_rdma.opcode", "iwarp_ddp.last_flag", "_ws.malformed", "rpc.msgtyp", "nfs.opcode", "nfs.procedure_v3")
+            "iwarp_rdma.opcode", "iwarp_ddp.last_flag", "iwarp_rdma.rdmardsz", "_ws.malformed", "rpc.msgtyp", "nfs.opcode", "nfs.procedure_v3")
+# Not a message: the octets that one side's RDMA Read Requests ask for.
+_READ_OCTETS = "octets asked for by Read"
 _NFS4_READ, _NFS3_READ, _RPC_REPLY = "25", "6", "1"
 _TIMEOUT = 180.0
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one scenario put on one TCP port: complete messages by (side, operation), side "ours" or "peer"."""
+    """What one scenario put on one TCP port: complete messages by (side, operation), side "ours" or "peer", and the octets
+    that each side's RDMA Reads asked for."""
 
     scenario: str
     port: int                       # as seen in the guest's network
@@ -48,21 +51,39 @@ class _Seen:
 
 
 def messages_of(connections: Iterable[Connection]) -> dict[tuple[str, str], int]:
-    """Messages by side and operation, from our own counters. These count a Write RTR received, but not one sent."""
+    """Messages by side and operation, from our own counters. These count an RTR received, but not one sent. Every Read
+    Request was answered by one Read Response."""
     names = {("ours", "send"): "tx_send", ("peer", "send"): "rx_send",
-             ("ours", "write"): "tx_write", ("peer", "write"): "rx_write"}
+             ("ours", "write"): "tx_write", ("peer", "write"): "rx_write",
+             ("ours", "read_request"): "tx_read", ("peer", "read"): "tx_read", ("ours", _READ_OCTETS): "rx_read_bytes",
+             ("peer", "read_request"): "rx_read", ("ours", "read"): "rx_read", ("peer", _READ_OCTETS): "tx_read_bytes"}
     messages: Counter[tuple[str, str]] = Counter()
     for connection in connections:
         for key, name in names.items():
             messages[key] += connection.counters[name]
-        if connection.negotiated.get("rtr") == "write" and connection.negotiated["role"] == "initiator":
-            messages[("ours", "write")] += 1
+        if connection.negotiated["role"] == "initiator":
+            if connection.negotiated.get("rtr") == "write":
+                messages[("ours", "write")] += 1
+            elif connection.negotiated.get("rtr") == "read":
+                messages[("ours", "read_request")] += 1
+                messages[("peer", "read")] += 1
     return dict(messages)
+
+
+def by_port(traffic: Iterable[Traffic]) -> dict[int, Traffic]:
+    """What a boot put on each port: scenarios that share a server's port are taken together."""
+    merged: dict[int, Traffic] = {}
+    for item in traffic:
+        other = merged.get(item.port)
+        merged[item.port] = item if other is None else Traffic(
+            f"{other.scenario}, {item.scenario}", item.port, other.connections + item.connections,
+            {key: other.messages[key] + item.messages[key] for key in other.messages}, other.crc or item.crc)
+    return merged
 
 
 def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
     """Compare a capture with what the scenarios did. Returns a one-line summary; fails the scenario on any difference."""
-    wanted = {item.port: item for item in traffic}
+    wanted = by_port(traffic)
     seen: dict[int, _Seen] = {port: _Seen() for port in wanted}
     frames = pcap.with_name("frames.pcap")
     problems = reframe(pcap, frames, set(wanted))
@@ -91,7 +112,7 @@ def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
     if problems:
         more = f" ... and {len(problems) - 8} more" if len(problems) > 8 else ""
         raise ScenarioFailure(f"in {frames.name}: " + "; ".join(problems[:8]) + more)
-    count = sum(sum(s.messages.values()) for s in seen.values())
+    count = sum(sum(n for key, n in s.messages.items() if key[1] != _READ_OCTETS) for s in seen.values())
     return f"{count} messages on {len(wanted)} ports, {known} known READ replies, {sum(s.good_crcs for s in seen.values())} good CRCs"
 
 
@@ -102,6 +123,7 @@ def _count(row: Mapping[str, str], side: str, seen: _Seen) -> None:
     for opcode, last in zip(_split(row["iwarp_rdma.opcode"]), _split(row["iwarp_ddp.last_flag"])):
         if last in ("1", "True"):
             seen.messages[(side, _OPERATIONS.get(int(opcode, 0), f"opcode {opcode}"))] += 1
+    seen.messages[(side, _READ_OCTETS)] += sum(map(int, _split(row["iwarp_rdma.rdmardsz"])))
 
 
 def _compare(item: Traffic, seen: _Seen) -> list[str]:
@@ -111,8 +133,8 @@ def _compare(item: Traffic, seen: _Seen) -> list[str]:
                      f"expected {item.connections} of each")
     for key, expected in item.messages.items():
         if seen.messages[key] != expected:
-            found.append(f"{item.scenario} (port {item.port}): {seen.messages[key]} messages '{key[1]}' from "
-                         f"{key[0]}, our counters say {expected}")
+            found.append(f"{item.scenario} (port {item.port}): {seen.messages[key]} '{key[1]}' from {key[0]}, "
+                         f"our counters say {expected}")
     for side in ("ours", "peer"):
         if seen.messages[(side, "terminate")]:
             found.append(f"{item.scenario} (port {item.port}): Terminate from {side}")

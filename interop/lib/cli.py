@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import IO, Sequence
 
-from lib.errors import SetupError
+from lib.errors import BudgetSpent, SetupError
 from lib.runner import Runner
 from lib.scenario import Scenario, all_scenarios
 from lib.siw_build import VARIANTS, build_peer
@@ -21,7 +21,7 @@ _PROGRAMS = ("qemu-system-x86_64", "make", "gcc", "cpio", "xz", "rping", "rdma",
              "rpcbind", "ganesha.nfsd", "nfs-ls", "nfs-cp", "nfs-cat", "tshark")
 _EPILOG = """\
 examples:
-  interop/run                                  everything, all four variants
+  interop/run                                  everything, all variants
   interop/run --list                           what there is
   interop/run rping-server rping-client        only these, then the check of their captures
   interop/run mount-v4.1 --variant crc,rtr-crc --keep
@@ -29,7 +29,7 @@ examples:
   interop/run --build-dir build/asan rping-server
 
 The peer is Linux with siw, in QEMU without KVM; interop/packages names the Debian packages it takes. Exit status: 0 all
-passed, 1 a scenario failed, 2 wrong usage or a missing piece, 130 interrupted.
+passed, 1 a scenario failed or time ran out, 2 wrong usage or a missing piece, 130 interrupted.
 """
 
 
@@ -49,11 +49,17 @@ def main(arguments: Sequence[str]) -> int:
         _check_environment(binary, any(s.needs_iwarp for s in chosen))
         work = (options.work_dir or options.build_dir / "interop").resolve()
         work.mkdir(parents=True, exist_ok=True)
+        signal.signal(signal.SIGALRM, _out_of_time)
+        signal.alarm(options.budget * 60)
         with _lock(work):
             return _run(work, binary, chosen, variants, options.keep)
     except SetupError as error:
         print(f"interop/run: {error}", file=sys.stderr)
         return 2
+    except BudgetSpent:
+        print(f"interop/run: stopped after {options.budget} minutes (--budget), not everything was run; everything it started "
+              "has been stopped. Each scenario takes seconds to a minute on an idle machine of two cores.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("interop/run: interrupted; everything it started has been stopped", file=sys.stderr)
         return 130
@@ -78,11 +84,19 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="keep logs and captures even when everything passes")
     parser.add_argument("--variant", default=",".join(VARIANTS), metavar="V[,V...]",
                         help="siw variants: %(default)s (default: all)")
+    parser.add_argument("--budget", type=_minutes, default=60, metavar="MINUTES",
+                        help="stop, and fail, when everything together takes longer (default: %(default)s)")
     parser.add_argument("--build-dir", type=Path, default=_ROOT / "build" / "release", metavar="DIR",
                         help="where bin/iwarp is (default: build/release)")
     parser.add_argument("--work-dir", type=Path, metavar="DIR",
                         help="where the peer is built and logs are kept (default: interop/ in the build directory)")
     return parser.parse_args(arguments)
+
+
+def _minutes(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of minutes above 0")
+    return int(text)
 
 
 def _choose(scenarios: Sequence[Scenario], names: Sequence[str]) -> list[Scenario]:
@@ -121,6 +135,10 @@ def _lock(work: Path) -> IO[str]:
         lock.close()
         raise SetupError(f"another run uses {os.path.relpath(work)}; give another --work-dir") from None
     return lock
+
+
+def _out_of_time(signum: int, frame: object) -> None:
+    raise BudgetSpent
 
 
 def _interrupt(signum: int, frame: object) -> None:

@@ -9,6 +9,10 @@ class ScenarioFailure(Exception):
     """A scenario ran and what it asserts does not hold, or a wait for a peer timed out."""
 
 
+class BudgetSpent(Exception):
+    """The whole run has taken longer than it may. Not a failure of the scenario that happens to run."""
+
+
 def check(condition: bool, message: str) -> None:
     """Fail the running scenario with `message` unless `condition` holds."""
     if not condition:

@@ -1,85 +1,34 @@
-"""nfs-ganesha on 127.0.0.1: the TCP NFS server that the gateway serves over RDMA. Private configuration and recovery root."""
+"""nfs-ganesha on 127.0.0.1, run by scripts/ganesha: the TCP NFS server that the gateway serves over RDMA."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from lib.errors import SetupError
-from lib.processes import Child, Children, free_port, listening, wait_listening
+from lib.processes import free_port, run_tool
 
-EXPORT = "/export"      # pseudo path; the v3 path is the real directory
-_RPCBIND_PORT = 111
-
-_CONFIG = """\
-NFS_CORE_PARAM {{
-    Protocols = 3, 4;
-    Bind_addr = 127.0.0.1;
-    NFS_Port = {nfs_port};
-    MNT_Port = {mount_port};
-    Enable_NLM = false;
-    Enable_RQUOTA = false;
-    Plugins_Dir = "{plugins}";
-}}
-NFSv4 {{
-    Graceless = true;
-    RecoveryRoot = "{recovery}";
-    RecoveryBackend = fs;
-    Only_Numeric_Owners = true;
-    Minor_Versions = 0, 1;
-}}
-EXPORT {{
-    Export_Id = 1;
-    Path = "{root}";
-    Pseudo = "{pseudo}";
-    Access_Type = RW;
-    Squash = No_Root_Squash;
-    SecType = sys;
-    Protocols = 3, 4;
-    Transports = TCP;
-    Attr_Expiration_Time = 0;
-    FSAL {{ Name = VFS; }}
-}}
-LOG {{ Default_Log_Level = EVENT; }}
-"""
+EXPORT = "/export"      # the name of the exported directory for v3 and v4
+_SCRIPT = Path(__file__).resolve().parent.parent.parent / "scripts" / "ganesha"
+_TIMEOUT = 60.0
 
 
 class Ganesha:
-    """A running server. `nfs_port` and `mount_port` are TCP ports of 127.0.0.1, `root` is the exported directory."""
+    """A server, from start() to stop(). `nfs_port` and `mount_port` are TCP ports of 127.0.0.1, `root` is exported."""
 
-    def __init__(self, directory: Path, root: Path, children: Children) -> None:
+    def __init__(self, directory: Path, root: Path) -> None:
         self.root = root
         self.nfs_port = free_port()
         self.mount_port = free_port()
-        _ensure_rpcbind(directory, children)
-        recovery = directory / "recovery"
-        # Its own sub-directories are not made by every version.
-        for sub in ("v4recov", "v4old"):
-            (recovery / sub).mkdir(parents=True, exist_ok=True)
-        config = directory / "ganesha.conf"
-        config.write_text(_CONFIG.format(nfs_port=self.nfs_port, mount_port=self.mount_port, recovery=recovery,
-                                         root=root, pseudo=EXPORT, plugins=_plugins_directory()))
-        self._server: Child = children.start(
-            "nfs-ganesha", ["ganesha.nfsd", "-F", "-f", str(config), "-L", str(directory / "ganesha.log"),
-                            "-p", str(directory / "ganesha.pid")], directory / "ganesha-stderr.log")
-        wait_listening(self.nfs_port, f"nfs-ganesha (see {directory / 'ganesha.log'})", 30, self._server)
-        wait_listening(self.mount_port, "nfs-ganesha's mount service", 10, self._server)
+        self._work = directory / "ganesha"
+
+    def start(self) -> None:
+        self._run("start", "--export", str(self.root), "--nfs-port", str(self.nfs_port), "--mount-port", str(self.mount_port))
 
     def stop(self) -> None:
-        self._server.stop(10)
+        """Harmless when it does not run, or was started only by half."""
+        self._run("stop")
 
-
-def _ensure_rpcbind(directory: Path, children: Children) -> None:
-    """NFSv3 in ganesha does not start without rpcbind. One that is already there is used and left alone."""
-    if os.path.exists("/run/rpcbind.sock") and listening(_RPCBIND_PORT):
-        return
-    # Bound to loopback only. rpcbind adds 127.0.0.1 by itself, and Debian's crashes when it is named as well.
-    rpcbind = children.start("rpcbind", ["rpcbind", "-f", "-h", "127.0.0.2"], directory / "rpcbind.log")
-    wait_listening(_RPCBIND_PORT, "rpcbind", 10, rpcbind)
-
-
-def _plugins_directory() -> str:
-    for directory in ("/usr/lib/x86_64-linux-gnu/ganesha", "/usr/lib/ganesha", "/usr/lib64/ganesha"):
-        if os.path.isdir(directory):
-            return directory
-    raise SetupError("no FSAL plug-ins of nfs-ganesha found; install nfs-ganesha-vfs")
+    def _run(self, action: str, *arguments: str) -> None:
+        done = run_tool([str(_SCRIPT), action, "--work", str(self._work), *arguments], _TIMEOUT)
+        if done.returncode != 0:
+            raise SetupError(done.stderr.decode(errors="replace").strip()[-2000:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Sequence
 
@@ -30,19 +30,18 @@ class Runner:
     keep: bool
     passed: int = 0
     failed: int = 0
-    _children: Children = field(default_factory=Children)
 
     def run(self, variants: Sequence[str], scenarios: Sequence[Scenario]) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
         services_directory = self.directory / "services"
         services_directory.mkdir(parents=True)
-        services = Services(services_directory, self._children)
+        services = Services(services_directory)
         try:
             for variant in variants:
-                chosen = [s for s in scenarios if s.variants is None or variant in s.variants]
+                chosen = [s for s in scenarios if s.runs_in(variant)]
                 self._run_variant(variant, chosen, services)
         finally:
-            self._children.stop_all()
+            services.stop()
         if not self.keep and not self.failed:
             shutil.rmtree(self.directory)
         else:

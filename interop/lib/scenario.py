@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Callable
 
 from lib.capture import Traffic
 from lib.ganesha import Ganesha
@@ -23,7 +23,6 @@ class Services:
     """Servers that live longer than a scenario, started when first wanted."""
 
     directory: Path
-    children: Children
     _ganesha: Ganesha | None = None
 
     @property
@@ -32,8 +31,13 @@ class Services:
         if self._ganesha is None:
             root = self.directory / "export"
             make_tree(root)
-            self._ganesha = Ganesha(self.directory, root, self.children)
+            self._ganesha = Ganesha(self.directory, root)
+            self._ganesha.start()
         return self._ganesha
+
+    def stop(self) -> None:
+        if self._ganesha is not None:
+            self._ganesha.stop()
 
 
 @dataclass
@@ -76,6 +80,11 @@ class Context:
         return self.variant in ("crc", "rtr-crc")
 
     @property
+    def peer_revision(self) -> int:
+        """MPA revision of the kernel's Requests."""
+        return 1 if self.variant == "v1" else 2
+
+    @property
     def peer_wants_rtr(self) -> bool:
         return self.variant in ("rtr", "rtr-crc")
 
@@ -97,17 +106,20 @@ class Scenario:
     run: Callable[[Context], None]
     needs_iwarp: bool = True
     on_demand: bool = False     # runs only when named: proves the peers without us
-    variants: Sequence[str] | None = None
+    revision_1: bool = False    # runs in the variant v1 too, where the peer initiates with MPA revision 1
+
+    def runs_in(self, variant: str) -> bool:
+        return variant != "v1" or self.revision_1 or self.on_demand
 
 
 _REGISTRY: list[Scenario] = []
 
 
 def scenario(name: str, summary: str, *, needs_iwarp: bool = True, on_demand: bool = False,
-             variants: Sequence[str] | None = None) -> Callable[[Callable[[Context], None]], Callable[[Context], None]]:
+             revision_1: bool = False) -> Callable[[Callable[[Context], None]], Callable[[Context], None]]:
     """Register a function as a scenario; the run order is the order of registration."""
     def register(run: Callable[[Context], None]) -> Callable[[Context], None]:
-        _REGISTRY.append(Scenario(name, summary, run, needs_iwarp, on_demand, variants))
+        _REGISTRY.append(Scenario(name, summary, run, needs_iwarp, on_demand, revision_1))
         return run
     return register
 

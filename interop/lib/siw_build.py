@@ -1,4 +1,4 @@
-"""Builds the kernel peer: siw in four compile-time variants, and the initramfs that boots into the host's own root.
+"""Builds the kernel peer: siw in five compile-time variants, and the initramfs that boots into the host's own root.
 
 Debian's kernel leaves CONFIG_RDMA_SIW off, so siw is built out of tree from linux-source against the installed headers.
 Everything lands in one directory per kernel version and recipe, and is built once.
@@ -18,12 +18,13 @@ from typing import Callable, Iterable
 
 from lib.errors import SetupError
 
-# Constants of siw_main.c that each variant turns on.
-VARIANTS: dict[str, tuple[str, ...]] = {
-    "default": (),
-    "crc": ("mpa_crc_required",),
-    "rtr": ("peer_to_peer",),
-    "rtr-crc": ("mpa_crc_required", "peer_to_peer"),
+# Constants of siw_main.c that each variant changes. "v1" initiates with MPA revision 1 (as a responder it follows its peer).
+VARIANTS: dict[str, dict[str, str]] = {
+    "default": {},
+    "crc": {"mpa_crc_required": "true"},
+    "rtr": {"peer_to_peer": "true"},
+    "rtr-crc": {"mpa_crc_required": "true", "peer_to_peer": "true"},
+    "v1": {"mpa_version": "MPA_REVISION_1"},
 }
 # A bug of siw in Linux 6.1: when a TCP segment ends within the pad and CRC behind a payload, siw_get_trailer()
 # writes the rest over what it has, and with CRC on answers with Terminate 2/0/2. QEMU's user network cuts the stream
@@ -44,26 +45,36 @@ class Peer:
     initramfs: Path
 
 
-def newest_kernel() -> str:
-    """Release of the newest installed kernel whose headers are installed too."""
-    def order(release: str) -> list[int]:
-        return [int(part) for part in re.findall(r"\d+", release)]
-    found = [p.name.removeprefix("vmlinuz-") for p in Path("/boot").glob("vmlinuz-*")]
-    usable = [r for r in found if Path(f"/usr/src/linux-headers-{r}/Makefile").exists()
-              and Path(f"/lib/modules/{r}/modules.dep").exists()]
-    if not usable:
-        raise SetupError("no kernel image with matching headers; install linux-image-amd64 and linux-headers-amd64")
-    return max(usable, key=order)
+def choose_kernel(root: Path = Path("/")) -> tuple[str, Path]:
+    """Release of the newest kernel below `root` that has its modules, its headers and its source, and that source. Cloud and
+    realtime kernels lack what we need, those of backports have their source elsewhere."""
+    reasons = []
+    releases = [p.name.removeprefix("vmlinuz-") for p in (root / "boot").glob("vmlinuz-*")]
+    for release in sorted(releases, key=lambda text: [int(part) for part in re.findall(r"\d+", text)], reverse=True):
+        version = ".".join(release.split(".")[:2])
+        sources = sorted((root / "usr/src").glob(f"linux-source-{version}.tar.*"))
+        if re.search(r"-(cloud|rt)-|bpo", release):
+            reasons.append(f"{release} is a cloud, realtime or backports kernel")
+        elif not (root / "lib/modules" / release / "modules.dep").exists():
+            reasons.append(f"{release} has no modules in /lib/modules")
+        elif not (root / f"usr/src/linux-headers-{release}/Makefile").exists():
+            reasons.append(f"{release} lacks linux-headers-{release}")
+        elif not sources:
+            reasons.append(f"{release} lacks linux-source-{version}")
+        else:
+            return release, sources[0]
+    raise SetupError(f"no kernel to boot: {'; '.join(reasons) or 'there is none in /boot'}. Cure, as root: apt-get update && "
+                     "apt-get install linux-image-amd64 linux-headers-amd64 linux-source-6.1")
 
 
 def build_peer(cache: Path, say: Callable[[str], None]) -> Peer:
     """The peer for the newest kernel, from `cache` when it was built before."""
-    release = newest_kernel()
+    release, source = choose_kernel()
     recipe = _digest([Path(__file__), *sorted(p for p in _GUEST_FILES.iterdir() if p.is_file())])
     initramfs = cache / f"peer-{release}-{recipe}.gz"
     peer = Peer(release, Path(f"/boot/vmlinuz-{release}"), initramfs)
     if not initramfs.exists():
-        modules = _build_siw(cache / f"siw-{release}-{_digest([Path(__file__)])}", release, say)
+        modules = _build_siw(cache / f"siw-{release}-{_digest([Path(__file__)])}", release, source, say)
         say(f"packing the initramfs of {release}")
         _pack_initramfs(cache / "initramfs.tmp", release, modules, initramfs)
     return peer
@@ -76,21 +87,17 @@ def _digest(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:12]
 
 
-def _build_siw(target: Path, release: str, say: Callable[[str], None]) -> dict[str, Path]:
+def _build_siw(target: Path, release: str, tarball: Path, say: Callable[[str], None]) -> dict[str, Path]:
     """siw modules by variant; a finished one is kept."""
     modules = {name: target / f"siw-{name}.ko" for name in VARIANTS}
     if all(path.exists() for path in modules.values()):
         return modules
-    version = ".".join(release.split(".")[:2])
-    tarball = Path(f"/usr/src/linux-source-{version}.tar.xz")
-    if not tarball.exists():
-        raise SetupError(f"{tarball} is missing; install linux-source-{version}")
     say(f"building siw for {release}: {', '.join(VARIANTS)} (once, about a minute)")
     scratch = target / "build"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     _run(["tar", "-C", str(scratch), "-xf", str(tarball), "--wildcards", f"*/{_SIW_PATH}/*"], 300)
-    source = scratch / f"linux-source-{version}" / _SIW_PATH
+    source = scratch / tarball.name.split(".tar")[0] / _SIW_PATH
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         jobs = [pool.submit(_build_variant, source, scratch / name, release, path, VARIANTS[name])
                 for name, path in modules.items()]
@@ -100,14 +107,14 @@ def _build_siw(target: Path, release: str, say: Callable[[str], None]) -> dict[s
     return modules
 
 
-def _build_variant(source: Path, copy: Path, release: str, module: Path, constants: tuple[str, ...]) -> None:
+def _build_variant(source: Path, copy: Path, release: str, module: Path, constants: dict[str, str]) -> None:
     shutil.copytree(source, copy)
     main = copy / "siw_main.c"
     text = main.read_text()
-    for constant in constants:
-        text, changes = re.subn(rf"^const bool {constant};", f"const bool {constant} = true;", text, flags=re.M)
+    for constant, value in constants.items():
+        text, changes = re.subn(rf"^(const bool|u_char) {constant}( = \w+)?;", rf"\1 {constant} = {value};", text, flags=re.M)
         if changes != 1:
-            raise SetupError(f"siw_main.c does not define 'const bool {constant};' as expected")
+            raise SetupError(f"siw_main.c does not define '{constant}' as expected")
     main.write_text(text)
     receiver = copy / "siw_qp_rx.c"
     receiver.write_text(receiver.read_text().replace(_TRAILER_BUG, _TRAILER_FIX))

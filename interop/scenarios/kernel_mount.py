@@ -22,7 +22,8 @@ _MOUNT_POINT = "/mnt/nfs"
 _ODD_BYTES = sum(ODD_SIZES)
 
 
-@scenario("mount-v4.1", "kernel mounts vers=4.1,proto=rdma through the gateway: lists, reads, writes, links, odd sizes")
+@scenario("mount-v4.1", "kernel mounts vers=4.1,proto=rdma through the gateway: lists, reads, writes, links, odd sizes",
+          revision_1=True)
 def mount_v41(context: Context) -> None:
     _through_gateway(context, "4.1")
 
@@ -64,7 +65,7 @@ def check_negotiated(context: Context, connection: Connection) -> None:
     """The kernel's NFS client initiates: CRC and RTR as in its variant; it gives us 128 Reads and asks for none."""
     rtr = context.peer_wants_rtr
     connection.check_negotiated("our gateway", {
-        "role": "responder", "rev": "2", "enhanced": "1", "crc": str(int(context.peer_wants_crc)),
+        "role": "responder", "rev": str(context.peer_revision), "enhanced": str(context.peer_revision - 1), "crc": str(int(context.peer_wants_crc)),
         "p2p": str(int(rtr)), "rtr": "read" if rtr else "none"})
     connection.check_range("our gateway", "ord", 1, 128)
     # A Read RTR needs a place among the Reads that we serve.
@@ -76,13 +77,11 @@ def use_mount(context: Context, version: str, transport: str, ganesha: Ganesha) 
     guest = context.guest
     guest.must("modprobe -a nfs nfsv3 nfsv4 rpcrdma; mkdir -p " + _MOUNT_POINT, 60)
     options = f"{transport},vers={version},sec=sys"
-    source = EXPORT
     if version == "3":
         options += f",nolock,mountaddr={HOST_ADDRESS},mountport={ganesha.mount_port},mountproto=tcp"
-        source = str(ganesha.root)
     scratch = f"out-{context.variant}-v{version}"
     shutil.rmtree(ganesha.root / scratch, ignore_errors=True)
-    guest.must(f"mount -t nfs -o {options} {HOST_ADDRESS}:{source} {_MOUNT_POINT}", 60)
+    guest.must(f"mount -t nfs -o {options} {HOST_ADDRESS}:{EXPORT} {_MOUNT_POINT}", 60)
     sizes = ",".join(map(str, ODD_SIZES))
     report = json.loads(guest.must(f"python3 -B /run/interop/guest_io.py {_MOUNT_POINT} {scratch} 5044 {sizes}", 180))
     guest.must(f"umount {_MOUNT_POINT}", 60)

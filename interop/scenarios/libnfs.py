@@ -30,7 +30,7 @@ def libnfs_through_gateway(context: Context) -> None:
     for connection in connections:
         # "aborted": each tool ends by resetting its TCP connection, and the gateway ends ours likewise.
         check(connection.reason in ("aborted", "local_closed", "peer_closed"), f"a connection ended by {connection.reason}")
-        _check_negotiated(connection, crc, rtr)
+        check_negotiated(connection, crc, rtr)
     counters = total(connections)
     # Long replies come by RDMA Write into our Reply chunk; the server fetches long calls by RDMA Read.
     odd = sum(ODD_SIZES)
@@ -42,12 +42,14 @@ def libnfs_through_gateway(context: Context) -> None:
     context.traffic.append(Traffic("libnfs", RDMA_PORT, len(connections), messages_of(connections), crc))
 
 
-def _check_negotiated(connection: Connection, crc: bool, rtr: bool) -> None:
+def check_negotiated(connection: Connection, crc: bool, rtr: bool) -> None:
+    """We initiate towards the kernel's NFS server: siw echoes our CRC flag and, asked for RTR, takes Write."""
     connection.check_negotiated("our gateway", {
         "role": "initiator", "rev": "2", "enhanced": "1", "crc": str(int(crc)),
         "p2p": str(int(rtr)), "rtr": "write" if rtr else "none"})
-    # The server fetches long calls with Reads that we serve; it offers none of its own.
-    connection.check_range("our gateway", "ird", 1, 128)
+    # The server fetches long calls with Reads that we serve. We issue none ourselves: our ORD is what the server admits.
+    connection.check_range("our gateway", "ird", 1, 32)
+    connection.check_range("our gateway", "ord", 1, 32)
 
 
 def prepare_server(context: Context) -> KernelNfsd:

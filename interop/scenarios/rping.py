@@ -28,9 +28,10 @@ class Case:
     flags: Sequence[str]
     crc: bool
     rtr: str        # "none" means no peer-to-peer mode
+    revision: int = 2
 
     def expected(self, role: str) -> dict[str, str]:
-        return {"role": role, "rev": "2", "enhanced": "1", "crc": str(int(self.crc)),
+        return {"role": role, "rev": str(self.revision), "enhanced": str(self.revision - 1), "crc": str(int(self.crc)),
                 "p2p": str(int(self.rtr != "none")), "rtr": self.rtr, "ird": "1", "ord": "1"}
 
 
@@ -38,11 +39,12 @@ def server_cases(context: Context) -> list[Case]:
     """The kernel initiates: it asks for CRC and RTR according to its variant, we follow."""
     # siw offers both RTR kinds; of these we take Read unless the policy leaves only Write.
     rtr = "read" if context.peer_wants_rtr else "none"
-    cases = [Case(size, ("--crc", "prefer-off"), context.peer_wants_crc, rtr) for size in SIZES]
+    revision = context.peer_revision
+    cases = [Case(size, ("--crc", "prefer-off"), context.peer_wants_crc, rtr, revision) for size in SIZES]
     if context.peer_wants_rtr:
         cases.append(Case(4096, ("--crc", "prefer-off", "--rtr", "write"), context.peer_wants_crc, "write"))
     if not context.peer_wants_crc:
-        cases.append(Case(4096, ("--crc", "on"), True, rtr))
+        cases.append(Case(4096, ("--crc", "on"), True, rtr, revision))
     return cases
 
 
@@ -60,11 +62,14 @@ def client_cases(context: Context) -> list[Case]:
     return cases
 
 
-@scenario("rping-server", "kernel rping client -> iwarp rping -s: 100 iterations of 64, 4096, 65535 bytes, verified")
+@scenario("rping-server", "kernel rping client -> iwarp rping -s: 100 iterations of 64, 4096, 65535 bytes, verified",
+          revision_1=True)
 def kernel_client_to_ours(context: Context) -> None:
     for case in server_cases(context):
         port = free_port()
-        server = context.iwarp("rping", "-s", "-a", "127.0.0.1", "-p", str(port), "-S", str(case.size), "-V", *case.flags)
+        # As with rdma-core's server, -C there means nothing: the client decides.
+        server = context.iwarp("rping", "-s", "-a", "127.0.0.1", "-p", str(port), "-S", str(case.size), "-C", "1", "-V",
+                               *case.flags)
         wait_listening(port, "iwarp rping -s", 10, server.child)
         output = context.guest.must(_counted(f"rping -c -a {HOST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {case.size}"), _TIMEOUT)
         check_equal(f"pings that the kernel's client verified at {case.size} bytes", output.split()[-1], str(ITERATIONS))

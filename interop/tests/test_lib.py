@@ -11,13 +11,14 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from lib.capture import _is_known_malformed, messages_of  # noqa: E402
-from lib.errors import ScenarioFailure  # noqa: E402
+from lib.capture import Traffic, _is_known_malformed, by_port, messages_of  # noqa: E402
+from lib.errors import ScenarioFailure, SetupError  # noqa: E402
 from lib.iwarp_tool import parse_connections, total  # noqa: E402
 from lib.reframe import reframe  # noqa: E402
+from lib.siw_build import choose_kernel  # noqa: E402
 
 ESTABLISHED = "info established local=127.0.0.1:1 peer=127.0.0.1:2 role=initiator rev=2 enhanced=1 crc=1 p2p=1 rtr=write ird=1 ord=1"
-CLOSED = "info closed peer=127.0.0.1:2 reason=peer_closed tx_send=3 tx_send_bytes=48 tx_write=2 rx_send=4 rx_write=0 why=\"a b\""
+CLOSED = "info closed peer=127.0.0.1:2 reason=peer_closed tx_send=3 tx_send_bytes=48 tx_write=2 tx_read=5 tx_read_bytes=60 rx_send=4 rx_write=0 rx_read=7 rx_read_bytes=80 why=\"a b\""
 
 
 class ConnectionLog(unittest.TestCase):
@@ -42,8 +43,49 @@ class ConnectionLog(unittest.TestCase):
             connection.check_range("we", "ord", 2, 3)
 
     def test_rtr_that_we_sent_is_added(self) -> None:
-        expected = {("ours", "send"): 3, ("ours", "write"): 3, ("peer", "send"): 4, ("peer", "write"): 0}
+        octets = "octets asked for by Read"
+        expected = {("ours", "send"): 3, ("ours", "write"): 3, ("peer", "send"): 4, ("peer", "write"): 0,
+                    ("ours", "read_request"): 5, ("peer", "read"): 5, ("ours", octets): 80,
+                    ("peer", "read_request"): 7, ("ours", "read"): 7, ("peer", octets): 60}
         self.assertEqual(messages_of(parse_connections(f"{ESTABLISHED}\n{CLOSED}")), expected)
+        read = messages_of(parse_connections(f"{ESTABLISHED}\n{CLOSED}".replace("rtr=write", "rtr=read")))
+        self.assertEqual(read, {**expected, ("ours", "write"): 2, ("ours", "read_request"): 6, ("peer", "read"): 6})
+
+
+class SharedPorts(unittest.TestCase):
+    def test_traffic_of_one_port_is_added_up(self) -> None:
+        first = Traffic("a", 1, 2, {("ours", "send"): 3, ("peer", "send"): 0}, False)
+        second = Traffic("b", 1, 5, {("ours", "send"): 7, ("peer", "send"): 0}, True)
+        other = Traffic("c", 2, 1, {}, False)
+        self.assertEqual(by_port([first, other, second]), {
+            1: Traffic("a, b", 1, 7, {("ours", "send"): 10, ("peer", "send"): 0}, True), 2: other})
+
+
+class KernelChoice(unittest.TestCase):
+    def choose(self, images: list[str], headers: list[str], sources: list[str]) -> tuple[str, str]:
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory)
+            files = [f"boot/vmlinuz-{r}" for r in images] + [f"lib/modules/{r}/modules.dep" for r in images]
+            files += [f"usr/src/linux-headers-{r}/Makefile" for r in headers] + [f"usr/src/{s}" for s in sources]
+            for file in files:
+                (root / file).parent.mkdir(parents=True, exist_ok=True)
+                (root / file).touch()
+            release, source = choose_kernel(root)
+            return release, source.name
+
+    def test_newest_with_headers_and_source(self) -> None:
+        images = ["6.1.0-9-amd64", "6.1.0-10-amd64", "6.1.0-11-amd64", "6.2.0-1-amd64", "6.1.0-12-cloud-amd64",
+                  "6.1.0-13-rt-amd64", "6.12.9+bpo-amd64"]
+        headers = [image for image in images if image != "6.1.0-11-amd64"]
+        sources = ["linux-source-6.1.tar.xz", "linux-source-6.12.tar.xz"]
+        self.assertEqual(self.choose(images, headers, sources), ("6.1.0-10-amd64", "linux-source-6.1.tar.xz"))
+
+    def test_the_error_names_the_cure(self) -> None:
+        for images, headers, why in (([], [], "there is none"), (["6.1.0-9-amd64"], [], "lacks linux-headers-6.1.0-9-amd64"),
+                                     (["6.1.0-9-amd64"], ["6.1.0-9-amd64"], "lacks linux-source-6.1"),
+                                     (["6.1.0-9-rt-amd64"], ["6.1.0-9-rt-amd64"], "realtime")):
+            with self.assertRaisesRegex(SetupError, f"{why}.*apt-get install linux-image-amd64"):
+                self.choose(images, headers, [])
 
 
 class KnownMalformed(unittest.TestCase):

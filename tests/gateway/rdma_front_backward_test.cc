@@ -145,6 +145,38 @@ TEST_F(RdmaFrontBackward, DropsRepliesToNothing) {
   expect_nothing_pending();
 }
 
+// The server gets an error in place of the Reply, which comes too late.
+TEST_F(RdmaFrontBackward, GivesUpOnClientsThatDoNotAnswer) {
+  options.backward_timeout = 200ms;
+  open();
+  auto c = client();
+  collect_replies();
+  nfsd().send(cb_call(7));
+  (void)c->await(7);
+  expect_refused(7);
+  EXPECT_EQ(log_lines("backward call unanswered"), 1u);
+  c->send(samples::header(7, rpcrdma::Proc::kMsg, 2), samples::rpc_reply(7));
+  ASSERT_TRUE(loop.until([&] { return dropped(MessageKind::kBackwardReply, DropReason::kUnknownXid) == 1; }));
+  // The late Reply brought its credit back.
+  nfsd().send(cb_call(8));
+  (void)c->await(8);
+  c->send(samples::header(8, rpcrdma::Proc::kMsg, 2), samples::rpc_reply(8));
+  ASSERT_TRUE(loop.until([&] { return !replies.empty(); }));
+  EXPECT_EQ(replies.front(), samples::rpc_reply(8));
+  expect_nothing_pending();
+}
+
+TEST_F(RdmaFrontBackward, ClosesClientsThatNeverAnswer) {
+  options.backward_timeout = 200ms;
+  open();
+  auto c = client();
+  collect_replies();
+  for (const std::uint32_t xid : {1u, 2u}) nfsd().send(cb_call(xid));
+  ASSERT_TRUE(loop.until([&] { return c->closed(); }));
+  EXPECT_EQ(log_lines("closing peer="), 1u);
+  expect_still_serving();
+}
+
 // Backward Calls outstanding count for draining too.
 TEST_F(RdmaFrontBackward, DrainingWaitsForTheirReplies) {
   auto c = client();

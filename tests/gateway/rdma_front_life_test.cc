@@ -90,6 +90,33 @@ TEST_F(RdmaFrontLife, DeliversTheLastRepliesBeforeItCloses) {
   }
 }
 
+// More than the send queue holds: each Reply takes three RDMA Writes and a Send.
+TEST_F(RdmaFrontLife, DeliversRepliesThatWaitForTheSendQueue) {
+  constexpr std::uint32_t kCalls = 60;
+  constexpr std::uint32_t kBytes = 30000;
+  open();
+  auto c = client();
+  std::vector<Bytes> waiting;
+  server.on_call = [&](TcpPeer&, const Bytes& call) { waiting.push_back(call); };
+  std::vector<std::shared_ptr<Exposed>> rooms;
+  for (std::uint32_t xid = 1; xid <= kCalls; ++xid) {
+    auto h = samples::header(xid);
+    h.reply_chunk.emplace();
+    for (int i = 0; i < 3; ++i) {
+      rooms.push_back(c->expose_for_write(12000));
+      h.reply_chunk->segments.push_back(rooms.back()->segment);
+    }
+    c->send(h, samples::rpc_call(xid, samples::kNfs, 3, 16, samples::words({kBytes})));
+  }
+  ASSERT_TRUE(loop.until([&] { return waiting.size() == kCalls; }));
+  for (const Bytes& call : waiting) server.peers[0]->send(serve(call));
+  ASSERT_TRUE(loop.until([&] { return server.peers[0]->unsent_bytes() == 0; }));
+  server.peers[0]->close();
+  ASSERT_TRUE(loop.until([&] { return c->closed(); }));
+  EXPECT_EQ(c->inbox.size(), kCalls);
+  expect_nothing_pending();
+}
+
 TEST_F(RdmaFrontLife, ClosesTheServerWhenTheClientIsGone) {
   open();
   server.on_call = [](TcpPeer&, const Bytes&) {};

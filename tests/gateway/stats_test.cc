@@ -38,7 +38,7 @@ TEST(GatewayStats, PrintsEveryCounterAsJson) {
   stats.connection_opened();
   stats.connection_refused(RefuseReason::kBackendUnreachable);
   stats.received(MessageKind::kBackwardReply);
-  stats.dropped(MessageKind::kBackwardReply, DropReason::kNoBackChannel);
+  stats.dropped(MessageKind::kBackwardReply, DropReason::kLimit);
   stats.tcp_bytes(Way::kIn, 1000);
   stats.tcp_bytes(Way::kOut, 1);
   stats.rdma_bytes(RdmaOperation::kWrite, Way::kOut, std::uint64_t{1} << 40);
@@ -50,7 +50,7 @@ TEST(GatewayStats, PrintsEveryCounterAsJson) {
   EXPECT_EQ(j["messages"].size(), kMessageKinds);
   EXPECT_EQ(j["messages"]["backward_reply"],
             nlohmann::json::parse(R"({"received": 1, "forwarded": 0, "pending": 0, "dropped": 1, "dropped_by_reason":
-      {"duplicate_xid": 0, "unknown_xid": 0, "malformed": 0, "too_long": 0, "no_back_channel": 1, "limit": 0,
+      {"duplicate_xid": 0, "unknown_xid": 0, "malformed": 0, "too_long": 0, "limit": 1,
        "connection_closed": 0}})"));
   EXPECT_EQ(j["tcp_bytes"], nlohmann::json::parse(R"({"in": 1000, "out": 1})"));
   EXPECT_EQ(j["rdma_bytes"], nlohmann::json::parse(R"({"send": {"in": 0, "out": 0},

@@ -136,6 +136,78 @@ TEST_F(Chained, CarriesBackwardCalls) {
   expect_tcp_front_adds_up();
 }
 
+TEST_F(Chained, AnswersBackwardCallsThatTheClientDoesNot) {
+  options.backward_timeout = 200ms;
+  open_tcp(front->local());  // only the TCP front gives up so soon
+  auto c = warm_client();
+  TcpPeer& nfsd = *server.peers[0];
+  std::deque<Bytes> replies;
+  nfsd.on_record = [&](TcpPeer&, Bytes record) { replies.push_back(std::move(record)); };
+  nfsd.send(samples::rpc_call(77, 0x40000000, 1, 1));
+  (void)await(*c);
+  ASSERT_TRUE(loop.until([&] { return !replies.empty(); }));
+  const auto error = rpcrdma::make_error_reply(77, rpcrdma::AcceptStat::kSystemErr);
+  EXPECT_EQ(replies.front(), Bytes(error.begin(), error.end()));
+  EXPECT_EQ(log_lines("backward call unanswered"), 1u);
+  c->send(samples::rpc_reply(77));  // too late
+  ASSERT_TRUE(loop.until([&] {
+    return tcp_messages(MessageKind::kBackwardReply).dropped[static_cast<std::size_t>(DropReason::kUnknownXid)] == 1;
+  }));
+  EXPECT_EQ(replies.size(), 1u);
+  nfsd.send(samples::rpc_call(77, 0x40000000, 1, 1));  // its xid is free again
+  (void)await(*c);
+  c->send(samples::rpc_reply(77, pattern(8)));
+  ASSERT_TRUE(loop.until([&] { return replies.size() == 2; }));
+  EXPECT_EQ(replies.back(), samples::rpc_reply(77, pattern(8)));
+  expect_tcp_front_adds_up();
+}
+
+// A client that reads slowly, when the server goes away.
+class ChainedSlow : public Chained {
+ protected:
+  static constexpr std::uint32_t kReads = 24;
+  static constexpr std::uint32_t kBytes = 1u << 20;
+  // All Replies have come to the TCP front, which cannot get rid of them, and the server is gone.
+  std::shared_ptr<TcpPeer> stuck_client() {
+    options.memory_bytes = 32u << 20;
+    open();
+    open_tcp(front->local());
+    auto c = warm_client();
+    c->pause();
+    for (std::uint32_t xid = 1; xid <= kReads; ++xid) c->send(samples::read_call(xid, kBytes));
+    EXPECT_TRUE(loop.until([&] { return tcp_messages(MessageKind::kReply).received == kReads + 1; }));
+    server.peers.back()->close();
+    EXPECT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+    EXPECT_LT(tcp_front->snapshot().tcp_bytes[static_cast<std::size_t>(Way::kOut)], std::uint64_t{kReads} * kBytes);
+    return c;
+  }
+};
+
+TEST_F(ChainedSlow, GetsWhatIsCompleteBeforeTheConnectionCloses) {
+  auto c = stuck_client();
+  c->send(samples::null_call(99));  // too late: must not turn the end into a reset
+  c->resume();
+  for (std::uint32_t n = 0; n < kReads; ++n) {
+    const Bytes reply = await(*c);
+    ASSERT_FALSE(reply.empty());
+    const auto xid = load_be<std::uint32_t>(reply);
+    EXPECT_TRUE(reply == samples::read_reply(xid, pattern(kBytes, xid)));
+  }
+  ASSERT_TRUE(loop.until([&] { return c->ended(); }));
+  EXPECT_FALSE(c->was_reset());
+  c->close();
+  ASSERT_TRUE(loop.until([&] { return tcp_front->snapshot().active() == 0; }));
+  expect_tcp_front_adds_up();
+}
+
+TEST_F(ChainedSlow, IsNotWaitedForLongerThanTheLimit) {
+  options.delivery_timeout = 300ms;
+  auto c = stuck_client();
+  ASSERT_TRUE(loop.until([&] { return tcp_front->snapshot().active() == 0; }, 5s));
+  EXPECT_LT(tcp_front->snapshot().tcp_bytes[static_cast<std::size_t>(Way::kOut)], std::uint64_t{kReads} * kBytes);
+  expect_tcp_front_adds_up();
+}
+
 TEST_F(Chained, SurvivesTheServersRestart) {
   auto c = tcp_client();
   server.on_call = [](TcpPeer&, const Bytes&) {};

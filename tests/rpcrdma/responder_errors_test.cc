@@ -308,7 +308,7 @@ TEST_F(ResponderTest, FlushLeaksNothing) {
   auto call = next_call();
   ASSERT_TRUE(call);
   ASSERT_TRUE(responder_->reply(call->token, to_buffer(*pool_, rpc_reply(99))).ok());
-  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, rpc_call(5, 1, 1, 1))).ok());
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, rpc_call(5, 1, 1, 1)), now_).ok());
   server_.step();
   server_.disconnect();
   bool closed = false;

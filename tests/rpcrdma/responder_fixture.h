@@ -81,6 +81,7 @@ class ResponderTest : public ::testing::Test {
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<Responder> responder_;
   std::optional<Stag> last_invalidated_;
+  TimePoint now_{std::chrono::seconds(1000)};
 };
 
 }  // namespace iwarp::rpcrdma::test

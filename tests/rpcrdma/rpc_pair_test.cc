@@ -120,7 +120,7 @@ TEST(RpcPair, SurvivesRandomTrafficWithEverythingScarce) {
       }
       if (below(8) == 0 && round < 1000) {
         const Bytes call = rpc_call(++xid, 0x40000000, 1, 1, pattern(below(1000) / 4 * 4));
-        if (p.server.send_backward_call(to_buffer(p.server_pool, call)).ok()) expected_back[xid] = call;
+        if (p.server.send_backward_call(to_buffer(p.server_pool, call), TimePoint{}).ok()) expected_back[xid] = call;
       }
       if (below(2) != 0) p.client_end.step();
       if (below(2) != 0) p.server_end.step();
@@ -201,7 +201,7 @@ TEST(RpcPair, BackwardCallsAndReplies) {
   COVERS("RFC8167-5.2-5");
   Pair p;
   const Bytes call = rpc_call(7, 0x40000000, 1, 1, pattern(400));
-  ASSERT_TRUE(p.server.send_backward_call(to_buffer(p.server_pool, call)).ok());
+  ASSERT_TRUE(p.server.send_backward_call(to_buffer(p.server_pool, call), TimePoint{}).ok());
   p.run();
   auto arrived = next<Requester::BackwardCall>(p.client);
   ASSERT_TRUE(arrived);

@@ -134,7 +134,6 @@ TEST_F(SiwVectors, OtherProceduresHaveNoItems) {
 TEST_F(SiwVectors, ClampsTheBackChannelAndNothingElse) {
   COVERS("RFC8267-6.5.2-4");
   const ConstBytes recorded_call = payload("v41-create-session-call");
-  const ConstBytes recorded_reply = payload("v41-create-session-reply");
   const auto changed = [](ConstBytes before, const Bytes& after) {
     std::vector<std::size_t> words;
     for (std::size_t at = 0; at < before.size(); at += 4) {
@@ -154,12 +153,9 @@ TEST_F(SiwVectors, ClampsTheBackChannelAndNothingElse) {
     EXPECT_EQ(load_be<std::uint32_t>(ConstBytes(call).subspan(at)), kLimit);
   }
 
-  Bytes reply(recorded_reply.begin(), recorded_reply.end());
-  EXPECT_TRUE(ResultBinding::for_call(recorded_call).clamp_back_channel(reply, kLimit));
-  EXPECT_EQ(changed(recorded_reply, reply).size(), 2u);
-  Bytes untouched(recorded_reply.begin(), recorded_reply.end());
-  EXPECT_TRUE(ResultBinding::for_call(recorded_call).clamp_back_channel(untouched, 1 << 20));
-  EXPECT_TRUE(changed(recorded_reply, untouched).empty());
+  Bytes untouched(recorded_call.begin(), recorded_call.end());
+  EXPECT_TRUE(clamp_back_channel(untouched, 1 << 20));
+  EXPECT_TRUE(changed(recorded_call, untouched).empty());
 
   const ConstBytes other = payload("v41-open-call");
   Bytes copy(other.begin(), other.end());

@@ -144,24 +144,22 @@ size_t oracle_recode(enum oracle_type type, const uint8_t* in, size_t size, uint
   return written;
 }
 
-int oracle_back_channel(enum oracle_type type, const uint8_t* in, size_t size, uint32_t sizes[3]) {
+int oracle_back_channel(const uint8_t* in, size_t size, uint32_t sizes[3]) {
   XDR xdrs;
   any_value v;
   const channel_attrs4* attrs = NULL;
   memset(&v, 0, sizeof v);
   xdrmem_create(&xdrs, (char*)(uintptr_t)in, (u_int)size, XDR_DECODE);
-  const bool_t fine = code(type, &xdrs, &v);
-  if (fine && type == ORACLE_ARGOP && v.argop.argop == OP_CREATE_SESSION) {
+  const bool_t fine = code(ORACLE_ARGOP, &xdrs, &v);
+  if (fine && v.argop.argop == OP_CREATE_SESSION) {
     attrs = &v.argop.nfs_argop4_u.opcreate_session.csa_back_chan_attrs;
-  } else if (fine && type == ORACLE_RESOP && v.resop.resop == OP_CREATE_SESSION) {
-    attrs = &v.resop.nfs_resop4_u.opcreate_session.CREATE_SESSION4res_u.csr_resok4.csr_back_chan_attrs;
   }
   if (attrs != NULL) {
     sizes[0] = attrs->ca_maxrequestsize;
     sizes[1] = attrs->ca_maxresponsesize;
     sizes[2] = attrs->ca_maxresponsesize_cached;
   }
-  release(type, &v);
+  release(ORACLE_ARGOP, &v);
   xdr_destroy(&xdrs);
   return attrs != NULL;
 }

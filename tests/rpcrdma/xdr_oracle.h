@@ -32,7 +32,7 @@ size_t oracle_recode(enum oracle_type type, const uint8_t* in, size_t size, uint
 
 // Back channel's request, response and cached response size of an encoded CREATE_SESSION operation. Returns 0 if it is
 // none.
-int oracle_back_channel(enum oracle_type type, const uint8_t* in, size_t size, uint32_t sizes[3]);
+int oracle_back_channel(const uint8_t* in, size_t size, uint32_t sizes[3]);
 
 #ifdef __cplusplus
 }

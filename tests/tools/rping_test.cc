@@ -36,6 +36,28 @@ TEST(Rping, PingsAndSaysWhatWasNegotiatedAndMoved) {
   EXPECT_THAT(server.output(), HasSubstr("reason=peer_closed"));
 }
 
+// Like rdma-core's server: the client ends the connection.
+TEST(Rping, ServerLeavesTheCountToTheClient) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-C", "2", "-v"});
+  const Finished f = run(client(server.listening_port(), {"-C", "5"}));
+  EXPECT_EQ(f.code, 0) << f.output;
+  EXPECT_EQ(server.wait(), 0) << server.output();
+  EXPECT_THAT(server.output(), HasSubstr("server ping data: rdma-ping-4: "));
+  EXPECT_THAT(server.output(), HasSubstr("reason=peer_closed"));
+}
+
+// A server that stops in the middle.
+TEST(Rping, ClientGivesUpOnAServerThatDoesNotAnswer) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-v"});
+  Subprocess pinging(client(server.listening_port(), {"--timeout", "1"}));
+  ASSERT_TRUE(server.wait_for("rdma-ping-10: "));
+  server.signal(SIGSTOP);
+  EXPECT_EQ(pinging.wait(), 1);
+  EXPECT_THAT(pinging.output(), HasSubstr("no answer from the server within 1 s (--timeout)"));
+  server.signal(SIGCONT);
+  EXPECT_NE(server.wait(), -1);
+}
+
 class RpingSize : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RpingSize, Validates) {
