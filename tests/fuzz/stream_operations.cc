@@ -81,7 +81,7 @@ Bytes World::made_ulpdu(Script& in) {
   const std::uint8_t kind = in.u8(), shape = in.u8();
   const auto opcode = static_cast<Opcode>(kind & 7);
   const std::size_t length = in.u16() % 21000;
-  Bytes payload = test::pattern(length, kind);
+  Bytes payload = content(length, kind);
   const bool last = (kind & 8) == 0;
   Bytes ulpdu;
   if (opcode == Opcode::kWrite || opcode == Opcode::kReadResponse) {
@@ -130,8 +130,7 @@ void World::answer_read(Script& in) {
   PeerRead& read = reads_.front();
   const std::uint32_t n = std::min<std::uint32_t>(in.u16(), read.left);
   const bool last = n == read.left;
-  Bytes bytes =
-      test::fpdu(test::tagged_segment(Opcode::kReadResponse, read.sink, read.to, test::pattern(n), last), crc_);
+  Bytes bytes = test::fpdu(test::tagged_segment(Opcode::kReadResponse, read.sink, read.to, content(n, 0), last), crc_);
   if (!held_.empty()) bytes = std::exchange(held_, {}) | bytes;
   read.left -= n;
   read.to += n;

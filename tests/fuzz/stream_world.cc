@@ -29,6 +29,12 @@ test::RawPeerOptions peer_options(const Setup& s) {
 
 }  // namespace
 
+Bytes content(std::size_t n, std::size_t first) {
+  static const Bytes all = test::pattern(kMostContent + 256);
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+  return {begin, begin + static_cast<std::ptrdiff_t>(n)};
+}
+
 Setup::Setup(Script& in) {
   start = static_cast<Start>(in.u8() % kStarts);
   const std::uint8_t flags = in.u8();
@@ -54,7 +60,7 @@ World::World(const Setup& setup, Chunking chunking)
 void World::add_memory(std::size_t bytes, ddp::Access access, std::uint64_t base_to, bool constant,
                        std::optional<ddp::StreamKey> owner) {
   memory_.push_back({&peer_.end.region(bytes, access, base_to, owner), false, constant});
-  memory_.back().region->fill(test::pattern(bytes, static_cast<unsigned>(memory_.size())));
+  memory_.back().region->fill(content(bytes, memory_.size()));
   memory_.back().before = memory_.back().region->bytes();
 }
 
@@ -84,9 +90,9 @@ void World::reach(Start start) {
       (void)peer_.end.send(kNoLimit, peer_.now);
       // The second Receive holds 2000 octets, the fourth 6000.
       arrive(test::fpdu(test::send_segment({}, {.msn = send_msn_++}), crc_), true);
-      arrive(test::fpdu(test::send_segment(test::pattern(500), {.msn = send_msn_, .last = false}), crc_), true);
+      arrive(test::fpdu(test::send_segment(content(500, 0), {.msn = send_msn_, .last = false}), crc_), true);
       send_mo_ = 500;
-      held_ = test::fpdu(test::write_segment(remote.stag(), remote.to(16), test::pattern(9000)), crc_);
+      held_ = test::fpdu(test::write_segment(remote.stag(), remote.to(16), content(9000, 0)), crc_);
       const Bytes first(held_.begin(), held_.begin() + 40);
       held_.erase(held_.begin(), held_.begin() + 40);
       arrive(first, false);
@@ -101,7 +107,7 @@ void World::reach(Start start) {
       peer_.end.disconnect(peer_.now);
       break;
     case Start::kTerminating:
-      arrive(test::fpdu(test::write_segment(Stag{0xBAD}, 0, test::pattern(9)), crc_), true);
+      arrive(test::fpdu(test::write_segment(Stag{0xBAD}, 0, content(9, 0)), crc_), true);
       return;
   }
   transmit(kNoLimit);

@@ -11,6 +11,11 @@ namespace iwarp::fuzz {
 
 using test::Bytes;
 
+// n octets of a pattern, from its first-th on; n <= kMostContent, first < 256. Made once: a sanitized loop takes its
+// time.
+inline constexpr std::size_t kMostContent = 65536;
+[[nodiscard]] Bytes content(std::size_t n, std::size_t first);
+
 // Where a script begins. The names are those of the seeds in corpus/stream/.
 enum class Start : std::uint8_t {
   kReplyUnsent,       // Responder, accepted, its Reply still to be sent
