@@ -108,7 +108,7 @@ def stream():
     read_request = bytes([0, 1, 0, 0, 200, 0, 4, 0, 0, 0x12, 0x34, 0, 0, 0])
     terminate = bytes([0, 7, 0, 0, 8]) + bytes.fromhex('1203600000000000') + b'\x00'
     answer, rest, drain, fin = b'\x02\xff\xff', b'\x04', b'\x08', b'\x0b\x01'
-    post_recv, post_send = b'\x05\x04\x01\x01\x00\x03\xe8', b'\x05\x00\x01\x01\x00\x03\xe8'
+    post_recv, post_send = b'\x05\x04\x01\x01\x00\x03\xe8', b'\x05\x00\x01\x06\x00\x03\xe8'
     for number, name in enumerate(starts):
         for crc, options in (('crc', 0), ('no-crc', 1)):
             begin = bytes([number, options])
@@ -117,7 +117,7 @@ def stream():
             write('stream', f'{name}-{crc}-terminated', begin + rest + post_send + terminate + drain + b'\x0d\x10' + fin)
             write('stream', f'{name}-{crc}-timeout', begin + drain + b'\x0a' + drain + b'\x09\x00')
     write('stream', 'revoked-mid-message', b'\x06\x01' + b'\x0c\x00' + rest + drain)
-    write('stream', 'revoked-while-sending', b'\x03\x00' + post_send * 2 + b'\x07\x20' + b'\x0c\x01' + drain)
+    write('stream', 'revoked-while-sending', b'\x03\x00' + post_send * 2 + b'\x07\x20' + b'\x0c\x06' + drain)
 
 
 def rpc_reassembly():

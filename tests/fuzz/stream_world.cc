@@ -52,8 +52,11 @@ World::World(const Setup& setup, Chunking chunking)
   add_memory(600, Access::kRemoteRead, ~std::uint64_t{0} - 600, true);
   add_memory(5000, test::kRemoteAll | Access::kRemoteInvalidate, 0, false, own);
   add_memory(5000, test::kRemoteAll, 0x10000, true, ddp::StreamKey{PdId{77}, ddp::StreamId::kAny});
-  add_memory(5000, test::kRemoteAll, 0x10000, true, ddp::StreamKey{own.pd, ddp::StreamId{4711}});
+  // Of another stream: the peer cannot reach it, and our own work requests lack the right to write there.
+  add_memory(5000, Access::kRemoteRead | Access::kRemoteWrite, 0x10000, true,
+             ddp::StreamKey{own.pd, ddp::StreamId{4711}});
   if (setup.start == Start::kReplyUnsent) parsed_ = peer_.reply.size();
+  add_memory(5000, Access::kLocalRead, 0x10000, true);
   reach(setup.start);
 }
 
@@ -99,7 +102,7 @@ void World::reach(Start start) {
       return;
     }
     case Start::kDraining:
-      post(test::send_wr(next_id_++, local.sge(0, 3000)));
+      post(test::send_wr(next_id_++, memory_.back().region->sge(0, 3000)));
       post(test::read_wr(next_id_++, local.sge(0, 3000), remote));
       peer_.end.disconnect(peer_.now);
       return;
@@ -146,7 +149,7 @@ void World::transmit(std::size_t limit) {
 void World::note_requests() {
   if (sent_.size() < parsed_) return;  // part of our Reply
   while (parsed_ < sent_.size()) {
-    mpa::FpduDecoder decoder(crc_);
+    mpa::FpduDecoder decoder(crc_, unsteady_);
     const auto result = decoder.decode(MutBytes(sent_).subspan(parsed_));
     if (std::holds_alternative<mpa::NeedMore>(result)) return;
     const auto* frame = std::get_if<mpa::FpduFrame>(&result);
@@ -171,6 +174,9 @@ void World::end_tcp(stream::TcpEnd how) {
 // --- The application.
 
 void World::post(const rdmap::SendWr& wr) {
+  if (wr.op != rdmap::SendOp::kRead) {
+    for (const rdmap::Sge& sge : wr.sges.view()) unsteady_ |= sge.lkey != memory_.back().region->stag();
+  }
   if (peer_.end.conn().post_send(wr).ok()) posted_sends_.push_back(wr.wr_id);
 }
 

@@ -96,6 +96,7 @@ class World {
   bool ended_ = false;  // FIN or RST has come
   bool torn_ = false;
   bool partial_ = false;
+  bool unsteady_ = false;  // something was sent from memory that may change meanwhile: its CRC may be wrong then
   std::vector<Memory> memory_;
   Bytes unread_;
   Bytes held_;  // the rest of an FPDU of which only the beginning has arrived
