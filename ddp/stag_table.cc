@@ -2,7 +2,6 @@
 
 #include <array>
 #include <functional>
-#include <numeric>
 
 namespace iwarp::ddp {
 namespace internal {
@@ -89,13 +88,9 @@ bool Pin::resume() {
   return false;
 }
 
-StagTable::StagTable() : chunks_(std::make_unique<std::atomic<Chunk*>[]>(kChunks)), unused_chunks_(kChunks) {
-  std::iota(unused_chunks_.begin(), unused_chunks_.end(), 0U);
-}
+StagTable::StagTable() : chunks_(std::make_unique<std::atomic<Chunk*>[]>(kChunks)) {}
 
-StagTable::~StagTable() {
-  for (std::uint32_t i = 0; i < kChunks; ++i) delete chunks_[i].load(std::memory_order_relaxed);
-}
+StagTable::~StagTable() = default;
 
 Slot* StagTable::slot_of(Stag stag) const {
   const std::uint32_t index = index_of(stag);
@@ -113,12 +108,11 @@ std::optional<Pin> StagTable::acquire(Stag stag) const {
 }
 
 bool StagTable::add_chunk(std::uint64_t random) {
-  if (unused_chunks_.empty()) return false;
-  const std::size_t pick = random % unused_chunks_.size();
-  const std::uint32_t chunk = unused_chunks_[pick];
-  unused_chunks_[pick] = unused_chunks_.back();
-  unused_chunks_.pop_back();
-  chunks_[chunk].store(new Chunk, std::memory_order_release);
+  if (owned_.size() == kChunks) return false;
+  auto chunk = static_cast<std::uint32_t>(random % kChunks);
+  while (chunks_[chunk].load(std::memory_order_relaxed) != nullptr) chunk = (chunk + 1) % kChunks;
+  owned_.push_back(std::make_unique<Chunk>());
+  chunks_[chunk].store(owned_.back().get(), std::memory_order_release);
   for (std::uint32_t i = 0; i < kSlotsPerChunk; ++i) {
     const std::uint32_t index = chunk * kSlotsPerChunk + i;
     if (index != 0) free_.push_back(index);  // STag 0 kills Chelsio connections; index 0 never leaves this table

@@ -139,8 +139,8 @@ class StagTable {
   [[nodiscard]] std::optional<Pin> acquire(Stag stag) const;
   bool add_chunk(std::uint64_t random);
 
-  std::unique_ptr<std::atomic<Chunk*>[]> chunks_;
-  std::vector<std::uint32_t> unused_chunks_;
+  std::unique_ptr<std::atomic<Chunk*>[]> chunks_;  // null: not allocated yet
+  std::vector<std::unique_ptr<Chunk>> owned_;
   std::vector<std::uint32_t> free_;
   std::deque<Resting> quarantine_;
   std::uint64_t registrations_ = 0;

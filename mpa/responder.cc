@@ -58,12 +58,13 @@ std::size_t Responder::rx(ConstBytes bytes, TimePoint now) {
   if (const auto* error = std::get_if<Error>(&step.result)) {
     fail(ResponderInput::kRequestMalformed, *error);  // req: RFC5044-8-4, RFC5044-8-10
   } else if (const auto* parsed = std::get_if<StartupFrame::Parsed>(&step.result)) {
-    if (step.consumed < bytes.size()) {
+    request_ = parsed->frame;
+    on_request();
+    // Judged after the frame itself, so that the outcome does not depend on how TCP cut the stream.
+    if (state_ == ResponderState::kDeciding && step.consumed < bytes.size()) {
+      events_.clear();
       fail(ResponderInput::kEarlyBytes,
            make_error(Errc::kMalformedStartupFrame, "octets behind the unanswered MPA Request"));
-    } else {
-      request_ = parsed->frame;
-      on_request();
     }
   }
   assert(is_consistent());

@@ -34,13 +34,12 @@ constexpr Row kRows[] = {
     {S::kWaitRequest, I::kRequest, S::kDeciding},
     {S::kWaitRequest, I::kRequestRefused, S::kFailed},
     {S::kWaitRequest, I::kRequestMalformed, S::kFailed},  // req: RFC5044-7.1.2-4
-    {S::kWaitRequest, I::kEarlyBytes, S::kFailed},        // req: RFC5044-7.1.1-31
     {S::kWaitRequest, I::kConnectionEnd, S::kFailed},
     {S::kWaitRequest, I::kTimeout, S::kFailed},  // req: RFC5044-7.1.2-26, RFC5044-7.1.2-31
     {S::kWaitRequest, I::kBadArgument, S::kFailed},
     {S::kDeciding, I::kAccept, S::kReplying},
     {S::kDeciding, I::kReject, S::kRejecting},
-    {S::kDeciding, I::kEarlyBytes, S::kFailed},
+    {S::kDeciding, I::kEarlyBytes, S::kFailed},  // req: RFC5044-7.1.1-31
     {S::kDeciding, I::kConnectionEnd, S::kFailed},
     {S::kReplying, I::kReplySent, S::kFull},  // req: RFC5044-7.1.2-3
     {S::kReplying, I::kConnectionEnd, S::kFailed},

@@ -38,9 +38,9 @@ TEST(Token, Callback) {
 }
 
 TEST(Token, HandlerRunsOnItsAssociatedExecutor) {
+  boost::asio::io_context mine;  // first: it is still told of the handler's end when the engine goes
   Engine engine;
   Node client(engine);
-  boost::asio::io_context mine;
   auto work = boost::asio::make_work_guard(mine);
   std::thread::id ran_in;
   async_connect(engine, client.qp, ConnectOptions{},

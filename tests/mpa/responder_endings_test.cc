@@ -64,6 +64,21 @@ TEST(MpaResponder, RefusesOctetsBeforeTheDecision) {
 }
 
 // A driver may learn that the Reply has left only after the peer's first FPDU has come in.
+// Found by the fuzzer: whether octets behind a Request come with it or a moment later must not decide its fate.
+TEST(MpaResponder, RefusesForTheSameReasonWhateverFollowsTheRequest) {
+  const Bytes bad[] = {request("d0 02 0004 8020 c020"), request("50 03 0004 8020 c020"), request("50 00 0000")};
+  for (const Bytes& bytes : bad) {
+    Responder together(Policy{}, kStart), apart(Policy{}, kStart);
+    (void)together.rx(bytes + hex("00"), kStart);
+    (void)apart.rx(bytes, kStart);
+    EXPECT_EQ(apart.rx(hex("00"), kStart), 0u);
+    EXPECT_EQ(sent(together), sent(apart));
+    const Errc code = expect<Failed>(together).error.code;
+    EXPECT_EQ(code, expect<Failed>(apart).error.code);
+    EXPECT_NE(code, Errc::kMalformedStartupFrame);
+  }
+}
+
 TEST(MpaResponder, LeavesOctetsAfterTheDecisionToTheCaller) {
   Responder r(Policy{}, kStart);
   (void)r.rx(request(kDefaultRequest), kStart);

@@ -9,19 +9,22 @@ namespace iwarp::test {
 struct RawPeerOptions {
   bool crc = true;
   bool peer_to_peer = false;
-  bool we_initiate = false;  // the connection under test is the Initiator
+  bool we_initiate = false;    // the connection under test is the Initiator
+  bool finish_startup = true;  // false: its Reply has not left yet, or the peer's (RawPeer::reply) not arrived
   std::uint16_t ird = 8, ord = 8;
   stream::Options stream{};
+  std::size_t scratch_bytes = 64 * 1024;
 };
 
 class RawPeer {
  public:
-  // Takes the connection under test through MPA startup.
+  // Takes the connection under test through MPA startup, or to its last step.
   explicit RawPeer(const RawPeerOptions& options = {});
 
   Endpoint end;
   TimePoint now{std::chrono::seconds(1000)};
   bool crc;
+  Bytes reply;  // the MPA Reply of this startup
 
   // Octets as they are; FPDUs around ULPDUs. `chunk`: longest run per read.
   void feed(const Bytes& bytes, std::size_t chunk = ~std::size_t{0});

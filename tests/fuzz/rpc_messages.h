@@ -1,0 +1,42 @@
+// What a script sends in the name of an RPC-over-RDMA peer: transport headers with fuzzed chunk lists in front of RPC
+// messages that were good once.
+#pragma once
+
+#include "tests/fuzz/check.h"
+#include "tests/rpcrdma/fake_endpoint.h"
+#include "tests/rpcrdma/rpc_samples.h"
+
+namespace iwarp::fuzz {
+
+using namespace rpcrdma::test;
+
+// Memory of the peer that its chunks may name, and the sizes that make the interesting cases.
+class PeerMemory {
+ public:
+  explicit PeerMemory(FakeEndpoint& peer);
+
+  // A segment inside one of the regions, at its bounds or beyond.
+  [[nodiscard]] rpcrdma::Segment segment(Script& in, bool for_reading) const;
+  void fill_read_memory(ConstBytes content);
+
+ private:
+  std::vector<Exposed> read_, write_;
+};
+
+// An RPC message from a list of samples, some octets of it changed and perhaps cut.
+[[nodiscard]] Bytes rpc_message(Script& in, std::uint32_t xid, rpcrdma::RpcDirection direction);
+
+// A header with chunk lists of the fuzzer's choice.
+[[nodiscard]] rpcrdma::Header made_header(Script& in, std::uint32_t xid, const PeerMemory& memory);
+
+// Delivers a message if the endpoint has a Receive for it; a connection ends where a real one would.
+void arrive(FakeEndpoint& at, const Bytes& message, std::optional<Stag> invalidated = std::nullopt);
+
+// Everything sent must be a header that parses and says version 1.
+void check_inbox(FakeEndpoint& peer);
+
+// The two ends under test; each runs a script to its end.
+void run_responder(Script script);
+void run_requester(Script script);
+
+}  // namespace iwarp::fuzz

@@ -1,0 +1,219 @@
+// A Requester between an RPC client that sends whatever it likes and a fuzzed server.
+#include "iwarp/rpcrdma/requester.h"
+
+#include "tests/fuzz/rpc_messages.h"
+
+namespace iwarp::fuzz {
+
+using namespace rpcrdma;
+
+namespace {
+
+RequesterOptions made_options(Script& in) {
+  const std::uint8_t a = in.u8();
+  RequesterOptions o;
+  o.credits = (a & 1) != 0 ? 1 : 4;
+  o.backward_credits = (a >> 1) & 3;
+  o.inline_bytes = (a & 8) != 0 ? 1024 : 4096;
+  o.max_reply_bytes = (a & 16) != 0 ? 900 : 9000;
+  o.max_queued_calls = (a & 32) != 0 ? 1 : 4;
+  o.remote_invalidation = (a & 64) == 0;
+  if ((a & 128) != 0) o.header_limits = {2, 1, 2};
+  return o;
+}
+
+class RequesterWorld {
+ public:
+  explicit RequesterWorld(Script& in) : options_(made_options(in)) {
+    const std::uint8_t a = in.u8();
+    client_.limits_now.max_sge = (a & 1) != 0 ? 2 : 8;
+    client_.limits_now.send_queue_depth = (a & 2) != 0 ? 2 : 16;
+    server_.raw = true;
+    FakeEndpoint::join(client_, server_);
+    BufferPool::Options pool = pool_options(options_);
+    if ((a & 4) != 0) pool.reply_bytes = 20000;
+    pool_.emplace(client_, pool);
+    requester_.emplace(client_, *pool_, negotiate(private_data(options_), {true, 4096, 4096}), options_);
+    client_.deliver = [this](const Completion& c) { requester_->on_completion(c); };
+    FUZZ_CHECK(requester_->start().ok());
+  }
+
+  void run(Script script) {
+    while (!script.done()) {
+      operation(script);
+      drain();
+      FUZZ_CHECK(requester_->credits().in_flight() <= options_.credits);
+    }
+    finish();
+  }
+
+ private:
+  void operation(Script& in) {
+    const std::uint8_t what = in.u8();
+    const std::uint32_t xid = what >> 4;
+    switch (what & 15) {
+      case 0:
+      case 1:
+      case 2:
+        if (auto message = buffer(rpc_message(in, xid, RpcDirection::kCall), BufferPool::Purpose::kCall)) {
+          (void)requester_->call(std::move(*message));
+        }
+        break;
+      case 3:
+      case 4:
+      case 5:
+        reply(in, xid);
+        break;
+      case 6: {
+        const auto raw = in.bytes(in.u8());
+        arrive(client_, Bytes(raw.begin(), raw.end()));
+        break;
+      }
+      case 7:
+        for (int i = 0; i <= static_cast<int>(xid); ++i) (void)client_.step();
+        break;
+      case 8: {  // a backward Call
+        const Header h = made_header(in, xid, peer_);
+        arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc_message(in, xid, RpcDirection::kCall) : Bytes{}));
+        break;
+      }
+      case 9:
+        answer_backward(in, xid);
+        break;
+      case 10:
+        (void)requester_->cancel(xid);
+        break;
+      case 11:
+        requester_->progress();
+        break;
+      case 12:
+        if (!backward_.empty()) requester_->abandon_backward(backward_[xid % backward_.size()].token);
+        break;
+      case 13:
+        client_.refuse_posts = xid == 1;
+        client_.refuse_registrations = xid == 2;
+        client_.refuse_invalidation = xid == 3;
+        break;
+      case 14:
+        replies_.clear();
+        break;
+      case 15:
+        if (xid == 0) requester_->on_disconnect();
+        if (xid == 1) client_.disconnect();
+        break;
+    }
+  }
+
+  // The server answers: in line, through the Reply chunk that was offered, or with a header of its own making.
+  void reply(Script& in, std::uint32_t xid) {
+    const std::uint8_t how = in.u8();
+    if ((how & 1) != 0) {
+      const Header h = made_header(in, xid, peer_);
+      arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc_message(in, xid, RpcDirection::kReply) : Bytes{}));
+      return;
+    }
+    const auto offer = offers_.find(xid);
+    const Bytes rpc = rpc_message(in, xid, RpcDirection::kReply);
+    Header h = header(xid, Proc::kMsg, in.u8());
+    std::optional<Stag> invalidated;
+    if (offer != offers_.end() && (how & 2) != 0) {
+      Segment s = offer->second;
+      write(s, rpc);
+      s.length = (how & 4) != 0 ? in.u32() : static_cast<std::uint32_t>(rpc.size());
+      h.proc = Proc::kNomsg;
+      h.reply_chunk.emplace().segments.push_back(s);
+    }
+    if (offer != offers_.end() && (how & 8) != 0) invalidated = invalidate(offer->second.handle);
+    arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc : Bytes{}), invalidated);
+  }
+
+  // RDMA Write by the server, if the client still allows it.
+  void write(const Segment& to, const Bytes& data) {
+    const auto region = client_.regions.find(raw(to.handle));
+    if (region == client_.regions.end() || region->second.access != RemoteAccess::kWrite) return;
+    FUZZ_CHECK(region->second.base == to.offset && region->second.memory.size() == to.length);
+    std::copy_n(data.begin(), std::min(data.size(), region->second.memory.size()), region->second.memory.begin());
+  }
+
+  // Send with Invalidate by the server, if the client allows it.
+  [[nodiscard]] std::optional<Stag> invalidate(Stag handle) {
+    const auto region = client_.regions.find(raw(handle));
+    if (region == client_.regions.end() || !region->second.remote_invalidation) return std::nullopt;
+    client_.regions.erase(region);
+    return handle;
+  }
+
+  void answer_backward(Script& in, std::uint32_t which) {
+    if (backward_.empty()) return;
+    const std::size_t i = which % backward_.size();
+    const Bytes rpc = rpc_message(in, backward_[i].xid, RpcDirection::kReply);
+    if (auto message = buffer(rpc, BufferPool::Purpose::kBackward)) {
+      if (requester_->reply_backward(backward_[i].token, std::move(*message)).ok()) {
+        backward_.erase(backward_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+  }
+
+  [[nodiscard]] std::optional<Buffer> buffer(const Bytes& content, BufferPool::Purpose purpose) {
+    auto out = pool_->acquire(content.size(), purpose);
+    if (out) std::copy(content.begin(), content.end(), out->bytes().begin());
+    return out;
+  }
+
+  void drain() {
+    while (auto event = requester_->poll_event()) {
+      FUZZ_CHECK(!closed_);
+      if (auto* reply = std::get_if<Requester::ReplyReceived>(&*event)) {
+        FUZZ_CHECK(reply->message.headroom() >= kHeadroomBytes && reply->message.size() >= 8);
+        FUZZ_CHECK(load_be<std::uint32_t>(reply->message.bytes()) == reply->xid);
+        // The server cannot reach what was handed over.
+        for (const auto& [stag, region] : client_.regions) {
+          FUZZ_CHECK(!region.access || region.memory.data() != reply->message.bytes().data());
+        }
+        replies_.push_back(std::move(reply->message));
+      } else if (auto* call = std::get_if<Requester::BackwardCall>(&*event)) {
+        FUZZ_CHECK(call->message.headroom() >= kHeadroomBytes && call->message.size() >= 8);
+        backward_.push_back(std::move(*call));
+      } else {
+        closed_ = std::holds_alternative<Requester::MustClose>(*event);
+      }
+    }
+    check_inbox(server_);
+    for (const Bytes& message : server_.inbox) {
+      const ParseResult result = Header::parse(message);
+      const auto& h = std::get<ParsedHeader>(result).header;
+      if (h.reply_chunk) offers_[h.xid] = h.reply_chunk->segments[0];
+    }
+    server_.inbox.clear();
+  }
+
+  void finish() {
+    client_.disconnect();
+    drain();
+    replies_.clear();
+    backward_.clear();
+    requester_.reset();
+    for (std::size_t i = 0; i < BufferPool::kPurposes; ++i) {
+      FUZZ_CHECK(pool_->in_use_bytes(static_cast<BufferPool::Purpose>(i)) == 0);
+    }
+  }
+
+  RequesterOptions options_;
+  FakeEndpoint client_{0x100};
+  FakeEndpoint server_{0x900};
+  PeerMemory peer_{server_};
+  std::optional<BufferPool> pool_;
+  std::optional<Requester> requester_;
+  std::map<std::uint32_t, Segment> offers_;  // Reply chunks, by xid
+  std::vector<Buffer> replies_;
+  std::vector<Requester::BackwardCall> backward_;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+void run_requester(Script script) {
+  RequesterWorld(script).run(script);
+}
+
+}  // namespace iwarp::fuzz

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""tests/fuzz/seeds.py writes the hand-made seeds of the fuzz corpora (tests/fuzz/corpus/<target>/<readable name>).
+
+They come from the recorded vectors in tests/vectors and from the little languages of the targets, whose encoding each target's
+source describes. Files with a hash for a name are the fuzzer's own (scripts/fuzz --merge) and not touched.
+"""
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORPUS = ROOT / 'fuzz' / 'corpus'
+REQUEST_KEY, REPLY_KEY = b'MPA ID Req Frame', b'MPA ID Rep Frame'
+
+
+def write(target, name, content):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(bytes(content))
+
+
+def turns(name):
+    """The recorded TCP segments of one connection: (from client, octets)."""
+    for line in (ROOT / 'vectors' / 'stream' / f'{name}.hex').read_text().splitlines():
+        if line[:1] in '<>':
+            yield line[0] == '>', bytes.fromhex(line[2:])
+
+
+def messages():
+    """Named RPC-over-RDMA messages."""
+    out = {}
+    for file in sorted((ROOT / 'vectors' / 'rpcrdma').glob('*.hex')):
+        name = None
+        for line in file.read_text().splitlines():
+            line = line.split('#')[0]
+            if heading := re.match(r'\[(.*)\]', line):
+                name = heading[1]
+                out[name] = b''
+            elif name:
+                out[name] += bytes.fromhex(re.sub(r'[|:]', '', line))
+    return out
+
+
+def startup():
+    """role and policy, two octets; the Initiator's private data | operations: 0 raw octets, 2 send, 3 decide, 4 end, 5 time."""
+    responder, initiator = b'\x01\x00', b'\x00\x00\x00'
+    for name in ('siw-rping', 'siw-p2p-rping', 'siw-crc-rping'):
+        request, reply = [octets for _, octets in turns(name)][:2]
+        raw = lambda frame: bytes([0, len(frame)]) + frame
+        write('startup', f'{name}-request-accepted', responder + raw(request) + b'\x03\x00\x00' + b'\x02\xff')
+        write('startup', f'{name}-request-rejected', responder + raw(request) + b'\x03\x01\x03why' + b'\x02\xff')
+        write('startup', f'{name}-reply', initiator + b'\x02\xff' + raw(reply))
+    write('startup', 'request-with-octets-behind', responder + b'\x00\x15' + REQUEST_KEY + b'\x40\x01\x00\x00\x00')
+    write('startup', 'reply-to-responder', responder + b'\x00\x14' + REPLY_KEY + b'\x40\x01\x00\x00')
+    write('startup', 'no-reply', initiator + b'\x02\xff' + b'\x05\xff')
+    write('startup', 'reset-before-reply', initiator + b'\x02\xff' + b'\x04\x01')
+
+
+def fpdu_decoder():
+    """flags (1 CRC on, 2 checked, 4 made FPDUs) | the stream or ULPDUs."""
+    for name, flags in (('siw-rping', 0), ('siw-crc-rping', 3)):
+        stream = b''.join(octets for client, octets in list(turns(name))[2:] if client)
+        write('fpdu_decoder', f'{name}-client', bytes([flags]) + stream)
+    write('fpdu_decoder', 'made', b'\x05\x00\x01a\x02ab\x03abc\x04abcd\x12' + bytes(18))
+    write('fpdu_decoder', 'longest-incomplete', b'\x00\xff\xff' + bytes(100))
+    write('fpdu_decoder', 'bad-crc', b'\x03\x00\x02ab\x00\x00\x00\x00')
+
+
+def rpcrdma():
+    """Headers as recorded; the walkers get the Call and Reply that belong together."""
+    named = messages()
+    for name, content in named.items():
+        if not name.endswith('-payload'):
+            write('rpcrdma_header', name, bytes(3) + content)
+    for name in (n for n in named if n.endswith('-call')):
+        call = named[name][28:] if name.startswith('null') else named[name]
+        # The RPC message starts with the xid of its header, once more.
+        call = named[name][named[name].index(named[name][:4], 4):] if named[name].count(named[name][:4]) > 1 else call
+        reply = named.get(name[:-5] + '-payload') or named.get(name[:-5] + '-reply', b'')
+        if reply.count(reply[:4]) > 1:
+            reply = reply[reply.index(reply[:4], 4):]
+        write('nfs_binding', name[:-5], b'\x00\x00' + len(call).to_bytes(2, 'big') + call + reply)
+    error = (7).to_bytes(4, 'big') + (1).to_bytes(4, 'big') + (8).to_bytes(4, 'big') + (4).to_bytes(4, 'big')
+    write('rpcrdma_header', 'err-chunk', bytes(3) + error + (2).to_bytes(4, 'big'))
+    write('rpcrdma_header', 'err-vers', bytes(3) + error + b''.join(n.to_bytes(4, 'big') for n in (1, 1, 1)))
+    write('rpcrdma_header', 'private-data', bytes(3) + bytes.fromhex('f6ab0e1801010303'))
+
+
+def record_reader():
+    """largest record, read-ahead, empty fragments | the stream."""
+    def mark(content, last=True):
+        return (len(content) | (0x80000000 if last else 0)).to_bytes(4, 'big') + content
+    head = b'\x01\x00\x40\x03'
+    write('record_reader', 'one-record', head + mark(bytes(40)))
+    write('record_reader', 'fragments', head + mark(b'abc', False) + mark(bytes(90), False) + mark(b'x'))
+    write('record_reader', 'many-records', head + b''.join(mark(bytes(n)) for n in range(8, 30, 3)))
+    write('record_reader', 'too-long', head + b'\xff\xff\xff\xff')
+    write('record_reader', 'empty-fragments', head + mark(b'', False) * 4)
+
+
+def stream():
+    """starting state, options | operations; a PDU (0) is kind, shape, length (2), target..., how to send."""
+    starts = ('reply-unsent', 'awaiting-reply', 'responder', 'initiator', 'reads-outstanding', 'reads-inbound',
+              'mid-message', 'draining', 'fin-wait', 'terminating')
+    pdu = lambda kind, length, target=b'': bytes([0, kind, 0]) + length.to_bytes(2, 'big') + target + b'\x00'
+    write_small, write_large = pdu(0, 100, b'\x00\x08'), pdu(0, 9000, b'\x00\x08')
+    send, send_part = pdu(3, 50), pdu(11, 20)
+    send_invalidate = pdu(4, 10, b'\x03\x00')
+    read_request = bytes([0, 1, 0, 0, 200, 0, 4, 0, 0, 0x12, 0x34, 0, 0, 0])
+    terminate = bytes([0, 7, 0, 0, 8]) + bytes.fromhex('1203600000000000') + b'\x00'
+    answer, rest, drain, fin = b'\x02\xff\xff', b'\x04', b'\x08', b'\x0b\x01'
+    post_recv, post_send = b'\x05\x04\x01\x01\x00\x03\xe8', b'\x05\x00\x01\x06\x00\x03\xe8'
+    for number, name in enumerate(starts):
+        for crc, options in (('crc', 0), ('no-crc', 1)):
+            begin = bytes([number, options])
+            write('stream', f'{name}-{crc}-transfer', begin + rest + post_recv + write_small + send_part + send + write_large +
+                  read_request + drain + post_send + drain + answer * 3 + send_invalidate + fin)
+            write('stream', f'{name}-{crc}-terminated', begin + rest + post_send + terminate + drain + b'\x0d\x10' + fin)
+            write('stream', f'{name}-{crc}-timeout', begin + drain + b'\x0a' + drain + b'\x09\x00')
+    write('stream', 'revoked-mid-message', b'\x06\x01' + b'\x0c\x00' + rest + drain)
+    write('stream', 'revoked-while-sending', b'\x03\x00' + post_send * 2 + b'\x07\x20' + b'\x0c\x06' + drain)
+
+
+def rpc_reassembly():
+    """role, options | operations of rpc_responder.cc and rpc_requester.cc, whose messages are shape, counts, kind, ..."""
+    steps = b'\xf4\x00'  # 16 steps of the Responder's endpoint; each operation ends with an octet: keep messages or not
+    responder = b'\x00\x00\x02\x00'
+    message = lambda xid, header, kind, n: bytes([xid << 4]) + header + b'\x00' + bytes([kind, 0]) + n.to_bytes(2, 'big') + b'\x00'
+    reply = lambda kind, n: bytes([6, kind, 0]) + n.to_bytes(2, 'big') + b'\x00' + steps
+    write('rpc_reassembly', 'responder-read-in-line', responder + message(1, b'\x00\x00', 2, 600) + reply(1, 600))
+    write('rpc_reassembly', 'responder-read-write-chunk',
+          responder + message(1, b'\x00\x04\x01\x00\x50', 2, 600) + reply(1, 600))
+    write('rpc_reassembly', 'responder-write-read-chunk',
+          responder + message(1, b'\x00\x01\x17\x00\x28', 3, 40) + steps + reply(0, 0))
+    write('rpc_reassembly', 'responder-long-call', responder + message(1, b'\x0a\x01\x00\x50', 4, 4500) + steps + reply(0, 0))
+    write('rpc_reassembly', 'responder-reply-chunk', responder + message(1, b'\x00\x50\x00\x50', 5, 0) + reply(1, 4900))
+    write('rpc_reassembly', 'responder-backward', b'\x00\x04\x02\x00' + bytes([0x1a, 0, 0, 0, 0, 0]) + steps +
+          message(1, b'\x00\x00', 0, 0)[:3] + b'\xff\x00\x00\x00\x00\x00')
+    requester = b'\x01\x00\x00'
+    call = lambda xid, kind, n: bytes([xid << 4, kind, 0]) + n.to_bytes(2, 'big')
+    run = b'\xf7'
+    write('rpc_reassembly', 'requester-in-line', requester + call(1, 2, 600) + run + b'\x13\x00\x01\x00\x02\x58\x08')
+    write('rpc_reassembly', 'requester-reply-chunk', requester + call(1, 2, 600) + run + b'\x13\x02\x01\x00\x13\x00\x08')
+    write('rpc_reassembly', 'requester-long-call', requester + call(1, 4, 4900) + run + b'\x13\x08\x00\x00\x00\x00\x08')
+    write('rpc_reassembly', 'requester-error', requester + call(1, 2, 600) + run + b'\x13\x01\x04\x00')
+    write('rpc_reassembly', 'requester-backward', b'\x01\x04\x00' + b'\x18\x00\x00\x00\x00\x00\x00' + b'\x09\x00\x00\x00\x00' + run)
+
+
+if __name__ == '__main__':
+    for make in (startup, fpdu_decoder, rpcrdma, record_reader, stream, rpc_reassembly):
+        make()
