@@ -58,7 +58,8 @@ enum class PlanFault : std::uint8_t {
 enum class ChunkVerdict : std::uint8_t {
   kFine,
   kNotEligible,  // a chunk replaces what the Upper-Layer Binding does not allow: ERR_CHUNK (RFC 8166 s6.1)
-  kWrongSize,    // a chunk's length contradicts the count word: GARBAGE_ARGS (RFC 8166 s4.5.2)
+  kWrongSize,  // a chunk's length contradicts the count word, or what is left in line is no XDR: GARBAGE_ARGS (RFC 8166
+               // s4.5.2)
 };
 // Judges the chunks of an assembled Call.
 [[nodiscard]] ChunkVerdict check_chunks(ConstBytes call, const CallPlan& plan);

@@ -108,6 +108,8 @@ std::variant<CallPlan, PlanFault> plan_call(const Header& header, std::size_t in
 
 ChunkVerdict check_chunks(ConstBytes call, const CallPlan& plan) {
   if (plan.chunks.empty()) return ChunkVerdict::kFine;
+  // Padding of the item left in line: what follows it is out of step. req: RFC8166-3.4.4.4-2
+  if (call.size() % 4 != 0) return ChunkVerdict::kWrongSize;
   ArgumentWalker walker(call);
   std::optional<DdpItem> item = walker.next();
   for (const PlacedChunk& c : plan.chunks) {

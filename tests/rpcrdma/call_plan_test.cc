@@ -93,6 +93,8 @@ TEST(CheckChunks, TakesOnlyEligibleArgumentsOfTheRightSize) {
   EXPECT_EQ(verdict(at + 4, 101), ChunkVerdict::kNotEligible);
   EXPECT_EQ(check_chunks(rpc_call(1, 100005, 3, 1, Bytes(100)), {.chunks = {{40, 4}}}), ChunkVerdict::kNotEligible);
   EXPECT_EQ(check_chunks(getattr_call(1), {}), ChunkVerdict::kFine);
+  // Its three octets of padding stayed in line, behind those that were filled in.
+  EXPECT_EQ(check_chunks(call + Bytes(3), {.chunks = {{at, 101}}}), ChunkVerdict::kWrongSize);
 }
 
 TEST(CreditWindow, IsAbsoluteAndNeverStuck) {

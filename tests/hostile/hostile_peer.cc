@@ -1,0 +1,88 @@
+// hostile_peer: runs the scripts of tests/hostile against any listener and tells what it saw (README.md).
+#include <fnmatch.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include "tests/hostile/case_list.h"
+#include "tests/hostile/remote_target.h"
+#include "tests/hostile/script.h"
+
+namespace iwarp::hostile {
+namespace {
+
+struct Flags {
+  std::string target, role, glob = "*", cases = IWARP_HOSTILE_CASES, report;
+};
+
+bool wanted(const Flags& flags, const Case& c) {
+  const bool rdma = c.role == "mpa responder" || c.role == "rdma receiver";
+  if (not_applicable(c.expected) || !(flags.role == "rdma" ? rdma : c.role == "rpc responder")) return false;
+  return ::fnmatch(flags.glob.c_str(), c.script.c_str(), 0) == 0 ||
+         ::fnmatch(flags.glob.c_str(), c.requirement.c_str(), 0) == 0;
+}
+
+Reaction see(Target& target, const Script& script) {
+  try {
+    return script.run(target);
+  } catch (const Inapplicable& reason) {
+    return std::string("skipped: ") + reason.what();
+  } catch (const std::exception& error) {
+    return std::string("failed: ") + error.what();
+  }
+}
+
+// Exit status: 0 if all that was seen is what was expected.
+int run(const Flags& flags) {
+  const auto colon = flags.target.rfind(':');
+  RemoteTarget target(flags.target.substr(0, colon), flags.target.substr(colon + 1));
+  std::ofstream report;
+  if (!flags.report.empty()) {
+    report.open(flags.report);
+    if (!report) throw std::runtime_error("cannot write " + flags.report);
+  }
+  std::map<std::pair<std::string, std::string>, Reaction> seen;  // by role and script: many rows share one
+  std::size_t same = 0, different = 0, skipped = 0;
+  for (const Case& c : read_cases(flags.cases)) {
+    if (!wanted(flags, c)) continue;
+    const auto key = std::make_pair(c.role, c.script);
+    if (!seen.contains(key)) {
+      const auto script = find_script(c.role, c.script);
+      if (!script) throw std::runtime_error("no script " + c.script);
+      seen[key] = see(target, *script);
+    }
+    const Reaction& got = seen[key];
+    ++(got == c.expected ? same : got.starts_with("skipped: ") ? skipped : different);
+    const std::string line = c.requirement + '\t' + c.role + '\t' + c.script + '\t' + c.expected + '\t' + got + '\n';
+    std::cout << line << std::flush;
+    if (report.is_open()) report << line << std::flush;
+  }
+  std::cout << same << " as expected, " << different << " otherwise, " << skipped << " skipped\n";
+  return different == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace iwarp::hostile
+
+int main(int argc, char** argv) {
+  iwarp::hostile::Flags flags;
+  CLI::App app("Breaks the rules of iWARP and RPC-over-RDMA, one at a time, and tells what the listener did about it");
+  app.add_option("--target", flags.target, "HOST:PORT of the listener")->required()->check([](const std::string& s) {
+    return s.find(':') == std::string::npos ? std::string("wants HOST:PORT") : std::string();
+  });
+  app.add_option("--role", flags.role, "What listens: an rping server, or an NFS version 3 server")
+      ->required()
+      ->check(CLI::IsMember({"rdma", "rpcrdma"}));
+  app.add_option("--case", flags.glob, "Only scripts, or requirements, that match")->capture_default_str();
+  app.add_option("--cases", flags.cases, "List of cases")->capture_default_str();
+  app.add_option("--report", flags.report, "Write the table to this file too");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return iwarp::hostile::run(flags);
+  } catch (const std::exception& error) {
+    std::cerr << "hostile_peer: " << error.what() << '\n';
+    return 2;
+  }
+}

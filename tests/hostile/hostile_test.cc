@@ -1,0 +1,129 @@
+// Each row of cases.tsv against our own stack: a fresh connection, one broken rule, the reaction named there. An honest
+// peer has a connection open throughout and is served between the cases; at the end every connection, and every
+// descriptor, is gone.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "tests/hostile/case_list.h"
+#include "tests/hostile/rdma_victim.h"
+#include "tests/hostile/rpc_talk.h"
+#include "tests/hostile/rpc_victim.h"
+#include "tests/hostile/script.h"
+#include "tests/support/covers.h"
+
+namespace iwarp::hostile {
+namespace {
+
+using namespace std::chrono_literals;
+
+template <class Condition>
+bool eventually(Condition condition, std::chrono::milliseconds patience = 10s) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+std::size_t open_descriptors() {
+  std::size_t n = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) n += entry.exists() ? 1 : 0;
+  return n;
+}
+
+const std::vector<Case>& all_cases() {
+  static const std::vector<Case> cases = read_cases(IWARP_HOSTILE_CASES);
+  return cases;
+}
+
+// The rows that are run against a victim; role "gateway" stands for the rows of role "rpc responder".
+std::vector<Case> cases_for(std::initializer_list<std::string_view> roles) {
+  std::vector<Case> out;
+  for (const Case& c : all_cases()) {
+    for (const std::string_view role : roles) {
+      if (not_applicable(c.expected)) continue;
+      const bool behind_gateway = role == "gateway";
+      if (c.role != (behind_gateway ? "rpc responder" : role)) continue;
+      out.push_back(behind_gateway ? as_gateway(all_cases(), c) : c);
+    }
+  }
+  std::erase_if(out, [](const Case& c) { return not_applicable(c.expected); });
+  return out;
+}
+
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.role + "_" + info.param.requirement + "_" + info.param.script;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+}
+
+template <class Victim>
+class HostileTest : public ::testing::TestWithParam<Case> {
+ protected:
+  static void SetUpTestSuite() {
+    descriptors_ = open_descriptors();
+    victim_ = std::make_unique<Victim>();
+  }
+  static void TearDownTestSuite() {
+    canary_.reset();
+    EXPECT_TRUE(eventually([] { return victim_->living() == 0; })) << victim_->living() << " connections are left";
+    if constexpr (std::is_same_v<Victim, RdmaVictim>) {
+      EXPECT_EQ(victim_->damage(), 0u) << "octets where nobody may write";
+    }
+    victim_.reset();
+    EXPECT_EQ(open_descriptors(), descriptors_);
+  }
+  // The honest peer is served, as ever.
+  static Reaction canary() {
+    if constexpr (std::is_same_v<Victim, RdmaVictim>) {
+      if (!canary_) canary_.emplace(open(*victim_));
+      return verdict(*canary_);
+    } else {
+      if (!canary_) canary_.emplace(open_rpc(*victim_));
+      return rpc_verdict(*canary_, 0);
+    }
+  }
+
+  void run() {
+    const Case& c = GetParam();
+    COVERS(c.requirement);
+    const auto script = find_script(c.role == "gateway" ? "rpc responder" : c.role, c.script);
+    ASSERT_TRUE(script.has_value());
+    ASSERT_EQ(canary(), kIgnore) << "before";
+    EXPECT_EQ(script->run(*victim_), c.expected) << c.note;
+    EXPECT_EQ(canary(), kIgnore) << "afterwards";
+  }
+
+  inline static std::unique_ptr<Victim> victim_;
+  inline static std::optional<Peer> canary_;
+  inline static std::size_t descriptors_ = 0;
+};
+
+class HostileToRdma : public HostileTest<RdmaVictim> {};
+class HostileToRpc : public HostileTest<RpcVictim> {};
+class HostileToGateway : public HostileTest<GatewayVictim> {};
+
+TEST_P(HostileToRdma, ReactsAsListed) {
+  run();
+}
+TEST_P(HostileToRpc, ReactsAsListed) {
+  run();
+}
+TEST_P(HostileToGateway, ReactsAsListed) {
+  run();
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, HostileToRdma,
+                         ::testing::ValuesIn(cases_for({"mpa responder", "mpa initiator", "rdma receiver"})),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Each, HostileToRpc, ::testing::ValuesIn(cases_for({"rpc responder", "rpc requester"})),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Each, HostileToGateway, ::testing::ValuesIn(cases_for({"gateway"})), case_name);
+
+}  // namespace
+}  // namespace iwarp::hostile

@@ -1,0 +1,80 @@
+// The hostile end of a connection in full operation: sends FPDUs as they should be or as they should not, and hears
+// what the victim says. Blocking, with a limit on every wait.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "iwarp/mpa/fpdu_decoder.h"
+#include "iwarp/rdmap/terminate_message.h"
+#include "tests/hostile/reaction.h"
+#include "tests/hostile/target.h"
+#include "tests/support/segments.h"
+
+namespace iwarp::hostile {
+
+using test::Bytes;
+using test::hex;
+using test::pattern;
+using test::RawTcp;
+using test::operator|;
+
+// What came from the victim.
+struct Heard {
+  enum class Kind : std::uint8_t {
+    kSend,          // a whole message, in `payload`
+    kReadRequest,   // in `read`
+    kReadResponse,  // a segment
+    kWrite,         // a segment
+    kTerminate,     // in `terminate`
+    kFin,
+    kReset,
+    kSilence,     // nothing within the limit
+    kUnreadable,  // not a good FPDU, or not a good segment: `payload`
+  };
+  Kind kind{};
+  Bytes payload{};
+  Stag stag{};
+  std::uint64_t to = 0;
+  rdmap::ReadRequest read{};
+  rdmap::TerminateMessage terminate{};
+};
+
+class Peer {
+ public:
+  // Takes the connection over when startup is done. `crc`: as negotiated.
+  Peer(RawTcp tcp, bool crc, Bytes private_data = {});
+
+  RawTcp tcp;
+  bool crc;
+  Bytes private_data;  // of the victim's startup frame, the ULP's part
+
+  // Octets as they are; an FPDU as it should be around a ULPDU that may be anything. What the victim does not take any
+  // more is not missed.
+  void raw(const Bytes& octets) { (void)tcp.send(octets); }
+  void ulpdu(const Bytes& octets) { raw(test::fpdu(octets, crc)); }
+  // A Send as it should be, with the next MSN.
+  void send(const Bytes& payload, rdmap::Opcode op = rdmap::Opcode::kSend, std::uint32_t tail = 0);
+  [[nodiscard]] std::uint32_t take_msn() { return next_msn_++; }
+  // The Read Response that `request` asks for, of pattern octets or of what is exposed.
+  void respond(const rdmap::ReadRequest& request);
+  // Memory that the victim may read. It may write anywhere: nobody looks.
+  std::map<Stag, Bytes> exposed;
+
+  [[nodiscard]] Heard hear(int limit_ms = 5000);
+  // hear(), but serves Read Requests and skips Writes and Read Responses.
+  [[nodiscard]] Heard hear_message(int limit_ms = 5000);
+  // What ended the connection, in the vocabulary, if `last` is an end: "term ..." only when TCP ends behind it.
+  [[nodiscard]] std::optional<Reaction> ending(const Heard& last);
+
+ private:
+  [[nodiscard]] std::optional<Heard> decode();
+  [[nodiscard]] std::optional<Heard> take_segment(const Bytes& ulpdu);
+
+  mpa::FpduDecoder decoder_;
+  Bytes in_;
+  Bytes message_;
+  std::uint32_t next_msn_ = 1;
+};
+
+}  // namespace iwarp::hostile

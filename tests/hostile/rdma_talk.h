@@ -1,0 +1,68 @@
+// How to talk to an RDMA victim: the wire protocol of rdma-core's rping server, so that the same scripts run against
+// ours and against siw. A Send of 16 octets announces memory (address 8 | STag 4 | size 4); the victim answers the
+// first, third, ... of them with an RDMA Read of that memory and a Send, the others with an RDMA Write and a Send.
+//
+// Our own victim also tells, in the private data of its Reply, which memory it has registered: an Advert.
+#pragma once
+
+#include <array>
+
+#include "tests/hostile/peer.h"
+
+namespace iwarp::hostile {
+
+// Memory of the victim. All start at TO kBase and are kRegionBytes long.
+enum class Memory : std::uint8_t {
+  kOpen,         // remote read and write, not to be invalidated
+  kReadOnly,     // remote read
+  kWriteOnly,    // remote write
+  kForeign,      // of another Protection Domain
+  kOtherStream,  // of the same Protection Domain, for another stream only
+  kRevoked,      // was open once
+  kCount
+};
+inline constexpr std::uint64_t kBase = 0x10000;
+inline constexpr std::uint32_t kRegionBytes = 4096;
+inline constexpr std::uint32_t kSlotBytes = 64;  // of each posted receive
+inline constexpr std::size_t kReceives = 2;
+inline constexpr std::uint16_t kDepth = 4;  // IRD of the victim
+
+struct Advert {
+  std::array<Stag, static_cast<std::size_t>(Memory::kCount)> stags{};
+
+  [[nodiscard]] Bytes encode() const;
+  // Throws Inapplicable when these private data are no Advert: the victim is another program.
+  [[nodiscard]] static Advert parse(const Bytes& private_data);
+  [[nodiscard]] Stag operator[](Memory m) const { return stags[static_cast<std::size_t>(m)]; }
+};
+
+// An enhanced Request that offers the Write RTR, and the Reply that names it.
+[[nodiscard]] mpa::StartupFrame polite_request();
+[[nodiscard]] mpa::StartupFrame polite_reply();
+// Octets of a frame with some of them overwritten: {offset, value}.
+[[nodiscard]] Bytes altered(Bytes octets, std::initializer_list<std::pair<std::size_t, unsigned>> changes);
+
+// Full operation as MPA initiator, the RTR sent. Throws when the victim does not accept.
+[[nodiscard]] Peer open(Target& target, Flavour flavour = Flavour::kDefault,
+                        const mpa::StartupFrame& request = polite_request());
+// The rest of it, once the Request is out: takes the Reply and sends the RTR that it names.
+[[nodiscard]] Peer finish_opening(RawTcp tcp, const mpa::StartupFrame& request);
+// Full operation as MPA responder: the Request taken, the Reply sent.
+[[nodiscard]] Peer lure(Target& target, Flavour flavour = Flavour::kDefault, mpa::StartupFrame reply = polite_reply());
+
+// The Send that announces memory of ours.
+[[nodiscard]] Bytes info(std::uint32_t size = 64);
+// Announces memory and returns the Read Request that follows, unanswered. Throws when another thing comes.
+[[nodiscard]] rdmap::ReadRequest provoke_read(Peer& peer, std::uint32_t size = 64);
+
+// FPDUs of that many Read Requests (of nothing), one behind the other, from MSN 1 on: more than any queue holds, and
+// all there before the first can be answered.
+[[nodiscard]] Bytes read_burst(const Peer& peer, std::uint32_t count);
+
+// What the victim does about what went before: proves by two whole exchanges that it serves on, or tells how it ended.
+// `announced`: the Send of the first exchange is already out.
+[[nodiscard]] Reaction verdict(Peer& peer, bool announced = false);
+// The same before full operation: what comes is a startup frame or the end.
+[[nodiscard]] Reaction startup_verdict(RawTcp& tcp);
+
+}  // namespace iwarp::hostile

@@ -1,0 +1,22 @@
+// Another program's listener as target: MPA responder only, configured as it is.
+#pragma once
+
+#include <cstdint>
+
+#include "tests/hostile/target.h"
+
+namespace iwarp::hostile {
+
+class RemoteTarget final : public Target {
+ public:
+  RemoteTarget(std::string host, std::string port) : host_(std::move(host)), port_(std::move(port)) {}
+
+  // Tries for some seconds: a server that serves one client at a time needs a moment. Throws std::runtime_error.
+  [[nodiscard]] test::RawTcp dial(Flavour flavour) override;
+  [[nodiscard]] test::RawTcp hook(Flavour flavour) override;
+
+ private:
+  std::string host_, port_;
+};
+
+}  // namespace iwarp::hostile

@@ -1,0 +1,223 @@
+// Messages of a server that no RPC-over-RDMA requester may take for a Reply: dropped without a word, or the RPC ends
+// with an error of its own; the connection goes on in both cases.
+#include "tests/hostile/rpc_talk.h"
+#include "tests/hostile/script.h"
+
+namespace iwarp::hostile {
+namespace {
+
+using rpcrdma::Header;
+using rpcrdma::Proc;
+using rpcrdma::WriteChunk;
+using samples::Decoded;
+using samples::encode;
+using samples::header;
+using samples::rpc_reply;
+using samples::words;
+
+// Instead of the Reply to a Call of that kind comes what `edit` makes of a Reply's header.
+Reaction edited(Target& target, bool with_reply_chunk, void (*edit)(Header&, const Decoded&), bool in_line = true) {
+  RpcServer server(target);
+  const Decoded call = server.next_call(with_reply_chunk);
+  Header h = header(call.header.xid, Proc::kMsg, 1);
+  edit(h, call);
+  server.send(h, in_line ? rpc_reply(call.header.xid) : Bytes{});
+  return server.verdict(call);
+}
+
+Reaction after(Target& target, Bytes (*message)(std::uint32_t xid)) {
+  RpcServer server(target);
+  const Decoded call = server.next_call(false);
+  server.peer.send(message(call.header.xid));
+  return server.verdict(call);
+}
+
+// The Reply chunk with other lengths.
+WriteChunk filled(const Decoded& call, std::uint32_t length) {
+  WriteChunk chunk = *call.header.reply_chunk;
+  chunk.segments[0].length = length;
+  return chunk;
+}
+
+Reaction backward(Target& target, void (*edit)(Header&), const Bytes& rpc) {
+  RpcServer server(target);
+  const Decoded call = server.next_call(false);
+  Header h = header(0xBAC, Proc::kMsg, 2);
+  edit(h);
+  server.send(h, rpc);
+  return server.verdict(call);
+}
+
+Reaction reply_too_long(Target& target) {
+  RpcServer server(target);
+  const Decoded call = server.next_call(false);
+  server.send(header(call.header.xid, Proc::kMsg, 1), rpc_reply(call.header.xid) | Bytes(4096));
+  return server.verdict(call);
+}
+
+// More messages than it can have receives for, all there before the first can be looked at.
+Reaction more_than_receives(Target& target) {
+  RpcServer server(target);
+  (void)server.next_call(false);
+  Bytes burst;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    const Bytes message = encode(header(0xBAD0 + i, Proc::kMsg, 1), rpc_reply(0xBAD0 + i));
+    burst =
+        std::move(burst) | test::fpdu(test::send_segment(message, {.msn = server.peer.take_msn()}), server.peer.crc);
+  }
+  server.peer.raw(burst);
+  for (int i = 0; i < 4; ++i) {
+    if (const auto end = server.peer.ending(server.peer.hear_message())) return *end;
+  }
+  return "served on";
+}
+
+const Script kScripts[] = {
+    {"version_2", [](Target& t) { return edited(t, false, [](Header& h, const Decoded&) { h.version = 2; }); }},
+    {"proc_5", [](Target& t) { return after(t, [](std::uint32_t xid) {
+                                 return words({xid, 1, 1, 5, 0, 0, 0});
+                               }); }},
+    {"rdma_msgp",
+     [](Target& t) { return after(t, [](std::uint32_t xid) {
+                       return words({xid, 1, 1, 2, 0, 0, 0, 0, 0});
+                     }); }},
+    {"rdma_done", [](Target& t) { return after(t, [](std::uint32_t xid) {
+                                    return words({xid, 1, 1, 3, 0, 0, 0});
+                                  }); }},
+    {"short_message",
+     [](Target& t) { return after(t, [](std::uint32_t xid) {
+                       return words({xid, 1, 1, 0, 0, 0});
+                     }); }},
+    {"header_cut_short",
+     [](Target& t) { return after(t, [](std::uint32_t xid) {
+                       return words({xid, 1, 1, 0, 0, 1, 5, 0x100});
+                     }); }},
+    {"rdma_error_undecodable",
+     [](Target& t) { return after(t, [](std::uint32_t xid) {
+                       return words({xid, 1, 1, 4, 9, 9, 9, 9});
+                     }); }},
+    {"rdma_error_vers_cut_short",
+     [](Target& t) { return after(t, [](std::uint32_t xid) {
+                       return words({xid, 1, 1, 4, 1, 1});
+                     }); }},
+    {"rdma_error_chunk",
+     [](Target& t) { return after(t, [](std::uint32_t xid) { return encode(rpcrdma::make_err_chunk(xid, 1, 1)); }); }},
+    {"rdma_error_unknown_xid",
+     [](Target& t) {
+       return after(t, [](std::uint32_t xid) { return encode(rpcrdma::make_err_chunk(xid + 99, 1, 1)); });
+     }},
+    {"reply_unknown_xid",
+     [](Target& t) {
+       return after(t, [](std::uint32_t xid) { return encode(header(xid + 99, Proc::kMsg, 1), rpc_reply(xid + 99)); });
+     }},
+    {"other_xid_inside",
+     [](Target& t) {
+       return after(t, [](std::uint32_t xid) { return encode(header(xid, Proc::kMsg, 1), rpc_reply(xid + 1)); });
+     }},
+    {"neither_call_nor_reply",
+     [](Target& t) {
+       return after(t, [](std::uint32_t xid) { return encode(header(xid, Proc::kMsg, 1), words({xid, 7, 7})); });
+     }},
+    {"read_list_in_reply",
+     [](Target& t) {
+       return edited(t, false, [](Header& h, const Decoded&) { h.read_list = {{4, {Stag{1}, 4, 0}}}; });
+     }},
+    {"write_chunk_unasked",
+     [](Target& t) {
+       return edited(t, false, [](Header& h, const Decoded&) { h.write_list.push_back({{room(64)}}); });
+     }},
+    {"reply_chunk_unasked",
+     [](Target& t) {
+       return edited(t, false, [](Header& h, const Decoded&) { h.reply_chunk = WriteChunk{{room(0)}}; });
+     }},
+    {"nomsg_without_lists",
+     [](Target& t) {
+       return edited(
+           t, true, [](Header& h, const Decoded&) { h.proc = Proc::kNomsg; }, false);
+     }},
+    {"nomsg_with_unused_reply_chunk",
+     [](Target& t) {
+       return edited(
+           t, true,
+           [](Header& h, const Decoded& c) {
+             h.proc = Proc::kNomsg;
+             h.reply_chunk = filled(c, 0);
+           },
+           false);
+     }},
+    {"reply_chunk_not_repeated", [](Target& t) { return edited(t, true, [](Header&, const Decoded&) {}); }},
+    {"reply_chunk_grown",
+     [](Target& t) {
+       return edited(
+           t, true,
+           [](Header& h, const Decoded& c) {
+             h.proc = Proc::kNomsg;
+             h.reply_chunk = filled(c, c.header.reply_chunk->segments[0].length + 1);
+           },
+           false);
+     }},
+    {"reply_chunk_of_other_handle",
+     [](Target& t) {
+       return edited(
+           t, true,
+           [](Header& h, const Decoded& c) {
+             h.proc = Proc::kNomsg;
+             h.reply_chunk = filled(c, 24);
+             h.reply_chunk->segments[0].handle = Stag{0x777};
+           },
+           false);
+     }},
+    {"reply_chunk_with_more_segments",
+     [](Target& t) {
+       return edited(t, true, [](Header& h, const Decoded& c) {
+         h.reply_chunk = filled(c, 0);
+         h.reply_chunk->segments.push_back(room(0));
+       });
+     }},
+    {"reply_chunk_holds_no_reply",
+     [](Target& t) {
+       return edited(
+           t, true,
+           [](Header& h, const Decoded& c) {
+             h.proc = Proc::kNomsg;
+             h.reply_chunk = filled(c, 24);
+           },
+           false);
+     }},
+    {"invalidates_foreign_tag",
+     [](Target& t) {
+       RpcServer server(t);
+       const Decoded call = server.next_call(false);
+       server.peer.send(encode(header(call.header.xid, Proc::kMsg, 1), rpc_reply(call.header.xid)),
+                        rdmap::Opcode::kSendInvalidate, 0x12345600);
+       return server.verdict(call);
+     }},
+    {"reply_too_long", reply_too_long},
+    {"more_messages_than_receives", more_than_receives},
+    {"backward_call_with_chunk",
+     [](Target& t) {
+       return backward(
+           t,
+           [](Header& h) {
+             h.read_list = {{40, {Stag{1}, 64, 0}}};
+           },
+           samples::rpc_call(0xBAC, 0x40000000, 1, 1));
+     }},
+    {"backward_call_nomsg",
+     [](Target& t) {
+       return backward(t,
+                       [](Header& h) {
+                         h.proc = Proc::kNomsg;
+                         h.read_list = {{0, {Stag{1}, 64, 0}}};
+                       },
+                       {});
+     }},
+};
+
+}  // namespace
+
+std::span<const Script> rpc_requester_scripts() {
+  return kScripts;
+}
+
+}  // namespace iwarp::hostile

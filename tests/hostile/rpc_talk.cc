@@ -1,0 +1,106 @@
+#include "tests/hostile/rpc_talk.h"
+
+#include "iwarp/rpcrdma/private_data.h"
+
+namespace iwarp::hostile {
+namespace {
+
+using rpcrdma::Proc;
+using samples::header;
+
+constexpr std::uint32_t kProof = 0xA11CE;
+
+// The word for an answer to a message that was not in order.
+Reaction answer_word(const Bytes& message, Served served) {
+  if (message.size() < 20) return "an answer of " + std::to_string(message.size()) + " octets";
+  const auto word = [&](std::size_t i) { return load_be<std::uint32_t>(ConstBytes(message).subspan(4 * i)); };
+  if (word(3) == static_cast<std::uint32_t>(Proc::kError)) {
+    return word(4) == 1 ? kErrVers : word(4) == 2 ? kErrChunk : "an RDMA_ERROR of another kind";
+  }
+  const samples::Decoded d = samples::decode(message);
+  if (d.header.proc == Proc::kMsg) {
+    const auto reply = rpcrdma::RpcReply::parse(d.payload);
+    if (!reply) return "an answer that is no RPC Reply";
+    if (reply->accepted && reply->accept_stat == rpcrdma::AcceptStat::kGarbageArgs) return kGarbageArgs;
+  }
+  return served != Served::kNo ? kIgnore : "a Reply as if nothing were wrong";
+}
+
+mpa::StartupFrame with(mpa::StartupFrame frame, const Bytes& private_data) {
+  frame.private_data = private_data;
+  return frame;
+}
+
+}  // namespace
+
+Bytes rpc_private_data() {
+  const auto encoded = rpcrdma::PrivateData{true, 4096, 4096}.encode();
+  return {encoded.begin(), encoded.end()};
+}
+
+Peer open_rpc(Target& target, const Bytes& private_data) {
+  return open(target, Flavour::kDefault, with(polite_request(), private_data));
+}
+
+rpcrdma::Segment expose(Peer& peer, const Bytes& content) {
+  const Stag stag{0x5000 + static_cast<std::uint32_t>(peer.exposed.size()) * 0x100};
+  peer.exposed[stag] = content;
+  return {stag, static_cast<std::uint32_t>(content.size()), 0};
+}
+
+rpcrdma::Segment room(std::uint32_t bytes) {
+  return {Stag{0x900}, bytes, 0};
+}
+
+Reaction rpc_verdict(Peer& peer, std::uint32_t xid, Served served) {
+  Reaction seen;
+  for (std::uint32_t proof = kProof; proof < kProof + 2;) {
+    peer.send(samples::encode(header(proof), samples::null_call(proof)));
+    for (;;) {
+      const Heard heard = peer.hear_message();
+      if (const auto end = peer.ending(heard)) return seen.empty() ? *end : seen + ", then " + *end;
+      const auto got = heard.payload.size() < 4 ? 0 : load_be<std::uint32_t>(heard.payload);
+      if (got == proof) break;
+      if (got != xid || !seen.empty()) return "an answer too many";
+      seen = answer_word(heard.payload, served);
+    }
+    ++proof;
+  }
+  return seen.empty() && served == Served::kYes ? "no answer" : seen.empty() ? kIgnore : seen;
+}
+
+RpcServer::RpcServer(Target& target, const Bytes& private_data)
+    : peer(lure(target, Flavour::kDefault, with(polite_reply(), private_data))) {}
+
+samples::Decoded RpcServer::next_call(bool with_reply_chunk) {
+  for (int i = 0; i < 4; ++i) {
+    const Heard heard = peer.hear_message();
+    if (heard.kind != Heard::Kind::kSend) throw std::runtime_error("no Call came");
+    samples::Decoded call = samples::decode(heard.payload);
+    if (call.header.reply_chunk.has_value() == with_reply_chunk) return call;
+    answer(call);
+  }
+  throw std::runtime_error("no Call of that kind came");
+}
+
+void RpcServer::answer(const samples::Decoded& call) {
+  rpcrdma::Header h = header(call.header.xid, Proc::kMsg, 1);
+  h.reply_chunk = call.header.reply_chunk;
+  if (h.reply_chunk) {
+    for (auto& segment : h.reply_chunk->segments) segment.length = 0;
+  }
+  send(h, samples::rpc_reply(call.header.xid));
+}
+
+Reaction RpcServer::verdict(const samples::Decoded& call) {
+  answer(call);
+  const Heard heard = peer.hear_message();
+  if (const auto end = peer.ending(heard)) return *end;
+  const samples::Decoded next = samples::decode(heard.payload);
+  if (next.header.proc == Proc::kError) {
+    return next.header.error.code == rpcrdma::HeaderError::kChunk ? kErrChunk : kErrVers;
+  }
+  return next.header.xid == call.header.xid + 1 ? kIgnore : "another Call than expected";
+}
+
+}  // namespace iwarp::hostile

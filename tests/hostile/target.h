@@ -1,0 +1,35 @@
+// Whom a script attacks.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "tests/cm/raw_tcp.h"
+
+namespace iwarp::hostile {
+
+// How the victim is configured. Another program's listener has the default only.
+enum class Flavour : std::uint8_t {
+  kDefault,     // revision 2, CRC on, both RTR forms
+  kPreferOff,   // CRC only if the peer wants it
+  kRevision1,   // enhanced frames forbidden
+  kImpatient,   // every wait for a peer ends after a fraction of a second
+  kNoPeer2Peer  // does not ask for the peer-to-peer model
+};
+
+// This victim cannot be attacked in that way: the case is skipped, and the reason reported.
+class Inapplicable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  // A fresh TCP connection to the victim, which is MPA responder. Throws Inapplicable.
+  [[nodiscard]] virtual test::RawTcp dial(Flavour flavour) = 0;
+  // A fresh TCP connection from the victim, which is MPA initiator. Throws Inapplicable.
+  [[nodiscard]] virtual test::RawTcp hook(Flavour flavour) = 0;
+};
+
+}  // namespace iwarp::hostile
