@@ -51,7 +51,6 @@ Outcome decode(ConstBytes stream, bool crc, bool skip_check, Chunking chunking) 
     }
   }
   out.position = decoder.stream_position();
-  FUZZ_CHECK(decoder.frames() == out.ulpdus.size());
   out.left = held.size();
   return out;
 }

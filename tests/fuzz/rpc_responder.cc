@@ -87,7 +87,7 @@ class ResponderWorld {
         break;
       case 10:
         if (auto message = buffer(rpc_message(in, xid, RpcDirection::kCall), BufferPool::Purpose::kBackward)) {
-          (void)responder_->send_backward_call(std::move(*message));
+          (void)responder_->send_backward_call(std::move(*message), now_);
         }
         break;
       case 11:
@@ -103,6 +103,8 @@ class ResponderWorld {
         break;
       case 14:
         pool_->trim();
+        now_ += std::chrono::seconds(xid * 8);
+        responder_->on_deadline(now_);
         break;
       case 15:
         if (xid == 0) responder_->on_disconnect();
@@ -163,6 +165,7 @@ class ResponderWorld {
   std::optional<BufferPool> pool_;
   std::optional<Responder> responder_;
   std::vector<Responder::CallReceived> calls_;
+  TimePoint now_{};
   bool closed_ = false;
 };
 
