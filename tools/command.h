@@ -17,5 +17,6 @@ using Run = std::function<int()>;
 // Adds the subcommand; the function returned runs it after parsing.
 [[nodiscard]] Run add_rping(CLI::App& app);
 [[nodiscard]] Run add_gateway(CLI::App& app);
+[[nodiscard]] Run add_trace(CLI::App& app);
 
 }  // namespace iwarp::tools

@@ -26,7 +26,8 @@ TEST_P(WrongUsage, ExitsWith2AndSaysWhatWouldBeRight) {
 INSTANTIATE_TEST_SUITE_P(
     Command, WrongUsage,
     ::testing::Values(
-        Wrong{"NoSubcommand", {}, "choose a command: gateway or rping"}, Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
+        Wrong{"NoSubcommand", {}, "choose a command: gateway, rping or trace"},
+        Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
         Wrong{"UnknownFlag", {"rping", "-c", "-a", "127.0.0.1", "--nope"}, "--nope"},
         Wrong{"NoRole", {"rping"}, "choose one of -s (server) and -c (client)"},
         Wrong{"BothRoles", {"rping", "-s", "-c", "-a", "127.0.0.1"}, "excludes"},
@@ -41,6 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"Rtr", {"rping", "-c", "-a", "::1", "--rtr", "send"}, "use write, read or write,read"},
         Wrong{"Fpdu", {"rping", "-c", "-a", "::1", "--fpdu", "huge"}, "emss"},
         Wrong{"Ird", {"rping", "-c", "-a", "::1", "--ird", "16383"}, "0 to 16382"},
+        Wrong{"TraceWithoutFile", {"trace"}, "FILE"}, Wrong{"TracePort", {"trace", "x", "--port", "0"}, "--port"},
         Wrong{"GatewayWithoutDirection", {"gateway"}, "--rdma-listen with --tcp, or --tcp-listen with --rdma"},
         Wrong{"GatewayBothDirections",
               {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1"},
@@ -75,11 +77,11 @@ TEST(Help, OfEachCommandHasExamples) {
   EXPECT_EQ(all.code, 0);
   EXPECT_THAT(all.output, HasSubstr("rping"));
   EXPECT_THAT(all.output, HasSubstr("gateway"));
-  for (const char* command : {"rping", "gateway"}) {
+  for (const char* command : {"rping", "gateway", "trace"}) {
     const Finished f = run({command, "--help"});
     EXPECT_EQ(f.code, 0);
     EXPECT_THAT(f.output, HasSubstr("Examples:\n  iwarp " + std::string(command)));
-    EXPECT_THAT(f.output, HasSubstr("--crc"));
+    EXPECT_THAT(f.output, HasSubstr(command == std::string("trace") ? "--port" : "--crc"));
   }
 }
 
