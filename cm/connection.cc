@@ -126,6 +126,7 @@ Result<void> Connection::start(mpa::Initiator initiator, EstablishedHandler hand
     const auto lock = qp_->lock();
     if (auto ok = begin(std::move(handler)); !ok) return ok;
     initiator_ = true;
+    tap_ = engine_->make_tap({local_, remote_, true});
     retry_ = std::move(retry);
     qp_->core().start(std::move(initiator), Clock::now());
   }
@@ -213,6 +214,8 @@ bool Connection::transmit() {
       }
       return moved;
     }
+    if (tap_ != nullptr) [[unlikely]]
+      tap_->sent(first_octets(spans, static_cast<std::size_t>(n)), Clock::now());
     core.tx_commit(static_cast<std::size_t>(n), Clock::now());
     moved = true;
     if (static_cast<std::size_t>(n) < total) {
@@ -235,6 +238,8 @@ bool Connection::receive() {
   const std::size_t count = to_iovecs(spans, iov, total);
   const ssize_t n = ::readv(socket_->native_handle(), iov.data(), static_cast<int>(count));
   const int error = errno;
+  if (tap_ != nullptr && n > 0) [[unlikely]]
+    tap_->received(first_octets(spans, static_cast<std::size_t>(n)), Clock::now());
   core.rx_commit(n > 0 ? static_cast<std::size_t>(n) : 0, Clock::now());
   if (n > 0) {
     // Less than asked for: the socket is empty now, another read would only say so.
@@ -245,6 +250,7 @@ bool Connection::receive() {
     rx_wanted_ = true;
     return false;
   }
+  if (tap_ != nullptr) tap_->received_end(n == 0 ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
   core.rx_end(n == 0 ? stream::TcpEnd::kFin : stream::TcpEnd::kReset, Clock::now());
   return true;
 }
@@ -285,6 +291,7 @@ void Connection::apply_link_action() {
       case stream::LinkAction::kShutdownWrite: {
         boost::system::error_code ec;
         socket_->shutdown(tcp::socket::shutdown_send, ec);
+        if (tap_ != nullptr) tap_->sent_end(ByteTap::End::kFin, Clock::now());
         break;
       }
       case stream::LinkAction::kClose:
@@ -301,6 +308,8 @@ void Connection::release_socket(bool reset) {
   if (released_) return;
   released_ = true;
   boost::system::error_code ec;
+  if (tap_ != nullptr && reset) tap_->sent_end(ByteTap::End::kReset, Clock::now());
+  tap_.reset();
   if (reset) socket_->set_option(boost::asio::socket_base::linger(true, 0), ec);
   socket_->close(ec);
   timer_->cancel();

@@ -61,6 +61,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // How it ended; nullopt while it lives.
   [[nodiscard]] std::optional<stream::Disconnected> disconnected() const;
 
+  // --- For ConnectRequest, before start(): the tap that has seen the Request.
+  void set_tap(std::shared_ptr<ByteTap> tap) { tap_ = std::move(tap); }
   // --- For Connector and ConnectRequest. `handler` is called once, in an engine thread: with no error when
   // established.
   using RetryHandler = std::function<void(Error)>;
@@ -100,6 +102,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   bool read_armed_ = false, write_armed_ = false;
   bool tx_blocked_ = false, rx_wanted_ = false, more_work_ = false;
   bool released_ = false;
+  std::shared_ptr<ByteTap> tap_;  // null unless somebody watches
   std::optional<TimePoint> timer_deadline_;
   EstablishedHandler established_;
   RetryHandler retry_;

@@ -23,6 +23,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "iwarp/cm/byte_tap.h"
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
 
@@ -46,6 +47,9 @@ class Engine final : public verbs::Progress {
   [[nodiscard]] std::weak_ptr<const void> life() const { return life_; }
   [[nodiscard]] boost::asio::io_context& io() { return *io_; }
 
+  // From now on new connections are tapped. Call it before the first listen or connect.
+  void set_tap_maker(TapMaker maker) { tap_maker_ = std::move(maker); }
+
   // Manual mode: does what can be done without blocking.
   void poll();
   // Sleeps until the future of an asynchronous call (async_connect() with boost::asio::use_future, say) is ready; false
@@ -66,6 +70,10 @@ class Engine final : public verbs::Progress {
   void start();
   void add(const std::shared_ptr<Connection>& connection);
   void remove(Connection* connection);
+  // Null: not tapped.
+  [[nodiscard]] std::shared_ptr<ByteTap> make_tap(const TapTarget& target) const {
+    return tap_maker_ ? tap_maker_(target) : nullptr;
+  }
 
  private:
   void background();
@@ -83,6 +91,7 @@ class Engine final : public verbs::Progress {
   Mode mode_;
   bool borrowed_;
   std::shared_ptr<verbs::Context> context_;
+  TapMaker tap_maker_;
   std::shared_ptr<const void> life_ = std::make_shared<char>();
 
   std::mutex mu_;

@@ -67,7 +67,12 @@ class Farewell : public std::enable_shared_from_this<Farewell> {
   std::size_t discarded_ = 0;
 };
 
-void say_farewell(tcp::socket socket, ConstBytes bytes, std::shared_ptr<void> slot = {}) {
+void say_farewell(tcp::socket socket, ConstBytes bytes, const std::shared_ptr<ByteTap>& tap,
+                  std::shared_ptr<void> slot = {}) {
+  if (tap != nullptr) {
+    tap->sent({bytes}, Clock::now());
+    tap->sent_end(ByteTap::End::kFin, Clock::now());
+  }
   std::make_shared<Farewell>(std::move(socket), bytes, std::move(slot))->begin();
 }
 
@@ -76,11 +81,13 @@ void say_farewell(tcp::socket socket, ConstBytes bytes, std::shared_ptr<void> sl
 // --- ConnectRequest
 
 ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder,
-                               const mpa::RequestReceived& request, std::shared_ptr<void> slot)
+                               const mpa::RequestReceived& request, std::shared_ptr<void> slot,
+                               std::shared_ptr<ByteTap> tap)
     : engine_(engine),
       socket_(std::move(socket)),
       responder_(std::move(responder)),
       slot_(std::move(slot)),
+      tap_(std::move(tap)),
       private_data_(request.private_data.begin(), request.private_data.end()),
       peer_ird_(request.peer_ird),
       peer_ord_(request.peer_ord),
@@ -111,6 +118,7 @@ void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOp
   decided_ = true;
   slot_.reset();
   auto connection = std::make_shared<Connection>(engine_, std::move(socket_), std::move(qp));
+  connection->set_tap(std::move(tap_));
   if (auto ok = connection->start(std::move(responder_), handler); !ok) refuse(ok.error());
 }
 
@@ -118,7 +126,7 @@ void ConnectRequest::reject(ConstBytes private_data) {
   if (std::exchange(decided_, true) || !engine_.context()->alive()) return;
   slot_.reset();
   if (auto ok = responder_.reject(private_data); !ok) return;
-  say_farewell(std::move(socket_), responder_.tx_bytes());
+  say_farewell(std::move(socket_), responder_.tx_bytes(), tap_);
 }
 
 // --- Listener
@@ -205,6 +213,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     tcp::socket socket;
     boost::asio::steady_timer timer;
     mpa::Responder responder;
+    std::shared_ptr<ByteTap> tap;
     std::array<std::byte, 1024> bytes{};
     bool done = false;
   };
@@ -230,6 +239,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
 
   void begin(const std::shared_ptr<Pending>& p) {
     startups_.insert(p);
+    boost::system::error_code gone;
+    p->tap = engine_.make_tap({p->socket.local_endpoint(gone), p->socket.remote_endpoint(gone), false});
     if (const auto deadline = p->responder.deadline()) {
       p->timer.expires_at(*deadline);
       p->timer.async_wait([self = shared_from_this(), p](boost::system::error_code ec) {
@@ -245,6 +256,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     p->socket.async_read_some(boost::asio::buffer(p->bytes),
                               [self = shared_from_this(), p](boost::system::error_code ec, std::size_t n) {
                                 if (p->done) return;
+                                if (p->tap != nullptr) show(*p, ec, n);
                                 if (ec) {
                                   p->responder.rx_end(ec != boost::asio::error::eof);
                                 } else {
@@ -255,13 +267,23 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
                               });
   }
 
+  static void show(const Pending& p, boost::system::error_code ec, std::size_t n) {
+    if (ec) {
+      const bool fin = ec == boost::asio::error::eof;
+      p.tap->received_end(fin ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
+    } else {
+      p.tap->received({ConstBytes{p.bytes}.first(n)}, Clock::now());
+    }
+  }
+
   void look(const std::shared_ptr<Pending>& p) {
     while (auto event = p->responder.poll_event()) {
       if (auto* request = std::get_if<mpa::RequestReceived>(&*event)) {
         end(p);
         // From here on the connection's lock orders things, not the strand.
         ready_.push_back(std::make_unique<ConnectRequest>(engine_, rebind(p->socket, local_.protocol(), engine_.io()),
-                                                          std::move(p->responder), *request, std::move(p->slot)));
+                                                          std::move(p->responder), *request, std::move(p->slot),
+                                                          std::move(p->tap)));
         hand_over();
         return;
       }
@@ -272,7 +294,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
           boost::system::error_code ec;
           p->socket.close(ec);
         } else {
-          say_farewell(rebind(p->socket, local_.protocol(), engine_.io()), p->responder.tx_bytes(), std::move(p->slot));
+          say_farewell(rebind(p->socket, local_.protocol(), engine_.io()), p->responder.tx_bytes(), p->tap,
+                       std::move(p->slot));
         }
         return;
       }

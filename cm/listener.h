@@ -32,9 +32,10 @@ class ConnectRequest {
     std::uint16_t ird = 32, ord = 32;       // what this side can do; adapted to the Request (RFC 6581 s9.1)
     std::vector<std::byte> private_data{};  // at most 251 octets
   };
-  // `slot`: given back when decided, so that the listener accepts another connection in its place.
+  // `slot`: given back when decided, so that the listener accepts another connection in its place. `tap`: null, or what
+  // has seen the Request.
   ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request,
-                 std::shared_ptr<void> slot);
+                 std::shared_ptr<void> slot, std::shared_ptr<ByteTap> tap = {});
   ~ConnectRequest();
 
   [[nodiscard]] const tcp::endpoint& remote() const { return remote_; }
@@ -67,6 +68,7 @@ class ConnectRequest {
   tcp::socket socket_;
   mpa::Responder responder_;
   std::shared_ptr<void> slot_;
+  std::shared_ptr<ByteTap> tap_;
   tcp::endpoint local_, remote_;
   std::vector<std::byte> private_data_;
   std::uint16_t peer_ird_, peer_ord_;

@@ -29,6 +29,9 @@ inline constexpr std::uint32_t kTerminateQn = 2;
   return static_cast<std::uint8_t>(0x40 | static_cast<std::uint8_t>(op));
 }
 
+[[nodiscard]] constexpr bool is_send(Opcode op) {
+  return op >= Opcode::kSend && op <= Opcode::kSendSolicitedInvalidate;
+}
 [[nodiscard]] constexpr bool invalidates(Opcode op) {
   return op == Opcode::kSendInvalidate || op == Opcode::kSendSolicitedInvalidate;
 }

@@ -23,12 +23,13 @@ constexpr std::uint8_t encode_size(std::uint32_t bytes) {
 
 }  // namespace
 
-PrivateData PrivateData::parse(ConstBytes private_data) {
+std::optional<PrivateData> PrivateData::find(ConstBytes private_data) {
   // The identifier may stand behind other users' data, aligned or not. Only its first occurrence counts.
   for (std::size_t at = 0; at + sizeof(kMagic) <= private_data.size(); ++at) {  // req: RFC8797-5.2-1
     if (load_be<std::uint32_t>(private_data.subspan(at)) != kMagic) continue;   // req: RFC8797-4-6
     const auto frame = FixedView<kSize>::of(private_data.subspan(at));
-    if (!frame || frame->be<std::uint8_t, 4>() != kVersion) return {};  // req: RFC8797-4-7 RFC8797-5.2-3 RFC8797-6-1
+    if (!frame || frame->be<std::uint8_t, 4>() != kVersion)
+      return std::nullopt;  // req: RFC8797-4-7 RFC8797-5.2-3 RFC8797-6-1
     PrivateData out;
     out.remote_invalidation =
         (frame->be<std::uint8_t, 5>() & kRemoteInvalidation) != 0;  // req: RFC8797-4-5 RFC8797-4-9
@@ -36,7 +37,7 @@ PrivateData PrivateData::parse(ConstBytes private_data) {
     out.receive_bytes = decode_size(frame->be<std::uint8_t, 7>());
     return out;
   }
-  return {};  // req: RFC8797-5.1-1 RFC8797-5.2-2
+  return std::nullopt;  // req: RFC8797-5.1-1 RFC8797-5.2-2
 }
 
 std::array<std::byte, PrivateData::kSize> PrivateData::encode() const {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "iwarp/base/bytes.h"
@@ -25,9 +26,11 @@ struct PrivateData {
   std::uint32_t send_bytes = kMinBytes;     // largest RDMA Send this peer transmits
   std::uint32_t receive_bytes = kMinBytes;  // largest message its posted Receives take
 
-  // Never fails: looks for the identifier at every octet offset of what the connection manager delivered; absent,
-  // truncated or of another version it gives the defaults.
-  [[nodiscard]] static PrivateData parse(ConstBytes private_data);
+  // Looks for the identifier at every octet offset of what the connection manager delivered; nullopt when it is absent,
+  // truncated or of another version.
+  [[nodiscard]] static std::optional<PrivateData> find(ConstBytes private_data);
+  // The same, but then with the defaults: never fails.
+  [[nodiscard]] static PrivateData parse(ConstBytes private_data) { return find(private_data).value_or(PrivateData{}); }
   // The 8 octets to send. Sizes are rounded down to 1024 and clamped to what can be said, so never more is promised
   // than held; below 1024 is our bug.
   [[nodiscard]] std::array<std::byte, kSize> encode() const;

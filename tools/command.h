@@ -18,5 +18,6 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_perf(CLI::App& app);
 [[nodiscard]] Run add_rping(CLI::App& app);
 [[nodiscard]] Run add_gateway(CLI::App& app);
+[[nodiscard]] Run add_trace(CLI::App& app);
 
 }  // namespace iwarp::tools

@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/connection_log.h"
 #include "tools/policy_flags.h"
+#include "tools/recorder.h"
 
 namespace iwarp::tools {
 namespace {
@@ -25,6 +26,7 @@ struct Flags {
   unsigned memory_mib = 16;
   unsigned drain_seconds = 10;
   PolicyFlags policy;
+  RecorderFlags recorder;
 };
 
 template <class T>
@@ -84,6 +86,7 @@ int run(const Flags& flags) {
 
   boost::asio::io_context io(1);
   cm::Engine engine(io);
+  flags.recorder.apply(engine);
   // Before anybody can know that we listen, and send one.
   boost::asio::signal_set ends(io, SIGINT, SIGTERM);
   boost::asio::signal_set asks(io, SIGUSR1);
@@ -164,6 +167,7 @@ Run add_gateway(CLI::App& app) {
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
   flags->policy.add(*cmd, 32);
+  flags->recorder.add(*cmd);
   cmd->footer(
       "Examples:\n"
       "  iwarp gateway --rdma-listen 0.0.0.0:20049 --tcp 127.0.0.1:2049 --allow 10.0.0.0/8\n"

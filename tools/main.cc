@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   app.add_flag("--debug", verbose, "Log more");
   const std::vector<std::pair<CLI::App*, Run>> commands = [&] {
     std::vector<std::pair<CLI::App*, Run>> list;
-    for (const auto add : {add_gateway, add_perf, add_rping}) {
+    for (const auto add : {add_gateway, add_perf, add_rping, add_trace}) {
       Run run = add(app);
       list.emplace_back(app.get_subcommands({}).back(), std::move(run));
     }
@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
   }();
   try {
     app.parse(argc, argv);
-    if (app.get_subcommands().empty()) throw CLI::ValidationError("iwarp", "choose a command: gateway, perf or rping");
+    if (app.get_subcommands().empty())
+      throw CLI::ValidationError("iwarp", "choose a command: gateway, perf, rping or trace");
   } catch (const CLI::ParseError& e) {
     const int code = app.exit(e);
     return code == 0 ? kExitOk : kExitUsage;

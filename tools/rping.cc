@@ -22,6 +22,7 @@
 #include "tools/command.h"
 #include "tools/connection_log.h"
 #include "tools/policy_flags.h"
+#include "tools/recorder.h"
 
 namespace iwarp::tools {
 namespace {
@@ -43,6 +44,7 @@ struct Flags {
   std::uint64_t count = 0;
   unsigned timeout_seconds = 60;
   PolicyFlags policy;
+  RecorderFlags recorder;
 };
 
 constexpr std::size_t kInfoBytes = 16;  // 0 buffer address (8) | 8 rkey (4) | 12 size (4)
@@ -261,6 +263,7 @@ int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Sid
 
 int run_client(const Flags& flags) {
   cm::Engine engine;
+  flags.recorder.apply(engine);
   Side side(engine, flags);
   cm::ConnectOptions o;
   o.host = flags.address;
@@ -294,6 +297,7 @@ int serve(cm::Engine& engine, const Flags& flags, std::unique_ptr<cm::ConnectReq
 
 int run_server(const Flags& flags) {
   cm::Engine engine;
+  flags.recorder.apply(engine);
   cm::ListenOptions o;
   o.policy = flags.policy.policy();
   boost::system::error_code bad;
@@ -356,6 +360,7 @@ Run add_rping(CLI::App& app) {
   cmd->add_flag("-V,--validate", flags->validate, "Verify the data");
   cmd->add_flag("-v,--verbose", flags->verbose, "Print the data");
   flags->policy.add(*cmd, 1);
+  flags->recorder.add(*cmd);
   cmd->footer(
       "Examples:\n"
       "  iwarp rping -s                             serve one client on port 7174\n"

@@ -26,7 +26,7 @@ TEST_P(WrongUsage, ExitsWith2AndSaysWhatWouldBeRight) {
 INSTANTIATE_TEST_SUITE_P(
     Command, WrongUsage,
     ::testing::Values(
-        Wrong{"NoSubcommand", {}, "choose a command: gateway, perf or rping"},
+        Wrong{"NoSubcommand", {}, "choose a command: gateway, perf, rping or trace"},
         Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
         Wrong{"UnknownFlag", {"rping", "-c", "-a", "127.0.0.1", "--nope"}, "--nope"},
         Wrong{"NoRole", {"rping"}, "choose one of -s (server) and -c (client)"},
@@ -47,6 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"PerfSize", {"perf", "run", "write_bw", "--size", "64q"}, "1 to 16m, such as 8, 64k, 1m"},
         Wrong{"PerfRegion", {"perf", "run", "write_bw", "--size", "16m", "--depth", "128"}, "must not exceed 1 GiB"},
         Wrong{"PerfListen", {"perf", "serve", "--listen", "nowhere"}, "is not ADDRESS:PORT"},
+        Wrong{"TraceWithoutFile", {"trace"}, "FILE"}, Wrong{"TracePort", {"trace", "x", "--port", "0"}, "--port"},
         Wrong{"GatewayWithoutDirection", {"gateway"}, "--rdma-listen with --tcp, or --tcp-listen with --rdma"},
         Wrong{"GatewayBothDirections",
               {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1"},
@@ -81,11 +82,11 @@ TEST(Help, OfEachCommandHasExamples) {
   EXPECT_EQ(all.code, 0);
   EXPECT_THAT(all.output, HasSubstr("rping"));
   EXPECT_THAT(all.output, HasSubstr("gateway"));
-  for (const char* command : {"rping", "gateway"}) {
+  for (const char* command : {"rping", "gateway", "trace"}) {
     const Finished f = run({command, "--help"});
     EXPECT_EQ(f.code, 0);
     EXPECT_THAT(f.output, HasSubstr("Examples:\n  iwarp " + std::string(command)));
-    EXPECT_THAT(f.output, HasSubstr("--crc"));
+    EXPECT_THAT(f.output, HasSubstr(command == std::string("trace") ? "--port" : "--crc"));
   }
 }
 

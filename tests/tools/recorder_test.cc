@@ -1,0 +1,117 @@
+// --trace and --pcap: both files tell the same story, and tshark finds the capture in order.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/tools/subprocess.h"
+
+namespace iwarp::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Lines = std::vector<std::string>;
+
+// Without the time.
+Lines lines_of(const std::string& text) {
+  Lines out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line.substr(line.find(' ') + 1));
+  return out;
+}
+
+Lines with(const Lines& lines, const std::string& text) {
+  Lines out;
+  for (const std::string& line : lines) {
+    if (line.find(text) != std::string::npos) out.push_back(line);
+  }
+  return out;
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return "cannot run " + command;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
+  if (::pclose(pipe) != 0) text += "failed: " + command;
+  return text;
+}
+
+class Recorded : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(directory_);
+    Subprocess server({"rping", "-s", "-a", GetParam(), "-p", "0", "--trace", directory_ + "/server"});
+    const Finished f = run({"rping", "-c", "-a", GetParam(), "-p", server.listening_port(), "-C", "2", "-S", "40000",
+                            "--trace", directory_ + "/client", "--pcap", capture()});
+    ASSERT_EQ(f.code, 0) << f.output;
+    ASSERT_EQ(server.wait(), 0) << server.output();
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  [[nodiscard]] std::string capture() const { return directory_ + "/pcap"; }
+  [[nodiscard]] Lines traced(const std::string& name) const {
+    std::ifstream in(directory_ + "/" + name);
+    std::ostringstream text;
+    text << in.rdbuf();
+    return lines_of(text.str());
+  }
+
+ private:
+  const std::string directory_ = ::testing::TempDir() + "iwarp-recorder-" + std::to_string(::getpid());
+};
+
+TEST_P(Recorded, TraceShowsEveryMessage) {
+  const Lines lines = traced("client");
+  EXPECT_THAT(with(lines, "tx rdmap Send("), SizeIs(4));
+  EXPECT_THAT(with(lines, "rx rdmap Send("), SizeIs(4));
+  EXPECT_THAT(with(lines, "rx rdmap Write("), SizeIs(2));
+  EXPECT_THAT(with(lines, "length=40000"), SizeIs(4));  // two Writes to the client, two Read Responses from it
+  EXPECT_THAT(with(lines, "undecoded=0, lost=0, bad_crc=0, malformed=0)"), SizeIs(2));
+}
+
+TEST_P(Recorded, CaptureIsReadBackAsTheTraceSaid) {
+  const Finished f = run({"trace", capture()});
+  EXPECT_EQ(f.code, 0) << f.output;
+  EXPECT_THAT(lines_of(f.output), ElementsAreArray(traced("client")));
+}
+
+// The same, seen from the other end.
+TEST_P(Recorded, ServerSawWhatTheClientSent) {
+  const Lines client = with(traced("client"), "rdmap "), server = with(traced("server"), "rdmap ");
+  for (const auto& [there, here] : {std::pair{"tx", "rx"}, std::pair{"rx", "tx"}}) {
+    Lines expected = with(client, std::string(there) + " rdmap");
+    for (std::string& line : expected) line.replace(line.find(there), 2, here);
+    EXPECT_THAT(with(server, std::string(here) + " rdmap"), ElementsAreArray(expected));
+  }
+}
+
+TEST_P(Recorded, TsharkFindsNoFault) {
+  if (std::system("tshark --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is not installed";
+  const std::string tshark = "tshark -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r '" + capture() + "' ";
+  EXPECT_THAT(output_of(tshark + "-Y 'tcp.checksum.status == 0 || ip.checksum.status == 0 || tcp.analysis.flags || "
+                                 "_ws.malformed' 2>/dev/null"),
+              IsEmpty());
+  EXPECT_THAT(output_of(tshark + "-T fields -e iwarp_rdma.opcode 2>/dev/null"), HasSubstr("0x03"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Family, Recorded, ::testing::Values("127.0.0.1", "::1"),
+                         [](const auto& p) { return p.param[0] == ':' ? "IPv6" : "IPv4"; });
+
+TEST(Recorder, FileThatCannotBeWritten) {
+  for (const char* flag : {"--trace", "--pcap"}) {
+    const Finished f = run({"rping", "-c", "-a", "127.0.0.1", "-p", "1", flag, "/nonexistent/x"});
+    EXPECT_EQ(f.code, 1);
+    EXPECT_THAT(f.output, AllOf(HasSubstr("/nonexistent/x"), HasSubstr("No such file or directory")));
+  }
+}
+
+}  // namespace
+}  // namespace iwarp::test

@@ -1,0 +1,148 @@
+// `iwarp trace` over captures made between Linux kernels with siw.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tests/tools/subprocess.h"
+
+namespace iwarp::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::string kVectors = std::string(IWARP_TEST_VECTORS) + "/trace/";
+
+std::string read_file(const std::string& name) {
+  std::ifstream in(name, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+class TraceOf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TraceOf, HasNoUndecodedByte) {
+  const Finished f = run({"trace", kVectors + GetParam() + ".pcap"});
+  EXPECT_EQ(f.code, 0) << f.output;
+  std::size_t totals = 0;
+  std::istringstream lines(f.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("Total(") == std::string::npos) continue;
+    ++totals;
+    EXPECT_THAT(line, HasSubstr("undecoded=0, lost=0, bad_crc=0, malformed=0)"));
+  }
+  EXPECT_EQ(totals, 2U);
+}
+
+// Opcodes of the last segments of messages, as tshark counts them.
+TEST_P(TraceOf, HasTheMessagesThatTsharkSees) {
+  const std::string file = kVectors + GetParam() + ".pcap";
+  if (std::system("tshark --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is not installed";
+  FILE* pipe = ::popen(
+      ("tshark -r '" + file + "' -T fields -e iwarp_rdma.opcode -e iwarp_ddp.last_flag 2>/dev/null").c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
+  ASSERT_EQ(::pclose(pipe), 0);
+  std::map<int, int> theirs;
+  std::istringstream rows(text);
+  for (std::string row; std::getline(rows, row);) {
+    std::istringstream opcodes(row.substr(0, row.find('\t'))), flags(row.substr(row.find('\t') + 1));
+    for (std::string op, last; std::getline(opcodes, op, ',') && std::getline(flags, last, ',');) {
+      if (last == "1" || last == "True") ++theirs[std::stoi(op, nullptr, 0)];
+    }
+  }
+  const char* kNames[] = {
+      "Write",    "ReadRequest", "ReadResponse", "Send", "SendInvalidate", "SendSolicited", "SendSolicitedInvalidate",
+      "Terminate"};
+  std::map<int, int> ours;
+  std::istringstream lines(run({"trace", file}).output);
+  for (std::string ms, conn, dir, layer, rest; lines >> ms >> conn >> dir >> layer && std::getline(lines, rest);) {
+    if (layer != "rdmap") continue;
+    const auto name = std::find(std::begin(kNames), std::end(kNames), rest.substr(1, rest.find('(') - 1));
+    ASSERT_NE(name, std::end(kNames)) << rest;
+    ++ours[static_cast<int>(name - std::begin(kNames))];
+  }
+  EXPECT_FALSE(ours.empty());
+  EXPECT_EQ(ours, theirs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Captures, TraceOf,
+                         ::testing::Values("siw-rping", "siw-crc-rping", "siw-p2p-rping", "siw-p2pcrc-rping",
+                                           "siw-v1-rping", "siw-rping-4000B", "siw-crc-nfs41-start"),
+                         [](const auto& p) {
+                           std::string name = p.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+// Whole outputs, reviewed once.
+TEST(Trace, LinesOfRpingAndNfs) {
+  for (const char* name : {"siw-p2pcrc-rping", "siw-crc-nfs41-start"}) {
+    EXPECT_EQ(run({"trace", kVectors + name + ".pcap"}).output, read_file(kVectors + name + ".txt"));
+  }
+}
+
+TEST(Trace, VerboseShowsFpdusAndSegments) {
+  const Finished f = run({"trace", "-v", kVectors + "siw-crc-rping.pcap"});
+  EXPECT_EQ(f.code, 0);
+  EXPECT_THAT(f.output, AllOf(HasSubstr("tx mpa Fpdu(ulpdu=34, crc=good)"),
+                              HasSubstr("tx ddp Untagged(last=1, qn=0, msn=1, mo=0, length=16)")));
+}
+
+class DamagedCapture : public ::testing::Test {
+ protected:
+  DamagedCapture() : path_(::testing::TempDir() + "iwarp-trace-" + std::to_string(::getpid()) + ".pcap") {}
+  ~DamagedCapture() override { std::filesystem::remove(path_); }
+  Finished trace(const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+    return run({"trace", path_});
+  }
+  std::string path_;
+};
+
+TEST_F(DamagedCapture, BadCrc) {
+  std::string bytes = read_file(kVectors + "siw-crc-rping.pcap");
+  const std::size_t at = bytes.find("rdma-ping-0");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] ^= 1;
+  const Finished f = trace(bytes);
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, AllOf(HasSubstr("mpa BadCrc(ulpdu=78, computed=0x"),
+                              HasSubstr("mpa Undecoded(bytes=84, why=\"wrong CRC\")")));
+}
+
+TEST_F(DamagedCapture, EndsWithinAPacket) {
+  const std::string bytes = read_file(kVectors + "siw-rping.pcap");
+  const Finished f = trace(bytes.substr(0, bytes.size() - 10));
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, AllOf(HasSubstr("Total("), HasSubstr("truncated")));
+}
+
+TEST_F(DamagedCapture, IsNoCapture) {
+  const Finished f = trace("GIF89a, and more of it so that there is a header");
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("as a capture"));
+}
+
+TEST(Trace, FileDoesNotExist) {
+  const Finished f = run({"trace", "/nonexistent.pcap"});
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("/nonexistent.pcap"));
+}
+
+TEST(Trace, NothingOfInterest) {
+  const Finished f = run({"trace", "--port", "1", kVectors + "siw-rping.pcap"});
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("no iWARP connection in"));
+}
+
+}  // namespace
+}  // namespace iwarp::test

@@ -1,0 +1,139 @@
+#include "iwarp/trace/capture.h"
+
+#include <utility>
+
+namespace iwarp::trace {
+
+void Capture::packet(Duration at, LinkType link, ConstBytes captured, std::size_t wire_bytes) {
+  ++counts_.packets;
+  const auto parsed = parse_packet(link, captured, wire_bytes);
+  if (const auto* other = std::get_if<NotTcp>(&parsed)) {
+    counts_.fragments += *other == NotTcp::kFragment;
+    counts_.cut += *other == NotTcp::kCut;
+    return;
+  }
+  const auto& s = std::get<TcpSegment>(parsed);
+  if (options_.port && s.source.port != *options_.port && s.destination.port != *options_.port) return;
+  Direction d = Direction::kTx;
+  auto it = find(s, d);
+  const bool opens = s.syn && !s.ack;
+  if (it != connections_.end() && opens) {
+    const auto known = it->second.halves[index(d)].syn();
+    if (known != s.sequence) {  // the port is used again
+      close(it->second, at);
+      ages_.erase(it->second.age);
+      connections_.erase(it);
+      it = connections_.end();
+    }
+  }
+  if (it == connections_.end()) {
+    if (s.reset || (!s.syn && s.payload_bytes == 0)) return;
+    const bool from_server = s.syn && s.ack;
+    d = from_server ? Direction::kRx : Direction::kTx;
+    it = add(from_server ? Key{s.destination, s.source} : Key{s.source, s.destination}, at, s.syn);
+  }
+  Connection& c = it->second;
+  ages_.splice(ages_.end(), ages_, c.age);
+  if (!c.ignored) feed(c, d, s, at);
+}
+
+Capture::Connections::iterator Capture::find(const TcpSegment& s, Direction& d) {
+  d = Direction::kTx;
+  auto it = connections_.find({s.source, s.destination});
+  if (it == connections_.end()) {
+    it = connections_.find({s.destination, s.source});
+    if (it != connections_.end()) d = Direction::kRx;
+  }
+  return it;
+}
+
+Capture::Connections::iterator Capture::add(const Key& key, Duration at, bool syn) {
+  if (connections_.size() >= kMaxConnections) {
+    const auto oldest = connections_.find(ages_.front());
+    close(oldest->second, at);
+    connections_.erase(oldest);
+    ages_.pop_front();
+  }
+  const std::uint64_t number = next_number_++;
+  DecoderOptions o;
+  o.connection = std::to_string(number);
+  o.verbose = options_.verbose;
+  if (key.first.port == kNfsRdmaPort || key.second.port == kNfsRdmaPort) o.rpcrdma = RpcGuess::kYes;
+  const auto it = connections_.emplace(key, o).first;
+  Connection& c = it->second;
+  c.age = ages_.insert(ages_.end(), key);
+  c.ignored = options_.stream && *options_.stream != number;
+  if (!c.ignored) {
+    Pdu open("Open");
+    open.word("client", key.first.to_string()).word("server", key.second.to_string());
+    c.decoder.add_line(at, Direction::kTx, "tcp", open.number("syn", syn ? 1 : 0));
+  }
+  return it;
+}
+
+void Capture::feed(Connection& c, Direction d, const TcpSegment& s, Duration at) {
+  TcpReassembly& own = c.halves[index(d)];
+  TcpReassembly& other = c.halves[index(opposite(d))];
+  if (s.syn) own.on_syn(s.sequence);
+  own.on_segment(s.syn ? s.sequence + 1 : s.sequence, s.payload, s.payload_bytes, s.fin);
+  if (s.ack) {
+    other.on_ack(s.acknowledged);
+  } else {
+    other.on_other_packet();
+  }
+  drain(c, opposite(d), at);
+  drain(c, d, at);
+  if (s.reset) {
+    c.decoder.end(d, Decoder::End::kReset, at);
+    close(c, at);
+  } else if (c.ended[0] && c.ended[1]) {
+    close(c, at);
+  } else if (c.decoder.is_not_mpa()) {
+    collect(c);
+  } else {
+    for (std::string& line : c.decoder.take_lines()) lines_.push_back(std::move(line));
+  }
+}
+
+void Capture::drain(Connection& c, Direction d, Duration at) {
+  TcpReassembly& half = c.halves[index(d)];
+  while (const auto item = half.next()) {
+    if (!std::exchange(c.begun[index(d)], true)) c.decoder.start(d, half.syn().has_value());
+    if (const auto* data = std::get_if<TcpReassembly::Data>(&*item)) {
+      c.decoder.receive(d, data->bytes, at);
+    } else if (const auto* lost = std::get_if<TcpReassembly::Lost>(&*item)) {
+      c.decoder.lose(d, lost->bytes, at);
+    } else {
+      c.ended[index(d)] = true;
+      c.decoder.end(d, Decoder::End::kFin, at);
+    }
+  }
+}
+
+void Capture::close(Connection& c, Duration at) {
+  if (c.ignored) return;
+  for (const Direction d : {Direction::kTx, Direction::kRx}) {
+    c.halves[index(d)].on_end();
+    drain(c, d, at);
+  }
+  c.decoder.finish(at);
+  collect(c);
+}
+
+// The connection is over or none of ours: only its lines and its name remain.
+void Capture::collect(Connection& c) {
+  for (std::string& line : c.decoder.take_lines()) lines_.push_back(std::move(line));
+  if (!c.decoder.is_not_mpa()) {
+    ++counts_.connections;
+    for (const Direction d : {Direction::kTx, Direction::kRx}) counts_.totals += c.decoder.totals(d);
+  }
+  c.decoder = Decoder(DecoderOptions{});
+  c.halves = {};
+  c.ignored = true;
+}
+
+void Capture::finish(Duration at) {
+  for (const Key& key : ages_) close(connections_.at(key), at);
+}
+
+}  // namespace iwarp::trace

@@ -1,0 +1,79 @@
+// Trace of a capture file: packets in, lines out. Follows every TCP connection that may be iWARP and leaves the others
+// alone. Pure: reading the file is the caller's business.
+//
+// Memory: for each connection at most TcpReassembly::kMaxHeldBytes and three FPDUs in each direction; at most
+// kMaxConnections are followed at a time, beyond that the one that was silent for longest is ended.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iwarp/trace/decoder.h"
+#include "iwarp/trace/packet.h"
+#include "iwarp/trace/tcp_reassembly.h"
+
+namespace iwarp::trace {
+
+struct CaptureOptions {
+  std::optional<std::uint16_t> port;    // only connections with this port at either end
+  std::optional<std::uint64_t> stream;  // only the connection of this number
+  bool verbose = false;
+};
+
+class Capture {
+ public:
+  static constexpr std::size_t kMaxConnections = 4096;
+  // NFS/RDMA (RFC 8267): Sends are taken for RPC-over-RDMA without looking.
+  static constexpr std::uint16_t kNfsRdmaPort = 20049;
+
+  explicit Capture(const CaptureOptions& options) : options_(options) {}
+
+  // The next packet of the file, `at` since the first one.
+  void packet(Duration at, LinkType link, ConstBytes captured, std::size_t wire_bytes);
+  // The end of the file: the totals of all connections.
+  void finish(Duration at);
+  [[nodiscard]] std::vector<std::string> take_lines() { return std::exchange(lines_, {}); }
+
+  struct Counts {
+    std::uint64_t packets = 0;
+    std::uint64_t fragments = 0;    // of IP datagrams, not put together
+    std::uint64_t cut = 0;          // packets without whole headers
+    std::uint64_t connections = 0;  // iWARP connections
+    Totals totals;                  // of those, both directions
+  };
+  // Of the connections that are over; complete after finish().
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  using Key = std::pair<Endpoint, Endpoint>;  // the client first
+  struct Connection {
+    explicit Connection(DecoderOptions options) : decoder(std::move(options)) {}
+    Decoder decoder;
+    std::array<TcpReassembly, 2> halves;  // by Direction
+    std::array<bool, 2> begun{};
+    std::array<bool, 2> ended{};
+    bool ignored = false;  // over, or not ours: kept so that late packets do not make a new one
+    std::list<Key>::iterator age;
+  };
+  using Connections = std::map<Key, Connection>;
+
+  Connections::iterator find(const TcpSegment& segment, Direction& direction);
+  Connections::iterator add(const Key& key, Duration at, bool syn);
+  void feed(Connection& c, Direction d, const TcpSegment& segment, Duration at);
+  void drain(Connection& c, Direction d, Duration at);
+  void close(Connection& c, Duration at);
+  void collect(Connection& c);
+
+  CaptureOptions options_;
+  Connections connections_;
+  std::list<Key> ages_;  // the one that was silent for longest first
+  std::uint64_t next_number_ = 1;
+  std::vector<std::string> lines_;
+  Counts counts_;
+};
+
+}  // namespace iwarp::trace

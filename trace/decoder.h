@@ -1,0 +1,96 @@
+// Trace of one iWARP connection: both directions of its TCP byte stream in, a line for each protocol message out
+// (grammar: docs/TRACE.md). A passive observer: it takes whatever comes, goes on behind errors and says what it could
+// not read. Pure, not thread-safe.
+//
+// Not understood: MPA Markers. A direction in which they are in use is reported as undecoded.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "iwarp/trace/half_stream.h"
+#include "iwarp/trace/line.h"
+#include "iwarp/trace/message_assembler.h"
+#include "iwarp/trace/rpc_view.h"
+
+namespace iwarp::trace {
+
+struct DecoderOptions {
+  std::string connection = "1";  // the name in the lines; no blanks
+  // Also a line for each FPDU and DDP segment.
+  bool verbose = false;
+  // Whether Sends carry RPC-over-RDMA. kUnknown: find out.
+  RpcGuess rpcrdma = RpcGuess::kUnknown;
+};
+
+// What was seen of one direction.
+struct Totals {
+  std::uint64_t bytes = 0;  // of the TCP stream, as captured
+  std::uint64_t fpdus = 0;
+  std::uint64_t messages = 0;   // RDMAP messages, incomplete ones included
+  std::uint64_t undecoded = 0;  // octets without sense, those of FPDUs with a wrong CRC included
+  std::uint64_t lost = 0;       // octets that the capture lacks
+  std::uint64_t bad_crc = 0;    // FPDUs
+  std::uint64_t malformed = 0;  // messages whose content contradicts the protocol above RDMAP
+
+  [[nodiscard]] bool all_decoded() const { return undecoded == 0 && malformed == 0 && lost == 0; }
+  Totals& operator+=(const Totals& other);
+};
+
+class Decoder {
+ public:
+  explicit Decoder(DecoderOptions options);
+
+  // Before the first octet of a direction: whether the stream was captured from its beginning. Default yes.
+  void start(Direction direction, bool from_beginning);
+  // The next octets of a direction. Times never go backwards.
+  void receive(Direction direction, ConstBytes bytes, Duration at);
+  // The capture lacks the next `bytes` octets.
+  void lose(Direction direction, std::uint64_t bytes, Duration at);
+  enum class End : std::uint8_t { kFin, kReset };
+  void end(Direction direction, End how, Duration at);
+  // Nothing more comes: what is left over is undecoded, and the totals are given.
+  void finish(Duration at);
+
+  // Lines for the driver's own findings, in the same grammar.
+  void add_line(Duration at, Direction direction, const char* layer, const Pdu& pdu);
+  [[nodiscard]] std::vector<std::string> take_lines() { return lines_.take(); }
+  [[nodiscard]] const Totals& totals(Direction d) const { return half(d).totals; }
+  // The stream begins with something else than an MPA startup frame: give it up.
+  [[nodiscard]] bool is_not_mpa() const { return half(Direction::kTx).not_mpa || half(Direction::kRx).not_mpa; }
+
+ private:
+  struct Half {
+    HalfStream stream{true};
+    MessageAssembler messages;
+    Totals totals;
+    std::uint64_t undecoded_run = 0;  // octets whose line is still to be written
+    const char* why_undecoded = "";
+    bool not_mpa = false;
+    std::optional<mpa::StartupFrame> startup;  // without private data
+  };
+
+  [[nodiscard]] Half& half(Direction d) { return halves_[index(d)]; }
+  [[nodiscard]] const Half& half(Direction d) const { return halves_[index(d)]; }
+  void drain(Direction d, Duration at);
+  void on(Direction d, Duration at, const HalfStream::Startup& item);
+  void on(Direction d, Duration at, const HalfStream::Fpdu& item);
+  void on(Direction d, Duration at, const HalfStream::Undecoded& item);
+  void on(Direction d, Duration at, const HalfStream::Aligned& item);
+  void on(Direction d, Duration at, const HalfStream::NotMpa& item);
+  void negotiated();
+  void undecoded(Direction d, std::uint64_t bytes, const char* why);
+  void flush_undecoded(Direction d, Duration at);
+  void interrupt(Direction d, Duration at);
+  void write(Direction d, Duration at, const Message& message);
+  void write_send(Direction d, Duration at, const Message& message);
+  void write_segment(Direction d, Duration at, const ddp::SegmentHeader& header, std::size_t payload_bytes);
+
+  DecoderOptions options_;
+  Lines lines_;
+  std::array<Half, 2> halves_;
+  RpcView rpc_;
+};
+
+}  // namespace iwarp::trace
