@@ -87,9 +87,9 @@ class Runner:
         context = Context(variant, boot, services, self.binary, children, log_directory)
 
         def work() -> str:
-            scenario.run(context)
+            note = scenario.run(context) or ""
             boot.traffic += context.traffic
-            return ""
+            return note
         try:
             return self._timed(scenario.name, variant, work,
                                [log_directory, boot.guest.console, boot.guest.command_log, boot.guest.capture])

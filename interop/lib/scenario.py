@@ -99,11 +99,15 @@ class Context:
         return self.boot.rping_ports.pop(0)
 
 
+# Does the work of a scenario; may return what else is worth saying when it has passed.
+Run = Callable[[Context], "str | None"]
+
+
 @dataclass(frozen=True)
 class Scenario:
     name: str
     summary: str
-    run: Callable[[Context], None]
+    run: Run
     needs_iwarp: bool = True
     on_demand: bool = False     # runs only when named: proves the peers without us
     revision_1: bool = False    # runs in the variant v1 too, where the peer initiates with MPA revision 1
@@ -116,9 +120,9 @@ _REGISTRY: list[Scenario] = []
 
 
 def scenario(name: str, summary: str, *, needs_iwarp: bool = True, on_demand: bool = False,
-             revision_1: bool = False) -> Callable[[Callable[[Context], None]], Callable[[Context], None]]:
+             revision_1: bool = False) -> Callable[[Run], Run]:
     """Register a function as a scenario; the run order is the order of registration."""
-    def register(run: Callable[[Context], None]) -> Callable[[Context], None]:
+    def register(run: Run) -> Run:
         _REGISTRY.append(Scenario(name, summary, run, needs_iwarp, on_demand, revision_1))
         return run
     return register
