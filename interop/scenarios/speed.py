@@ -7,15 +7,26 @@ The CRC follows the variant: default runs without, crc with.
 from __future__ import annotations
 
 import json
-import re
 import statistics
 
-from lib.errors import ScenarioFailure, check
+from lib.errors import check
 from lib.guest import GUEST_ADDRESS
 from lib.scenario import Context, scenario
 
 _SIZES = (65536, 1048576)
-_SECONDS = 3
+_SECONDS = 2
+_ENOUGH_BYTES = 1 << 30
+_LOOPBACK_RATE = f"""
+import time
+def octets():
+    return int(open("/sys/class/net/lo/statistics/tx_bytes").read())
+start = octets()
+while octets() - start < 16 << 20:
+    time.sleep(0.02)
+start, begin = octets(), time.monotonic()
+time.sleep({_SECONDS})
+print((octets() - start) / (time.monotonic() - begin))
+"""
 _ROUNDS = 5
 _TIMEOUT = 90.0
 
@@ -46,13 +57,12 @@ def _ours(context: Context, operation: str, size: int) -> float:
 
 
 def _siw(context: Context, operation: str, size: int, port: int) -> float:
-    command = f"ib_{operation}_bw -R -F -p {port} -s {size} -t 16 -D {_SECONDS} --report_gbits"
+    """The same, by the clock: perftest counts processor cycles, which mean nothing under emulation. Framing counts as well."""
+    command = f"ib_{operation}_bw -R -F -p {port} -s {size} -t 16 -n {_ENOUGH_BYTES // size}"
     server = context.guest.spawn(command)
     context.guest.wait_listening(port, 15, rdma=True)
-    output = context.guest.must(f"{command} {GUEST_ADDRESS}", _TIMEOUT)
-    server.wait(30)
-    # Octets, iterations, peak, average, rate.
-    row = re.search(rf"^ *{size} +\d+ +[\d.]+ +([\d.]+) ", output, re.M)
-    if row is None:
-        raise ScenarioFailure(f"no result from `{command}`: {output[-800:]}")
-    return float(row.group(1)) * 1e9 / 8
+    client = context.guest.spawn(f"{command} {GUEST_ADDRESS}")
+    rate = context.guest.must(f"python3 -B -c '{_LOOPBACK_RATE}'", _TIMEOUT)
+    client.kill()
+    server.kill()
+    return float(rate)
