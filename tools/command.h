@@ -1,5 +1,6 @@
 // The subcommands of `iwarp`. Each registers its flags with the CLI parser and runs when chosen; the value returned is
-// the exit code: 0 success, 1 the operation failed, 2 wrong usage (by the parser), 130 interrupted.
+// the exit code: 0 success, 1 the operation failed, 2 wrong usage (by the parser), 130 interrupted; others
+// are listed by the subcommand's help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,5 +20,6 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_rping(CLI::App& app);
 [[nodiscard]] Run add_gateway(CLI::App& app);
 [[nodiscard]] Run add_trace(CLI::App& app);
+[[nodiscard]] Run add_probe(CLI::App& app);
 
 }  // namespace iwarp::tools

@@ -18,8 +18,10 @@
 #include "iwarp/cm/connection.h"
 #include "tools/command.h"
 #include "tools/perf/idle.h"
+#include "tools/perf/rdma_side.h"
 #include "tools/perf/report.h"
 #include "tools/perf/server.h"
+#include "tools/recorder.h"
 
 namespace iwarp::tools {
 namespace {
@@ -49,6 +51,7 @@ struct Flags {
   bool markdown = false;
   bool no_verify = false;
   std::size_t connections = 10000;
+  RecorderFlags recorder;
 };
 
 void on_signal(int) {
@@ -252,6 +255,7 @@ Run add_perf(CLI::App& app) {
       ->capture_default_str();
   serve->add_flag("--once", flags->once, "End when the first client has gone");
   serve->add_flag("--with-parent", flags->with_parent)->group("");
+  flags->recorder.add(*serve);
   serve->footer("Example:\n  iwarp perf serve --listen 10.0.0.2:7175");
 
   CLI::App* run = cmd->add_subcommand("run", "Runs tests and prints a table");
@@ -294,6 +298,7 @@ Run add_perf(CLI::App& app) {
   run->add_option("--json", flags->json, "Write all figures to this file as well");
   run->add_flag("--markdown", flags->markdown, "Table with bars");
   run->add_flag("--no-verify", flags->no_verify, "Leave out the untimed pass that compares the data");
+  flags->recorder.add(*run);
   run->footer(
       list_of_tests() +
       "Each test is measured in pairs with plain TCP doing the same work; the ratio is the median of the pairs.\n"
@@ -308,10 +313,12 @@ Run add_perf(CLI::App& app) {
   idle->add_option("--connections", flags->connections, "How many")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  flags->recorder.add(*idle);
   idle->footer("Example:\n  iwarp perf idle --connections 1000");
   return [flags, serve, idle]() -> int {
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);
+    tap_maker = flags->recorder.tap_maker();
     if (serve->parsed()) return run_serve(*flags);
     return idle->parsed() ? run_idle(*flags) : run_client(*flags);
   };

@@ -171,10 +171,15 @@ void RecorderFlags::add(CLI::App& app) {
   app.add_option("--pcap", pcap_, "Write a capture of every connection, with packet headers made up, to this file");
 }
 
+cm::TapMaker RecorderFlags::tap_maker() const {
+  if (trace_.empty() && pcap_.empty()) return {};
+  return [recorder = std::make_shared<Recorder>(trace_, pcap_), verbose = verbose_](const cm::TapTarget& t) {
+    return std::make_shared<Tap>(recorder, t, verbose);
+  };
+}
+
 void RecorderFlags::apply(cm::Engine& engine) const {
-  if (trace_.empty() && pcap_.empty()) return;
-  engine.set_tap_maker([recorder = std::make_shared<Recorder>(trace_, pcap_), verbose = verbose_](
-                           const cm::TapTarget& t) { return std::make_shared<Tap>(recorder, t, verbose); });
+  engine.set_tap_maker(tap_maker());
 }
 
 }  // namespace iwarp::tools

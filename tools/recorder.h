@@ -16,6 +16,8 @@ class RecorderFlags {
   // After parsing, before the first listen or connect. Does nothing when no flag was given. Throws std::runtime_error
   // when a file cannot be made.
   void apply(cm::Engine& engine) const;
+  // The same for a command that drives its sockets itself. Empty when no flag was given.
+  [[nodiscard]] cm::TapMaker tap_maker() const;
 
  private:
   std::string trace_, pcap_;

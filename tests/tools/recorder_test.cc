@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -16,8 +17,10 @@ using ::testing::AllOf;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using Lines = std::vector<std::string>;
+using Words = std::vector<std::string>;
 
 // Without the time.
 Lines lines_of(const std::string& text) {
@@ -104,6 +107,43 @@ TEST_P(Recorded, TsharkFindsNoFault) {
 
 INSTANTIATE_TEST_SUITE_P(Family, Recorded, ::testing::Values("127.0.0.1", "::1"),
                          [](const auto& p) { return p.param[0] == ':' ? "IPv6" : "IPv4"; });
+
+// Both ends of a test, and of connections that nothing is sent over.
+TEST(Recorder, PerfRecordsItsConnections) {
+  const std::string file = ::testing::TempDir() + "iwarp-recorder-perf-" + std::to_string(::getpid());
+  Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0", "--trace", file + ".server"});
+  const std::string peer = "127.0.0.1:" + server.listening_port();
+  const auto lines = [](const std::string& name) {
+    std::ifstream in(name);
+    std::ostringstream text;
+    text << in.rdbuf();
+    std::filesystem::remove(name);
+    return lines_of(text.str());
+  };
+  for (const Words& test : {Words{"run", "write_bw", peer, "--size=64k", "--pairs=1", "--seconds=0.05"},
+                            Words{"run", "connect_rate", peer, "--pairs=1", "--seconds=0.05"},
+                            Words{"idle", peer, "--connections", "10"}}) {
+    Words words{"perf"};
+    words.insert(words.end(), test.begin(), test.end());
+    for (const std::string& more : {std::string("--trace"), file + ".client", std::string("--pcap"), file + ".pcap"})
+      words.push_back(more);
+    const Finished f = run(words);
+    ASSERT_EQ(f.code, 0) << f.output;
+    const Lines traced = lines(file + ".client");
+    EXPECT_THAT(with(traced, "tx mpa Request("), Not(IsEmpty())) << test[1];
+    if (test[1] == "write_bw") {
+      EXPECT_THAT(with(traced, "tx rdmap Write("), Not(IsEmpty()));
+    }
+    EXPECT_EQ(with(traced, "Open(").size(), with(traced, "tx mpa Request(").size()) << test[1];
+    EXPECT_GT(std::filesystem::file_size(file + ".pcap"), 24U) << test[1];
+    std::filesystem::remove(file + ".pcap");
+  }
+  server.signal(SIGTERM);
+  (void)server.wait();
+  const Lines served = lines(file + ".server");
+  EXPECT_THAT(with(served, "rx mpa Request("), Not(IsEmpty()));
+  EXPECT_THAT(with(served, "rx rdmap Write("), Not(IsEmpty()));
+}
 
 TEST(Recorder, FileThatCannotBeWritten) {
   for (const char* flag : {"--trace", "--pcap"}) {

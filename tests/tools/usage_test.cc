@@ -26,7 +26,7 @@ TEST_P(WrongUsage, ExitsWith2AndSaysWhatWouldBeRight) {
 INSTANTIATE_TEST_SUITE_P(
     Command, WrongUsage,
     ::testing::Values(
-        Wrong{"NoSubcommand", {}, "choose a command: gateway, perf, rping or trace"},
+        Wrong{"NoSubcommand", {}, "choose a command: gateway, perf, probe, rping or trace"},
         Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
         Wrong{"UnknownFlag", {"rping", "-c", "-a", "127.0.0.1", "--nope"}, "--nope"},
         Wrong{"NoRole", {"rping"}, "choose one of -s (server) and -c (client)"},
@@ -47,6 +47,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"PerfSize", {"perf", "run", "write_bw", "--size", "64q"}, "1 to 16m, such as 8, 64k, 1m"},
         Wrong{"PerfRegion", {"perf", "run", "write_bw", "--size", "16m", "--depth", "128"}, "must not exceed 1 GiB"},
         Wrong{"PerfListen", {"perf", "serve", "--listen", "nowhere"}, "is not ADDRESS:PORT"},
+        Wrong{"ProbeWithoutPeer", {"probe"}, "PEER"},
+        Wrong{"ProbePeerWithoutPort", {"probe", "127.0.0.1"}, "HOST:PORT"},
+        Wrong{"ProbeTimeout", {"probe", "[::1]:1", "--timeout", "0"}, "--timeout"},
+        Wrong{"ProbeQuestion", {"probe", "[::1]:1", "--only", "crc"}, "unknown question 'crc': use enhanced"},
+        Wrong{"ProbePrivateData", {"probe", "[::1]:1", "--private-data", "0g"}, "up to 508 octets in hex"},
         Wrong{"TraceWithoutFile", {"trace"}, "FILE"}, Wrong{"TracePort", {"trace", "x", "--port", "0"}, "--port"},
         Wrong{"GatewayWithoutDirection", {"gateway"}, "--rdma-listen with --tcp, or --tcp-listen with --rdma"},
         Wrong{"GatewayBothDirections",
@@ -82,11 +87,13 @@ TEST(Help, OfEachCommandHasExamples) {
   EXPECT_EQ(all.code, 0);
   EXPECT_THAT(all.output, HasSubstr("rping"));
   EXPECT_THAT(all.output, HasSubstr("gateway"));
-  for (const char* command : {"rping", "gateway", "trace"}) {
+  for (const char* command : {"rping", "gateway", "probe", "trace"}) {
     const Finished f = run({command, "--help"});
     EXPECT_EQ(f.code, 0);
     EXPECT_THAT(f.output, HasSubstr("Examples:\n  iwarp " + std::string(command)));
-    EXPECT_THAT(f.output, HasSubstr(command == std::string("trace") ? "--port" : "--crc"));
+    EXPECT_THAT(f.output, HasSubstr(command == std::string("trace")   ? "--port"
+                                    : command == std::string("probe") ? "--only"
+                                                                      : "--crc"));
   }
 }
 

@@ -79,6 +79,7 @@ IdleReport measure_idle(Control& control, const std::string& host, std::size_t c
   verbs::CompletionQueue cq(64);
   std::vector<std::shared_ptr<cm::Connection>> open;
   cm::Engine engine;
+  engine.set_tap_maker(tap_maker);
   const verbs::ProtectionDomain pd(engine.context());
   cm::ConnectOptions options;
   options.host = host;

@@ -13,6 +13,7 @@ class RdmaPassive final : public Passive {
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::make_address(host), 0};
     o.policy = policy_of(spec);
+    engine_.set_tap_maker(tap_maker);
     auto listener = cm::Listener::listen(engine_, o);
     if (!listener) throw std::runtime_error(std::string("cannot listen on ") + host + ": " + listener.error().why);
     listener_ = std::move(*listener);

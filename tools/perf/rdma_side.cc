@@ -44,6 +44,8 @@ Message read_message(const std::byte* at) {
   return m;
 }
 
+cm::TapMaker tap_maker;
+
 mpa::Policy policy_of(const Spec& spec) {
   mpa::Policy p;
   p.crc = spec.crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kOff;
@@ -101,6 +103,7 @@ void RdmaSide::connect(const std::string& host, std::uint16_t port) {
   o.port = port;
   o.policy = policy_of(spec_);
   o.private_data = introduction();
+  engine_.set_tap_maker(tap_maker);
   const auto [error, connection] =
       await(engine_, spec_.manual, cm::async_connect(engine_, qp_, o, boost::asio::use_future));
   if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot connect over iWARP: ") + error.why);

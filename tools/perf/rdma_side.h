@@ -41,6 +41,9 @@ struct Remote {
   std::uint64_t to = 0;
 };
 
+// Taps the connections of this end; empty: none does. Set it before any test begins.
+extern cm::TapMaker tap_maker;
+
 [[nodiscard]] mpa::Policy policy_of(const Spec& spec);
 [[nodiscard]] cm::Engine::Mode mode_of(const Spec& spec);
 

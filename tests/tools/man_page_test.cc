@@ -1,0 +1,86 @@
+// The man pages: one for each subcommand, every flag in it, and nothing that man complains of.
+#include "tools/man_page.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "tools/command_line.h"
+
+namespace iwarp::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::map<std::string, std::string> pages_of(const CLI::App& app) {
+  std::map<std::string, std::string> pages;
+  for (const tools::ManPage& p : tools::man_pages(app)) pages[p.name] = p.text;
+  return pages;
+}
+
+std::string in_roff(const std::string& flag) {
+  std::string s = "--" + flag;
+  for (std::size_t at = 0; (at = s.find('-', at)) != std::string::npos; at += 2) s.insert(at, 1, '\\');
+  return s + "\\fR";
+}
+
+void expect_all_flags(const CLI::App& app, const std::string& page, const std::string& name) {
+  for (const CLI::Option* o : app.get_options()) {
+    if (o->get_group().empty()) continue;
+    for (const std::string& flag : o->get_lnames()) EXPECT_THAT(page, HasSubstr(in_roff(flag))) << name;
+  }
+  for (const CLI::App* sub : app.get_subcommands({})) expect_all_flags(*sub, page, name);
+}
+
+TEST(ManPages, EachSubcommandHasOneWithEveryFlag) {
+  const tools::CommandLine commands;
+  const auto pages = pages_of(commands.app());
+  const auto subcommands = commands.app().get_subcommands([](const CLI::App*) { return true; });
+  EXPECT_EQ(pages.size(), subcommands.size() + 1);
+  for (const CLI::App* sub : subcommands) {
+    const std::string name = "iwarp-" + sub->get_name();
+    ASSERT_EQ(pages.count(name), 1U) << name;
+    expect_all_flags(*sub, pages.at(name), name);
+    EXPECT_THAT(pages.at("iwarp"), HasSubstr("iwarp\\-" + sub->get_name()));
+    EXPECT_THAT(pages.at(name), AllOf(HasSubstr("EXAMPLES"), HasSubstr(".TH IWARP-"))) << name;
+  }
+}
+
+TEST(ManPages, TextIsNoMarkup) {
+  CLI::App app("x", "top");
+  CLI::App* sub = app.add_subcommand("odd", "does .this and \\that");
+  bool flag = false;
+  sub->add_flag("--hidden", flag, "never seen")->group("");
+  sub->add_flag("--dots", flag, "'first");
+  sub->footer(".SH no heading\nExample:\n  top odd -x");
+  const std::string page = pages_of(app).at("top-odd");
+  EXPECT_THAT(page, AllOf(HasSubstr("does .this and \\ethat\n"), HasSubstr("\n\\&'first\n"),
+                          HasSubstr("\n\\&.SH no heading\n"), HasSubstr("  top odd \\-x\n")));
+  EXPECT_THAT(page, Not(HasSubstr("hidden")));
+}
+
+TEST(ManPages, AreWithoutWarnings) {
+  if (std::system("man --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "man is not installed";
+  const tools::CommandLine commands;
+  const std::string file = ::testing::TempDir() + "iwarp-man-" + std::to_string(::getpid());
+  for (const auto& [name, text] : pages_of(commands.app())) {
+    std::ofstream(file) << text;
+    const std::string command = "LC_ALL=C man --warnings -Z -Tutf8 -l " + file + " 2>&1 >/dev/null";
+    FILE* pipe = ::popen(command.c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    std::string complaints;
+    for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) complaints += static_cast<char>(c);
+    EXPECT_EQ(::pclose(pipe), 0) << name;
+    EXPECT_THAT(complaints, IsEmpty()) << name;
+  }
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace iwarp::test

@@ -1,0 +1,18 @@
+// Manual pages out of the flags and texts that --help prints, so that there is one source for both.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace iwarp::tools {
+
+struct ManPage {
+  std::string name;  // "iwarp-rping": the file is name.1
+  std::string text;  // roff, man(7) macros
+};
+
+// One for the command, one for each of its subcommands; those of a subcommand are sections of its page.
+[[nodiscard]] std::vector<ManPage> man_pages(const CLI::App& app);
+
+}  // namespace iwarp::tools

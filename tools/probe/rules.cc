@@ -1,0 +1,52 @@
+#include "tools/probe/rules.h"
+
+#include <array>
+
+namespace iwarp::tools::probe {
+namespace {
+
+constexpr std::array<RuleText, static_cast<std::size_t>(Rule::kCount)> kRules = {{
+    {"RFC5044-7.1.1-5", "MUST", "a Reply begins with the Reply Key"},
+    {"RFC6581-6-4", "MUST", "reserved bits are sent as zero"},
+    {"RFC5044-7.1.1-24", "MUST", "Rev names a revision that exists, and not above that of the Request"},
+    {"RFC5044-7.1.1-29", "MUST", "PD_Length is the number of octets that follow"},
+    {"RFC5044-7.1.1-34", "MUST", "Private Data is at most 512 octets long"},
+    {"RFC5044-7.1.2-18", "MUST", "nothing follows the Reply before the Initiator's first FPDU"},
+    {"RFC5044-7.1.2-8", "SHOULD", "a well-formed Request is answered by a Reply"},
+    {"RFC5044-7.1.2-28", "MUST", "there is room for the Private Data that PD_Length announces"},
+    {"RFC5044-7.1.1-26", "MUST", "a revision that it cannot interoperate with makes it close"},
+    {"RFC5044-4.3-2", "MUST", "every implementation can send Markers to a peer that asks for them"},
+    {"RFC5044-4.4-1", "MUST", "CRCs are implemented: a peer that wants them gets them"},
+    {"RFC5044-7.1.1-16", "MUST", "with C=1 in either startup frame FPDUs have a valid CRC"},
+    {"RFC6581-6-5", "MUST NOT", "reserved bits are not checked"},
+    {"RFC6581-6-9", "MUST", "Requests of revision 1 are taken"},
+    {"RFC6581-10-6", "MUST", "unenhanced Requests are taken"},
+    {"RFC6581-10-8", "MUST", "an enhanced Request gets an enhanced Reply"},
+    {"RFC6581-10-4", "MUST", "an unenhanced Request gets an unenhanced Reply"},
+    {"RFC6581-6-7", "MUST", "an enhanced frame has revision 2 or higher"},
+    {"RFC6581-6-11", "MUST", "with S=1 the Private Data begins with the enhanced data"},
+    {"RFC6581-9.2-11", "MUST", "A=1 is answered by A=1"},
+    {"RFC6581-9.2-23", "MUST", "A=0 is answered by A=0"},
+    {"RFC6581-9.2-24", "MUST", "with A=0 the flags B, C and D are zero"},
+    {"RFC6581-9.2-16", "MUST", "with A=1 at least one RTR form is named"},
+    {"RFC6581-9.2-12", "SHOULD", "each offered RTR form that it supports is named"},
+    {"RFC6581-9.1-12", "MUST", "its ORD is at most the IRD of the Request"},
+    {"RFC6581-9.1-24", "MUST", "ORD 16383 is answered by IRD 16383"},
+    {"RFC6581-9.1-27", "MUST", "IRD 16383 is answered by ORD 16383"},
+    {"RFC6581-9.2-6", "spec", "a Read RTR needs an IRD of at least 1, and gets an empty Read Response"},
+    {"RFC6581-1.1-2", "spec", "each RTR form that was offered and named is taken"},
+    {"RFC8797-4-8", "MUST", "reserved bits of the RPC-over-RDMA private data are zero"},
+}};
+
+}  // namespace
+
+const RuleText& text(Rule rule) {
+  return kRules[static_cast<std::size_t>(rule)];
+}
+
+std::string section(std::string_view id) {
+  const std::size_t first = id.find('-'), last = id.rfind('-');
+  return "RFC " + std::string(id.substr(3, first - 3)) + " s" + std::string(id.substr(first + 1, last - first - 1));
+}
+
+}  // namespace iwarp::tools::probe
