@@ -216,6 +216,9 @@ Result<void> StagTable::invalidate_remote(Stag stag, StreamKey who) {
   if (!includes(r.access, Access::kRemoteInvalidate)) {  // req: RFC5040-8.1.1-8
     return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an STag that the peer may not invalidate");
   }
+  // Invalidated by one stream, it would be gone for the others. req: RFC5040-8.1.1-8 RFC5042-6.4.5-1
+  if (r.stream == StreamId::kAny)
+    return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an STag that is shared by several streams");
   invalidate(stag);  // req: RFC5040-5.3-15
   return {};
 }

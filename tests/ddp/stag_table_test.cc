@@ -228,10 +228,12 @@ TEST_F(StagTableTest, RemoteInvalidationOfWhatIsNotThePeers) {
   COVERS("RFC5040-5.3-16");
   COVERS("RFC5040-7.2-5");
   COVERS("RFC5040-8.1.1-8");
+  COVERS("RFC5042-6.4.5-1");
   COVERS("RFC5040-4.8-17");
   const Stag bound = add(kAll, 1000, kMe.stream);
-  const Stag forbidden = add(Access::kRemoteRead | Access::kRemoteWrite);
-  for (const auto& [stag, who] : {std::pair{bound, kSibling}, {bound, kStranger}, {forbidden, kMe}}) {
+  const Stag forbidden = add(Access::kRemoteRead | Access::kRemoteWrite, 1000, kMe.stream);
+  const Stag shared = add(kAll);
+  for (const auto& [stag, who] : {std::pair{bound, kSibling}, {bound, kStranger}, {forbidden, kMe}, {shared, kMe}}) {
     const auto refused = table_.invalidate_remote(stag, who);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().tell_peer, (TerminateCode{0, 1, 9}));

@@ -175,7 +175,7 @@ TEST_F(ReceiverTest, InvalidateOfWhatThePeerMayNotInvalidate) {
   COVERS("RFC5040-3.2-3");
   Bytes other(10);
   const Stag foreign = add(other, kAll, PdId{9});
-  const Stag forbidden = add(other, ddp::Access::kRemoteWrite);
+  const Stag forbidden = add(other, ddp::Access::kRemoteWrite, kMe.pd, kMe.stream);
   std::uint32_t msn = 1;
   for (const Stag s : {foreign, forbidden, Stag{0x12345600}}) {
     post_recv(msn, sge(0, 10));

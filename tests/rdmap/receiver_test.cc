@@ -70,7 +70,7 @@ TEST_F(ReceiverTest, SendWithInvalidate) {
   COVERS("RFC5040-5.3-15");
   for (const Opcode op : {Opcode::kSendInvalidate, Opcode::kSendSolicitedInvalidate}) {
     Bytes other(10);
-    const Stag victim = add(other);
+    const Stag victim = add(other, kAll, kMe.pd, kMe.stream);
     const std::uint32_t msn = op == Opcode::kSendInvalidate ? 1 : 2;
     post_recv(1, sge(0, 50));
     expect_taken(send_segment(pattern(4), {.msn = msn, .last = false, .tail = raw(victim)}, op));

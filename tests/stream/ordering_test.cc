@@ -188,7 +188,7 @@ TEST(Ordering, SendWithInvalidateRevokesAtDelivery) {
   Pair p;
   p.establish();
   auto& a = p.initiator.region(5000);
-  auto& b = p.responder.region(5000, test::kRemoteAll | ddp::Access::kRemoteInvalidate);
+  auto& b = p.responder.region(5000, test::kRemoteAll | ddp::Access::kRemoteInvalidate, 0x10000, p.responder.key());
   auto& recv = p.responder.region(5000);
   p.responder.post(rdmap::RecvWr{1, recv.all()});
   p.initiator.post(test::write_wr(2, a.all(), b));
