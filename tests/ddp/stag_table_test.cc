@@ -115,6 +115,7 @@ TEST_F(StagTableTest, RightsAreGrantedOneByOne) {
   COVERS("RFC5041-7.1-12");
   COVERS("RFC5040-8.1.1-6");
   COVERS("RFC5041-8.3.1-6");
+  COVERS("RFC5040-3.2-11");
   const Stag write_only = add(Access::kRemoteWrite);
   EXPECT_EQ(fault(write_only, kMe, 1000, 1, Access::kRemoteWrite), std::nullopt);
   EXPECT_EQ(fault(write_only, kMe, 1000, 1, Access::kRemoteRead), StagFault::kAccess);
@@ -204,6 +205,7 @@ TEST_F(StagTableTest, InvalidationEndsAllAccess) {
   COVERS("RFC5040-8.1.1-5");
   COVERS("RFC5040-8.1.1-7");
   COVERS("RFC5040-1.2-3");
+  COVERS("RFC5040-3.2-12");
   const Stag s = add();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(fault(s, kMe, 1000, 1), std::nullopt);  // use does not use it up
   EXPECT_TRUE(table_.invalidate(s));
