@@ -114,7 +114,7 @@ std::string Connection::to_string() const {
 
 Result<void> Connection::begin(EstablishedHandler handler) {
   if (qp_->core().phase() != stream::Phase::kIdle || qp_->driver() != nullptr)
-    return make_error(Errc::kInvalidArgument, "queue pair was used before");
+    return make_error(Errc::kInvalidArgument, "queue pair was used before");  // req: RFC5041-2.3-1
   established_ = std::move(handler);
   qp_->set_driver(this);
   qp_->core().set_emss(effective_mss(*socket_));

@@ -131,6 +131,7 @@ bool Requester::try_send(Queued& queued) {
   };
   // Fresh handles for every Call, exposed no earlier than now. req: RFC8166-8.1.2-1 RFC8166-8.1.3-1 RFC8166-3.4.5-6
   if (reply) call.reply_memory = expose(reply, RemoteAccess::kWrite);
+  // req: RFC5042-6.3.2-1 RFC5042-6.3.4-1
   if (!in_line) call.call_memory = expose(queued.message, RemoteAccess::kRead);
   call.reply = std::move(reply);
   if ((call.reply && !call.reply_memory) || (!in_line && !call.call_memory)) {

@@ -63,6 +63,7 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   if (!chunks_acceptable(h, call->reply_memory, call->reply.size())) return fail_call(*call, Failure::kBadReply, {});
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
   // Nothing of the Reply is looked at while the server can still change it. req: RFC8166-4.4.1-1 RFC8166-8.1.3-2
+  // req: RFC5042-6.2.2-1 RFC5042-6.3.3-1
   if (!fence(*call)) return;
   if (call->cancelled) return finish(*call);
   if (h.proc == Proc::kMsg) {

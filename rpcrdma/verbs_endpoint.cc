@@ -92,9 +92,11 @@ Result<Stag> VerbsEndpoint::keep(Result<verbs::MemoryRegion> region) {
 
 Result<ExposedMemory> VerbsEndpoint::register_memory(MutBytes memory, RemoteAccess access, bool remote_invalidation) {
   verbs::MemoryRegion::Options o;
+  // req: RFC5042-6.3.5-1
   o.access = access == RemoteAccess::kRead ? Access::kRemoteRead : Access::kRemoteWrite | Access::kLocalWrite;
   if (remote_invalidation) o.access = o.access | Access::kRemoteInvalidate;
   o.base_to = 0;  // tells the peer no addresses
+  // req: RFC5042-6.1.1-4 RFC5042-6.3.6-1
   o.stream = qp_->stream();
   const auto stag = keep(verbs::MemoryRegion::register_memory(qp_->pd(), memory, o));
   if (!stag) return stag.error();
@@ -107,6 +109,7 @@ Result<void> VerbsEndpoint::invalidate(Stag handle) {
 }
 
 Result<Stag> VerbsEndpoint::register_local(MutBytes memory) {
+  // req: RFC5042-A-1
   return keep(verbs::MemoryRegion::register_memory(
       qp_->pd(), memory, {.access = Access::kLocalWrite, .base_to = 0, .stream = qp_->stream()}));
 }

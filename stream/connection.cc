@@ -15,6 +15,7 @@ Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options&
 
 Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);  // req: RFC5041-6.2.1-3
+  // req: RFC5040-1.1-1 RFC5041-5.2-3
   if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
     return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
   if (wr.op == rdmap::SendOp::kRead) {
@@ -83,7 +84,7 @@ void Connection::arm_close_timer(TimePoint now) {
 }
 
 void Connection::flush() {
-  sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2
+  sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2 RFC5041-3-4
   recvs_.flush();
   reads_.clear();
 }
@@ -101,8 +102,9 @@ void Connection::violation(const Error& error, const rdmap::TerminateMessage& me
     return;
   }
   if (!next(phase_, Input::kError)) return;
+  // req: RFC5040-3.2-3 RFC5040-3.2-7 RFC5040-3.2-10 RFC5040-5.1-3 RFC5040-5.3-7 RFC5041-7.1-9
   reason_ = error;
-  // req: RFC5040-7.1-1 RFC5041-6.2.2-2 RFC5041-7.2-1 RFC5044-8-14
+  // req: RFC5040-7.1-1 RFC5041-6.2.2-2 RFC5041-7.2-1 RFC5044-8-14 RFC5041-6.2.2-5 RFC5041-6.2.2-6 RFC5041-7.1-19
   sent_terminate_ = message;
   gather_.drop_unbegun();
   tx_.abandon();
@@ -116,6 +118,7 @@ void Connection::disconnect(TimePoint now) {
   if (phase_ == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
   if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, "closed by the local application");
   drain_end_ = now + options_.drain_timeout;
+  // req: RFC5040-6.2-2
   step(Input::kDisconnect);
   check_drained();
 }
@@ -137,6 +140,7 @@ std::size_t Connection::ord() const {
 }
 
 bool Connection::receiving() const {
+  // req: RFC5041-6.2.1-8
   return phase_ == Phase::kFull || phase_ == Phase::kDraining || (phase_ == Phase::kFinWait && graceful_);
 }
 
@@ -169,14 +173,16 @@ void Connection::drain_startup() {
 }
 
 void Connection::on_negotiated(const mpa::Established& e) {
-  // req: RFC5040-6.1-5 RFC5040-6.1-7
+  // req: RFC5040-6.1-5 RFC5040-6.1-7 RFC5040-6.1-3 RFC5040-6.1-4 RFC5040-6.1-6 RFC5040-6.1-8
   negotiated_ = e.negotiated;
   negotiated_done_ = true;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
   decoder_ = mpa::FpduDecoder(negotiated_.crc);
   // siw rounds its ORD up to a power of two and may have that many Reads outstanding.
+  // req: RFC5040-8.1.2-8 RFC5042-6.4.3.3-1 RFC5042-6.4.3.3-2 RFC5042-A-3
   reads_ = rdmap::InboundReads(negotiated_.ird == 0 ? 0 : std::bit_ceil(std::size_t{negotiated_.ird}));
   deadline_.reset();
+  // req: RFC5041-6.1-1
   step(Input::kNegotiated);
   if (is_initiator_) {
     tx_.queue_rtr(e.rtr_to_send == mpa::Rtr::kWrite  ? rdmap::Rtr::kWrite
@@ -237,6 +243,7 @@ std::optional<Event> Connection::poll_event() {
     Disconnected d;
     // req: RFC5041-6.2.2-1 RFC5044-8-1
     d.reason = reason_;
+    // req: RFC5040-3.2-4 RFC5040-3.2-13
     d.received = rx_.peer_terminate();
     d.sent = sent_terminate_;
     d.was_established = established_told_;

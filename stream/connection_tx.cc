@@ -64,6 +64,7 @@ void Connection::encode_batch() {
       continue;
     }
     if (!*segment) break;
+    // req: RFC5040-6.1-2
     encode(**segment);
   }
 }
@@ -72,12 +73,14 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
   const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
   const bool copy = segment.payload_bytes <= kCopyLimit || (negotiated_.crc && segment.may_change);
   mpa::Crc32c crc;
+  // req: RFC5041-3-8
   mpa::Crc32c* const crc_or_null = negotiated_.crc ? &crc : nullptr;
 
   const std::size_t head_bytes = mpa::kLengthBytes + segment.header_bytes;
   const std::size_t trailer_bytes = mpa::fpdu_bytes(ulpdu_bytes) - mpa::kLengthBytes - ulpdu_bytes;
   const MutBytes own = gather_.allocate(copy ? head_bytes + segment.payload_bytes + trailer_bytes : head_bytes);
   mpa::write_length(own.first<mpa::kLengthBytes>(), ulpdu_bytes);
+  // req: RFC5040-3.1-1 RFC5041-1.3-1
   std::memcpy(own.data() + mpa::kLengthBytes, segment.header.data(), segment.header_bytes);
   if (crc_or_null != nullptr) crc.update(own.first(head_bytes));
 

@@ -128,6 +128,7 @@ TEST_F(RequesterTest, FailsCallsWhoseReplyMisusesChunks) {
 }
 
 TEST_F(RequesterTest, ChecksWhatTheServerWroteAfterTheFence) {
+  COVERS("RFC5042-6.2.2-1");
   start();
   ASSERT_TRUE(call(readdir_call(1)).ok());
   const Decoded d = received();

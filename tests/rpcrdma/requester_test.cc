@@ -31,6 +31,8 @@ TEST_F(RequesterTest, OffersOneReplyChunkWhereTheReplyMayBeLong) {
   COVERS("RFC8166-6.2-1");
   COVERS("RFC8166-4.4.1-1");
   COVERS("RFC8166-8.1.3-2");
+  COVERS("RFC5042-6.2.2-1");
+  COVERS("RFC5042-6.3.5-1");
   start();
   ASSERT_TRUE(call(readdir_call(1)).ok());
   const Decoded d = received();
@@ -39,6 +41,7 @@ TEST_F(RequesterTest, OffersOneReplyChunkWhereTheReplyMayBeLong) {
   ASSERT_EQ(d.header.reply_chunk->segments.size(), 1u);
   Segment s = d.header.reply_chunk->segments[0];
   EXPECT_EQ(s.length, (1u << 20) + (64u << 10));
+  EXPECT_TRUE(client_.regions.at(raw(s.handle)).access == RemoteAccess::kWrite);
   const Bytes long_reply = rpc_reply(1, pattern(300'000));
   write_remote(s, long_reply);
   s.length = static_cast<std::uint32_t>(long_reply.size());
@@ -73,6 +76,9 @@ TEST_F(RequesterTest, SendsLongCallsAsPositionZeroChunk) {
   COVERS("RFC8166-3.5.3-2");
   COVERS("RFC8166-3.5.3-3");
   COVERS("RFC8166-3.5.3-9");
+  COVERS("RFC5042-6.3.2-1");
+  COVERS("RFC5042-6.3.3-1");
+  COVERS("RFC5042-6.3.4-1");
   start();
   const Bytes message = write_call(1, pattern(65'537));
   ASSERT_TRUE(call(message).ok());
@@ -84,6 +90,8 @@ TEST_F(RequesterTest, SendsLongCallsAsPositionZeroChunk) {
   EXPECT_EQ(d.header.read_list[0].position, 0u);
   const Segment s = d.header.read_list[0].target;
   EXPECT_EQ(s.length, message.size());
+  EXPECT_TRUE(client_.regions.at(raw(s.handle)).access == RemoteAccess::kRead);
+  EXPECT_EQ(client_.regions.at(raw(s.handle)).memory.size(), message.size()) << "the Call, and no octet beside it";
   Buffer sink = *pool_of_server_.acquire(s.length, BufferPool::Purpose::kCall);
   ASSERT_TRUE(server_.post_read(1, sink.slice(), s.handle, s.offset).ok());
   run();

@@ -45,6 +45,8 @@ TEST_P(Fragmentation, CutAtEveryOctet) {
   COVERS("RFC5044-5.1-6");
   COVERS("RFC5044-A.4-1");
   COVERS("RFC5044-A.4-2");
+  COVERS("RFC5041-3-5");
+  COVERS("RFC5041-3-15");
   // Every octet where headers are dense, then a stride that shares no factor with any FPDU length.
   for (const bool forward : {true, false}) {
     const std::uint64_t end = forward ? to_responder_ : to_initiator_;

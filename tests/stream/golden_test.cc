@@ -110,6 +110,10 @@ TEST_P(Golden, WeAreTheServer) {
   COVERS("RFC5040-3.1-5");
   COVERS("RFC5041-1.3-1");
   COVERS("RFC5044-4.4-14");
+  COVERS("RFC5040-1.2-1");
+  COVERS("RFC5040-3.1-1");
+  COVERS("RFC5040-4-3");
+  COVERS("RFC5040-6.1-2");
   const Bytes first_read = ulpdus(server_)[0];
   const auto asked = *rdmap::ReadRequest::parse(ConstBytes(first_read).subspan(18));
 
