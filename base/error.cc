@@ -34,6 +34,7 @@ constexpr std::array kRows = {
     Row{Errc::kPeerRejected, "peer_rejected", kPeerRefused, kNo, "peer rejected the connection"},
     Row{Errc::kInsufficientIrd, "insufficient_ird", kHandshakeFailed, t(2, 0, 6), "insufficient IRD resources"},
     Row{Errc::kNoMatchingRtr, "no_matching_rtr", kHandshakeFailed, t(2, 0, 7), "no matching RTR option"},
+    // req: RFC6581-8-3 RFC6581-11-2
     Row{Errc::kStartupLocal, "startup_local", kHandshakeFailed, t(2, 0, 5), "local failure during MPA startup"},
     Row{Errc::kConnectionModel, "connection_model", kHandshakeFailed, kNo, "MPA Reply does not match the Request"},
     Row{Errc::kCrcMismatch, "crc_mismatch", kProtocolViolation, t(2, 0, 2), "FPDU CRC mismatch"},

@@ -188,7 +188,8 @@ void Connection::on_negotiated(const mpa::Established& e) {
   }
   // A Read can never be sent, and what is posted behind it must not overtake it.
   if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
-    end_with(Input::kAbort, make_error(Errc::kInvalidArgument, "an RDMA Read was posted but the peer admits none"));
+    const Error error = make_error(Errc::kStartupLocal, "an RDMA Read was posted but the peer admits none");
+    violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC6581-9.3-4
   }
 }
 

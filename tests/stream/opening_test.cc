@@ -151,6 +151,30 @@ TEST(Initiator, TerminatesWithoutACommonRtr) {
   EXPECT_EQ(end.disconnected()->reason.code, Errc::kNoMatchingRtr);
 }
 
+TEST(Initiator, TerminatesWhenAPostedReadCanNeverBeSent) {
+  COVERS("RFC6581-9.3-4");
+  COVERS("RFC6581-8-3");
+  COVERS("RFC6581-11-2");
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  auto& local = end.region(10);
+  rdmap::SendWr read = test::send_wr(7, local.all());
+  read.op = rdmap::SendOp::kRead;
+  end.post(read);
+  end.start(mpa::Initiator({}, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  // The Reply: IRD 0, RTR by Write.
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8000 8020"), now);
+  EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)),
+            test::to_hex(test::fpdu(test::terminate_segment(hex("20050000")), true)));
+  ASSERT_EQ(end.sends.size(), 1U);
+  EXPECT_EQ(end.sends[0].status, Errc::kInvalidArgument);
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  end.end(TcpEnd::kFin, now);
+  ASSERT_NE(end.disconnected(), nullptr);
+  EXPECT_EQ(end.disconnected()->reason.code, Errc::kStartupLocal);
+}
+
 TEST(Initiator, ReportsARejection) {
   COVERS("RFC5044-7.1.2-16");
   COVERS("RFC6581-9.1-20");
