@@ -29,7 +29,7 @@ constexpr std::array kRows = {
     Row{kFull, Input::kError, kTerminating},  // req: RFC5040-7.1-2
     Row{kFull, Input::kDisconnect, kDraining},
     Row{kFull, Input::kPeerTerminate, kFinWait},
-    Row{kFull, Input::kPeerFin, kClosed},
+    Row{kFull, Input::kPeerFin, kClosed},  // req: RFC5044-7.1.2-21
     Row{kFull, Input::kPeerReset, kClosed},
     Row{kFull, Input::kTimeout, kClosed},
     Row{kFull, Input::kAbort, kClosed},
