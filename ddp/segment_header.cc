@@ -11,6 +11,7 @@ constexpr std::uint8_t kVersionMask = 0x03;
 
 std::uint8_t control(bool tagged, bool last) {
   // req: RFC5040-4.1-3 RFC5041-4.1-1
+  // req: RFC5044-3-15
   return static_cast<std::uint8_t>((tagged ? kTagged : 0) | (last ? kLast : 0) |
                                    kDdpVersion);  // req: RFC5041-4.1-10 RFC5041-4.1-12
 }

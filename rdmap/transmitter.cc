@@ -74,7 +74,7 @@ Result<std::optional<Transmitter::Segment>> Transmitter::next(std::size_t mulpdu
     if (terminate_emitted_) return std::optional<Segment>{};  // req: RFC5040-5.4-10 RFC5040-5.4-1
     return std::optional{terminate_segment()};
   }
-  if (rtr_ != Rtr::kNone) return std::optional{rtr_segment()};
+  if (rtr_ != Rtr::kNone) return std::optional{rtr_segment()};  // req: RFC6581-5-2
   if (!mid_message() && !start_next_message(ord)) return std::optional<Segment>{};
   if (auto* response = std::get_if<ResponseMessage>(&current_)) return response_segment(*response, mulpdu, payload);
   return request_segment(std::get<RequestMessage>(current_), mulpdu, payload);
@@ -262,6 +262,7 @@ void Transmitter::segment_sent(const Done& done) {
       break;
     case Done::What::kNothing:
     case Done::What::kTerminate:
+    // req: RFC6581-5-3
     case Done::What::kRtr:
       break;
   }

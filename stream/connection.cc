@@ -108,7 +108,7 @@ void Connection::violation(const Error& error, const rdmap::TerminateMessage& me
   sent_terminate_ = message;
   gather_.drop_unbegun();
   tx_.abandon();
-  tx_.queue_terminate(message);
+  tx_.queue_terminate(message);  // req: RFC5044-8-15
   flush();
   step(Input::kError);
 }
@@ -135,12 +135,13 @@ void Connection::check_drained() {
 }
 
 std::size_t Connection::ord() const {
-  const std::size_t taken = rx_.rtr_response_due() ? 1 : 0;
+  const std::size_t taken = rx_.rtr_response_due() ? 1 : 0;  // req: RFC6581-3-2 RFC6581-9.1-1
   return negotiated_.ord > taken ? negotiated_.ord - taken : 0;
 }
 
 bool Connection::receiving() const {
   // req: RFC5041-6.2.1-8
+  // req: RFC5044-7.2-1
   return phase_ == Phase::kFull || phase_ == Phase::kDraining || (phase_ == Phase::kFinWait && graceful_);
 }
 
@@ -177,14 +178,15 @@ void Connection::on_negotiated(const mpa::Established& e) {
   negotiated_ = e.negotiated;
   negotiated_done_ = true;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
-  decoder_ = mpa::FpduDecoder(negotiated_.crc);
+  decoder_ = mpa::FpduDecoder(negotiated_.crc);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10
   // siw rounds its ORD up to a power of two and may have that many Reads outstanding.
   // req: RFC5040-8.1.2-8 RFC5042-6.4.3.3-1 RFC5042-6.4.3.3-2 RFC5042-A-3
+  // req: RFC6581-3-1 RFC6581-9.1-1
   reads_ = rdmap::InboundReads(negotiated_.ird == 0 ? 0 : std::bit_ceil(std::size_t{negotiated_.ird}));
   deadline_.reset();
   // req: RFC5041-6.1-1
   step(Input::kNegotiated);
-  if (is_initiator_) {
+  if (is_initiator_) {  // req: RFC6581-9.3-3
     tx_.queue_rtr(e.rtr_to_send == mpa::Rtr::kWrite  ? rdmap::Rtr::kWrite
                   : e.rtr_to_send == mpa::Rtr::kRead ? rdmap::Rtr::kRead
                                                      : rdmap::Rtr::kNone);
@@ -194,14 +196,15 @@ void Connection::on_negotiated(const mpa::Established& e) {
   }
   // A Read can never be sent, and what is posted behind it must not overtake it.
   if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
-    end_with(Input::kAbort, make_error(Errc::kInvalidArgument, "an RDMA Read was posted but the peer admits none"));
+    const Error error = make_error(Errc::kStartupLocal, "an RDMA Read was posted but the peer admits none");
+    violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC6581-9.3-4
   }
 }
 
 void Connection::on_startup_failed(const mpa::Failed& failed) {
   if (failed.error.tell_peer && failed.negotiated) {
     negotiated_ = *failed.negotiated;
-    violation(failed.error, rdmap::make_terminate(failed.error, {}, 0, false));
+    violation(failed.error, rdmap::make_terminate(failed.error, {}, 0, false));  // req: RFC6581-8-1
     return;
   }
   if (failed.suggest_revision_1_fallback) {
@@ -210,7 +213,7 @@ void Connection::on_startup_failed(const mpa::Failed& failed) {
     step(Input::kStartupRetry);
     return;
   }
-  end_with(Input::kStartupFailed, failed.error);
+  end_with(Input::kStartupFailed, failed.error);  // req: RFC5044-8-11
 }
 
 void Connection::on_deadline(TimePoint now) {
@@ -233,7 +236,7 @@ void Connection::on_deadline(TimePoint now) {
 
 std::optional<Event> Connection::poll_event() {
   if (retry_) return RetryWithRevision1{*std::exchange(retry_, std::nullopt)};
-  const bool due = negotiated_done_ && (is_initiator_ || peer_seen_ || !negotiated_.peer_to_peer);
+  const bool due = negotiated_done_ && (is_initiator_ || peer_seen_ || !negotiated_.peer_to_peer);  // req: RFC6581-3-4
   if (due && !established_told_) {
     established_told_ = true;
     return Established{negotiated_, peer_private_data_};
@@ -241,7 +244,7 @@ std::optional<Event> Connection::poll_event() {
   if (phase_ == Phase::kClosed && !disconnected_told_) {
     disconnected_told_ = true;
     Disconnected d;
-    // req: RFC5041-6.2.2-1 RFC5044-8-1
+    // req: RFC5041-6.2.2-1 RFC5044-8-1 RFC5044-8-5
     d.reason = reason_;
     // req: RFC5040-3.2-4 RFC5040-3.2-13
     d.received = rx_.peer_terminate();

@@ -32,7 +32,7 @@ constexpr std::array kRows = {
     Row{kFull, Input::kPeerTerminate, kFinWait},
     // RFC 5041 s6.2.1 would have us go on sending on a half-closed stream: neither verbs nor siw know such a state.
     // req: RFC5041-6.2.1-7
-    Row{kFull, Input::kPeerFin, kClosed},
+    Row{kFull, Input::kPeerFin, kClosed},  // req: RFC5044-7.1.2-21
     Row{kFull, Input::kPeerReset, kClosed},
     Row{kFull, Input::kTimeout, kClosed},
     Row{kFull, Input::kAbort, kClosed},

@@ -39,6 +39,7 @@ TEST(Fin, BetweenFpdusIsOrderly) {
 TEST(Fin, InsideAnFpduIsALoss) {
   COVERS("RFC5044-8-1");
   COVERS("RFC5041-6.2.2-1");
+  COVERS("RFC5044-8-5");
   for (const bool crc : {true, false}) {
     const Bytes whole = test::fpdu(send_segment(pattern(9000)), crc);
     for (const std::size_t n : {1UL, 2UL, 3UL, 19UL, 20UL, 21UL, 100UL, 5000UL, whole.size() - 1}) {
@@ -109,6 +110,7 @@ TEST(Disconnect, SendsWhatWasPosted) {
 
 TEST(Disconnect, StillTakesWhatThePeerSends) {
   COVERS("RFC5041-6.2.1-8");
+  COVERS("RFC5044-7.2-1");
   RawPeer p;
   auto& local = p.end.region(100);
   p.end.post(rdmap::RecvWr{1, local.all()});

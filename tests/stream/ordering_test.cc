@@ -94,6 +94,8 @@ TEST(Ordering, OrdLimitsReadsInFlight) {
   COVERS("RFC5040-6.1-3");
   COVERS("RFC5040-8.1.1-13");
   COVERS("RFC5042-6.4.3.3-3");
+  COVERS("RFC6581-3-2");
+  COVERS("RFC6581-9.1-1");
   RawPeer p(initiating(2));
   auto& sink = p.end.region(100);
   for (std::uint64_t i = 0; i < 4; ++i) p.end.post(read(i, sink.sge(i * 10, 10)));
@@ -107,6 +109,7 @@ TEST(Ordering, OrdLimitsReadsInFlight) {
 
 TEST(Ordering, RtrByReadTakesOneOfTheReads) {
   COVERS("RFC6581-9.2-6");
+  COVERS("RFC6581-5-2");
   RawPeerOptions o = initiating(1);
   o.peer_to_peer = true;
   RawPeer p(o);
@@ -255,6 +258,9 @@ TEST(Segmentation, FollowsAnEmssThatChanges) {
   COVERS("RFC5044-4.5-5");
   COVERS("RFC5041-3-2");
   COVERS("RFC5041-3-3");
+  COVERS("RFC5044-3-3");
+  COVERS("RFC5044-4.5-4");
+  COVERS("RFC5044-5.1-1");
   RawPeer p(initiating(1));
   auto& local = p.end.region(10000);
   const auto longest = [&] {
@@ -270,6 +276,20 @@ TEST(Segmentation, FollowsAnEmssThatChanges) {
   EXPECT_EQ(longest(), 128U);
   p.end.conn().set_emss(9000);
   EXPECT_EQ(longest(), 8994U);
+}
+
+TEST(Segmentation, LeavesFpdusAloneThatAreCutAlready) {
+  COVERS("RFC5044-A.1-1");
+  RawPeer p(initiating(1));
+  auto& local = p.end.region(10000);
+  p.end.post(test::send_wr(1, local.all()));
+  EXPECT_EQ(p.drain(100), 100U);  // a part of the first FPDU
+  p.end.conn().set_emss(536);
+  p.end.post(test::send_wr(2, local.all()));
+  const auto sent = p.ulpdus();
+  ASSERT_GT(sent.size(), 9U);
+  for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(sent[i].size(), 1442U);
+  EXPECT_EQ(sent[8].size(), 530U) << "the second message";
 }
 
 }  // namespace

@@ -218,6 +218,8 @@ TEST(Violation, MoreReadsThanIrd) {
   COVERS("RFC5040-6.1-10");
   COVERS("RFC5040-5.2.2-3");
   COVERS("RFC5040-6.1-3");
+  COVERS("RFC6581-3-1");
+  COVERS("RFC6581-9.1-1");
   RawPeerOptions o;
   o.ird = o.ord = 2;
   RawPeer p(o);
@@ -274,6 +276,7 @@ TEST(Violation, CrcErrorIsToldAndNothingBehindItIsDelivered) {
   COVERS("RFC5041-6.2.2-2");
   COVERS("RFC5041-6.2.2-5");
   COVERS("RFC5041-7-1");
+  COVERS("RFC5044-8-5");
   for (const std::size_t chunk : {std::size_t{1}, std::size_t{1 << 20}}) {
     RawPeer p;
     auto& local = p.end.region(100);
