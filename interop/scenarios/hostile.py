@@ -15,7 +15,7 @@ from lib.scenario import Context, scenario
 _ROOT = Path(__file__).resolve().parents[2]
 _CASES = _ROOT / "tests" / "hostile" / "cases.tsv"
 _PAGE = _ROOT / "docs" / "HOSTILE.md"
-_TIMEOUT = 300.0
+_TIMEOUT = 900.0
 
 _HEAD = """# What hostile peers meet
 
@@ -48,7 +48,7 @@ def _attack(context: Context, port: int, role: str) -> dict[tuple[str, str], str
     """What was seen, by role and script."""
     report = context.log_directory / f"{role}.tsv"
     run_tool([str(context.binary.parent / "hostile_peer"), "--target", f"127.0.0.1:{port}", "--role", role,
-              "--report", str(report)], _TIMEOUT, log=context.log_directory / f"{role}.log")
+              "--settle", "300", "--report", str(report)], _TIMEOUT, log=context.log_directory / f"{role}.log")
     rows = [line.split("\t") for line in report.read_text(encoding="utf-8").splitlines()]
     check(len(rows) > 0, f"hostile_peer reported nothing about {role}")
     return {(role, script): seen for _, role, script, _, seen in rows}

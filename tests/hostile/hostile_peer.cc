@@ -15,6 +15,7 @@ namespace {
 
 struct Flags {
   std::string target, role, glob = "*", cases = IWARP_HOSTILE_CASES, report;
+  unsigned settle = 0;  // ms
 };
 
 bool wanted(const Flags& flags, const Case& c) {
@@ -37,7 +38,8 @@ Reaction see(Target& target, const Script& script) {
 // Exit status: 0 if all that was seen is what was expected.
 int run(const Flags& flags) {
   const auto colon = flags.target.rfind(':');
-  RemoteTarget target(flags.target.substr(0, colon), flags.target.substr(colon + 1));
+  RemoteTarget target(flags.target.substr(0, colon), flags.target.substr(colon + 1),
+                      std::chrono::milliseconds(flags.settle));
   std::ofstream report;
   if (!flags.report.empty()) {
     report.open(flags.report);
@@ -77,6 +79,9 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"rdma", "rpcrdma"}));
   app.add_option("--case", flags.glob, "Only scripts, or requirements, that match")->capture_default_str();
   app.add_option("--cases", flags.cases, "List of cases")->capture_default_str();
+  app.add_option("--settle", flags.settle, "Milliseconds to wait after the victim's Reply (siw needs some)")
+      ->check(CLI::Range(0, 10000))
+      ->capture_default_str();
   app.add_option("--report", flags.report, "Write the table to this file too");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -1,6 +1,7 @@
 #include "tests/hostile/rdma_talk.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace iwarp::hostile {
 namespace {
@@ -50,12 +51,13 @@ Bytes altered(Bytes octets, std::initializer_list<std::pair<std::size_t, unsigne
 Peer open(Target& target, Flavour flavour, const mpa::StartupFrame& request) {
   RawTcp tcp = target.dial(flavour);
   (void)tcp.send(test::octets(request));
-  return finish_opening(std::move(tcp), request);
+  return finish_opening(std::move(tcp), request, target.settle());
 }
 
-Peer finish_opening(RawTcp tcp, const mpa::StartupFrame& request) {
+Peer finish_opening(RawTcp tcp, const mpa::StartupFrame& request, std::chrono::milliseconds settle) {
   const test::FrameRead reply = test::read_frame(tcp, true);
   if (!reply.complete || reply.frame.reject) throw std::runtime_error("the victim did not accept the Request");
+  std::this_thread::sleep_for(settle);
   const ConstBytes data = reply.frame.private_data;
   Peer peer(std::move(tcp), request.crc || reply.frame.crc, Bytes(data.begin(), data.end()));
   if (!reply.frame.enhanced || !reply.frame.enhanced_data.peer_to_peer) return peer;
@@ -65,6 +67,7 @@ Peer finish_opening(RawTcp tcp, const mpa::StartupFrame& request) {
   } else {
     peer.ulpdu(test::write_segment(Stag{1}, 0, {}));
   }
+  std::this_thread::sleep_for(settle);
   return peer;
 }
 

@@ -47,7 +47,7 @@ struct Advert {
 [[nodiscard]] Peer open(Target& target, Flavour flavour = Flavour::kDefault,
                         const mpa::StartupFrame& request = polite_request());
 // The rest of it, once the Request is out: takes the Reply and sends the RTR that it names.
-[[nodiscard]] Peer finish_opening(RawTcp tcp, const mpa::StartupFrame& request);
+[[nodiscard]] Peer finish_opening(RawTcp tcp, const mpa::StartupFrame& request, std::chrono::milliseconds settle = {});
 // Full operation as MPA responder: the Request taken, the Reply sent.
 [[nodiscard]] Peer lure(Target& target, Flavour flavour = Flavour::kDefault, mpa::StartupFrame reply = polite_reply());
 

@@ -1,6 +1,7 @@
 // Whom a script attacks.
 #pragma once
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 
@@ -30,6 +31,10 @@ class Target {
   [[nodiscard]] virtual test::RawTcp dial(Flavour flavour) = 0;
   // A fresh TCP connection from the victim, which is MPA initiator. Throws Inapplicable.
   [[nodiscard]] virtual test::RawTcp hook(Flavour flavour) = 0;
+  // How long to wait after the Reply, and after the RTR, before the first octet that follows. Linux siw needs some
+  // time: FPDUs that come before it took over the socket stay unread, and an error that comes before the application
+  // has accepted ends in a BUG of the kernel's iw_cm.
+  [[nodiscard]] virtual std::chrono::milliseconds settle() const { return {}; }
 };
 
 }  // namespace iwarp::hostile

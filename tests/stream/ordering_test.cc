@@ -256,6 +256,7 @@ TEST(Posting, RefusesWhatCannotBe) {
 
 TEST(Segmentation, FollowsAnEmssThatChanges) {
   COVERS("RFC5044-4.5-5");
+  COVERS("RFC5044-3-2");
   COVERS("RFC5041-3-2");
   COVERS("RFC5041-3-3");
   COVERS("RFC5044-3-3");
