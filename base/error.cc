@@ -32,8 +32,11 @@ constexpr std::array kRows = {
     Row{Errc::kStartupTimeout, "startup_timeout", kHandshakeFailed, kNo,
         "peer did not complete the MPA startup in time"},
     Row{Errc::kPeerRejected, "peer_rejected", kPeerRefused, kNo, "peer rejected the connection"},
+    // req: RFC6581-8-2 RFC6581-8-4 RFC6581-9.1-14
     Row{Errc::kInsufficientIrd, "insufficient_ird", kHandshakeFailed, t(2, 0, 6), "insufficient IRD resources"},
+    // req: RFC6581-8-2 RFC6581-8-5
     Row{Errc::kNoMatchingRtr, "no_matching_rtr", kHandshakeFailed, t(2, 0, 7), "no matching RTR option"},
+    // req: RFC6581-8-3 RFC6581-11-2
     Row{Errc::kStartupLocal, "startup_local", kHandshakeFailed, t(2, 0, 5), "local failure during MPA startup"},
     Row{Errc::kConnectionModel, "connection_model", kHandshakeFailed, kNo, "MPA Reply does not match the Request"},
     Row{Errc::kCrcMismatch, "crc_mismatch", kProtocolViolation, t(2, 0, 2), "FPDU CRC mismatch"},

@@ -114,7 +114,7 @@ std::string Connection::to_string() const {
 
 Result<void> Connection::begin(EstablishedHandler handler) {
   if (qp_->core().phase() != stream::Phase::kIdle || qp_->driver() != nullptr)
-    return make_error(Errc::kInvalidArgument, "queue pair was used before");
+    return make_error(Errc::kInvalidArgument, "queue pair was used before");  // req: RFC5041-2.3-1
   established_ = std::move(handler);
   qp_->set_driver(this);
   qp_->core().set_emss(effective_mss(*socket_));
@@ -235,8 +235,7 @@ bool Connection::receive() {
   if (spans.empty()) return false;
   std::array<iovec, kMaxIovecs> iov;
   std::size_t total = 0;
-  const std::size_t count = to_iovecs(spans, iov, total);
-  const ssize_t n = ::readv(socket_->native_handle(), iov.data(), static_cast<int>(count));
+  const ssize_t n = ::readv(socket_->native_handle(), iov.data(), static_cast<int>(to_iovecs(spans, iov, total)));
   const int error = errno;
   if (tap_ != nullptr && n > 0) [[unlikely]]
     tap_->received(first_octets(spans, static_cast<std::size_t>(n)), Clock::now());
@@ -262,6 +261,7 @@ bool Connection::drive(unsigned fired) {
   if ((fired & kWritable) != 0) write_armed_ = tx_blocked_ = false;
   if (released_ || !qp_->pd().context()->alive()) return false;
   stream::Connection& core = qp_->core();
+  if ((fired & kWritable) != 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
   if (const auto deadline = core.deadline(); deadline && Clock::now() >= *deadline) core.on_deadline(Clock::now());
 
   bool again = true, moved = false;

@@ -208,6 +208,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   // One accepted socket until its Request is complete.
   struct Pending {
     Pending(tcp::socket s, const mpa::Policy& policy, std::shared_ptr<void> of)
+        // req: RFC5044-7.1-3
         : slot(std::move(of)), socket(std::move(s)), timer(socket.get_executor()), responder(policy, Clock::now()) {}
     std::shared_ptr<void> slot;
     tcp::socket socket;

@@ -22,7 +22,7 @@ Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& 
   boost::system::error_code ec;
   socket.non_blocking(true, ec);
   const int fd = socket.native_handle();
-  bool ok = !ec && set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  bool ok = !ec && set(fd, IPPROTO_TCP, TCP_NODELAY, 1);  // req: RFC5044-5.1-4
   if (options.keepalive_idle.count() > 0) {
     ok = ok && set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
          set(fd, IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(options.keepalive_idle.count())) &&
@@ -48,7 +48,7 @@ std::size_t effective_mss(boost::asio::ip::tcp::socket& socket) {
   socklen_t size = sizeof info;
   if (::getsockopt(socket.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_snd_mss == 0)
     return kUsualMss;
-  return info.tcpi_snd_mss;
+  return info.tcpi_snd_mss;  // req: RFC5044-2-1 RFC5044-5.1-2
 }
 
 }  // namespace iwarp::cm

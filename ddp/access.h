@@ -13,8 +13,7 @@ enum class Access : std::uint8_t {
   kLocalWrite = 1,
   kRemoteRead = 2,
   kRemoteWrite = 4,
-  kRemoteInvalidate =
-      8,  // the peer may revoke the STag by Send with Invalidate; give it only to an STag of a single stream
+  kRemoteInvalidate = 8,  // the peer may revoke the STag by Send with Invalidate, if it is bound to that one stream
 };
 constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));

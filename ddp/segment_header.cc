@@ -10,13 +10,15 @@ constexpr std::uint8_t kLast = 0x40;
 constexpr std::uint8_t kVersionMask = 0x03;
 
 std::uint8_t control(bool tagged, bool last) {
+  // req: RFC5040-4.1-3 RFC5041-4.1-1
+  // req: RFC5044-3-15
   return static_cast<std::uint8_t>((tagged ? kTagged : 0) | (last ? kLast : 0) |
                                    kDdpVersion);  // req: RFC5041-4.1-10 RFC5041-4.1-12
 }
 
 }  // namespace
 
-// req: RFC5041-4.2-1
+// req: RFC5041-4.2-1 RFC5041-4-1 RFC5041-4.2-2
 void TaggedHeader::write_to(std::span<std::byte, kSize> out) const {
   FixedWriter<kSize> w{out};
   w.be<0>(control(true, last));
@@ -25,11 +27,12 @@ void TaggedHeader::write_to(std::span<std::byte, kSize> out) const {
   w.be<6>(to);
 }
 
-// req: RFC5041-4.3-1
+// req: RFC5041-4.3-1 RFC5041-4.3-2
 void UntaggedHeader::write_to(std::span<std::byte, kSize> out) const {
   FixedWriter<kSize> w{out};
   w.be<0>(control(false, last));
   w.be<1>(rsvd_ulp);  // req: RFC5041-4.3-3
+  // req: RFC5040-3.1-10
   w.be<2>(rsvd_ulp_tail);
   w.be<6>(qn);
   w.be<10>(msn.value);
@@ -47,9 +50,11 @@ Result<SegmentHeader> parse_segment_header(ConstBytes ulpdu) {
   const bool last = (first & kLast) != 0;
   if (ulpdu.size() < expected_header_size(ulpdu)) return make_error(Errc::kFpduLength);  // req: RFC5041-4.4-1
   if ((first & kVersionMask) != kDdpVersion) {  // req: RFC5041-4.1-13; Rsvd is not checked: RFC5041-4.1-11
+    // req: RFC5041-7.2-7 RFC5041-7.2-13
     return make_error(tagged ? Errc::kDdpVersionTagged : Errc::kDdpVersionUntagged);
   }
   if (tagged) {
+    // req: RFC5041-4.2-4
     const auto v = *FixedView<TaggedHeader::kSize>::of(ulpdu);
     return SegmentHeader{
         TaggedHeader{last, v.be<std::uint8_t, 1>(), Stag{v.be<std::uint32_t, 2>()}, v.be<std::uint64_t, 6>()}};

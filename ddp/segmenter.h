@@ -15,7 +15,7 @@ struct Cut {
 // The next segment of a message of which `remaining` octets are unsent, with headers of `header_bytes` in a ULPDU of at
 // most `mulpdu`. Precondition: mulpdu > header_bytes. A zero-length message is one segment with L=1. The MULPDU of MPA
 // is such that only the last FPDU of a message needs a pad; DDP knows nothing of that.
-// req: RFC5041-5.2-1 RFC5041-5.2-4 RFC5041-4.1-6 RFC5041-4.1-7
+// req: RFC5041-5.2-1 RFC5041-5.2-4 RFC5041-4.1-6 RFC5041-4.1-7 RFC5041-1.2-5 RFC5041-5.2-9 RFC5041-5.2-12
 [[nodiscard]] constexpr Cut next_cut(std::uint32_t remaining, std::size_t mulpdu, std::size_t header_bytes) {
   const std::size_t room = mulpdu - header_bytes;
   if (remaining <= room) return {remaining, true};   // req: RFC5041-4.1-4 RFC5041-5.2-14

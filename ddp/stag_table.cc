@@ -36,7 +36,8 @@ constexpr std::uint8_t key_of(Stag s) {
 constexpr std::uint32_t index_of(Stag s) {
   return raw(s) >> 8;
 }
-// req: RFC5041-8.2-5 RFC5041-8.3-3 RFC5041-8.3.1-2 RFC5041-8.3.1-3 RFC5040-8.1.1-2 RFC5040-8.1.1-3
+// req: RFC5041-8.2-5 RFC5041-8.3-3 RFC5041-8.3.1-2 RFC5041-8.3.1-3 RFC5040-8.1.1-2 RFC5040-8.1.1-3 RFC5041-2.3-2
+// req: RFC5042-2.2.5-1 RFC5042-6.1.1-2 RFC5042-6.1.1-5 RFC5042-6.1.1-6
 bool associated(const Registration& r, StreamKey who) {
   return r.pd == who.pd && (r.stream == StreamId::kAny || r.stream == who.stream);
 }
@@ -45,14 +46,18 @@ bool associated(const Registration& r, StreamKey who) {
 Error tagged_error(StagFault fault) {
   switch (fault) {
     case StagFault::kInvalid:
+      // req: RFC5041-7.2-3
       return make_error(Errc::kTaggedInvalidStag);
     case StagFault::kNotAssociated:
+      // req: RFC5041-7.2-5
       return make_error(Errc::kTaggedNotAssociated);
     case StagFault::kAccess:
       return make_error(Errc::kTaggedInvalidStag, "STag gives no remote write access");  // req: RFC5041-7.1-12
     case StagFault::kWrap:
+      // req: RFC5041-7.2-6
       return make_error(Errc::kTaggedWrap);
     case StagFault::kBounds:
+      // req: RFC5041-7.2-4
       return make_error(Errc::kTaggedBounds);
   }
   return make_error(Errc::kDdpCatastrophic);
@@ -61,14 +66,19 @@ Error tagged_error(StagFault fault) {
 Error read_error(StagFault fault) {
   switch (fault) {
     case StagFault::kInvalid:
+      // req: RFC5040-4.8-12
       return make_error(Errc::kReadInvalidStag);
     case StagFault::kNotAssociated:
+      // req: RFC5040-4.8-15
       return make_error(Errc::kReadNotAssociated);
     case StagFault::kAccess:
+      // req: RFC5040-4.8-14
       return make_error(Errc::kReadAccess);
     case StagFault::kWrap:
+      // req: RFC5040-4.8-16
       return make_error(Errc::kReadWrap);
     case StagFault::kBounds:
+      // req: RFC5040-4.8-13
       return make_error(Errc::kReadBounds);
   }
   return make_error(Errc::kRdmapCatastrophic);
@@ -137,6 +147,7 @@ Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t ran
   free_.pop_back();
   const Stag stag{index << 8 | static_cast<std::uint32_t>(random & 0xFF)};
   Slot* slot = slot_of(stag);
+  // req: RFC5040-3.2-11 RFC5041-8.3.1-5
   slot->registration = r;
   // A stale look-up may hold a passing pin on this slot: leave the count alone, replace key and validity.
   std::uint64_t old = slot->state.load(std::memory_order_relaxed);
@@ -152,21 +163,22 @@ Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t ran
 
 StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const {
   auto held = acquire(stag);
-  // req: RFC5041-4.2-7 RFC5041-8.3-5
-  if (!held) return {{}, StagFault::kInvalid, false};  // req: RFC5041-7.1-11 RFC5040-7.2-9
+  // req: RFC5041-7.1-11 RFC5040-7.2-9 RFC5041-4.2-7 RFC5041-8.3-5 RFC5042-5.1.1-1 RFC5042-6.1.1-1
+  if (!held) return {{}, StagFault::kInvalid, false};
   const Registration& r = held->slot_->registration;
   if (!associated(r, who))
     return {{}, StagFault::kNotAssociated, false};  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
-  // req: RFC5041-8.3.1-6
-  if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};  // req: RFC5040-8.1.1-6
-  if (to + length < to) return {{}, StagFault::kWrap, false};             // req: RFC5041-7.1-15 RFC5040-7.2-13
+  // req: RFC5040-8.1.1-6 RFC5041-8.3.1-6 RFC5042-6.3.5-1
+  if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};
+  if (to + length < to) return {{}, StagFault::kWrap, false};  // req: RFC5041-7.1-15 RFC5040-7.2-13
   const std::size_t size = r.memory.size();
-  // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4
+  // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4 RFC5041-4.2-12 RFC5041-8.1-1 RFC5042-6.2.1-1 RFC5042-6.2.1-2
   if (to < r.base_to || to - r.base_to > size ||
       length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
     return {{}, StagFault::kBounds, false};
   }
   held->bytes_ = r.memory.subspan(to - r.base_to, length);
+  // req: RFC5040-1.2-3 RFC5041-5.1.1-1
   return {std::move(*held), {}, true};
 }
 
@@ -194,7 +206,7 @@ std::optional<std::uint64_t> StagTable::to_of(Stag lkey, PdId pd, const std::byt
   return r.base_to + static_cast<std::uint64_t>(address - r.memory.data());
 }
 
-// req: RFC5041-8.3-2 RFC5041-8.3.1-7 RFC5040-8.1.1-5 RFC5040-8.1.1-7
+// req: RFC5041-8.3-2 RFC5041-8.3.1-7 RFC5040-8.1.1-5 RFC5040-8.1.1-7 RFC5040-3.2-12
 bool StagTable::invalidate(Stag stag) {
   Slot* slot = slot_of(stag);
   if (slot == nullptr) return false;
@@ -213,10 +225,13 @@ Result<void> StagTable::invalidate_remote(Stag stag, StreamKey who) {
   const Registration& r = held->slot_->registration;
   if (!associated(r, who))
     return make_error(Errc::kCannotInvalidate);          // req: RFC5040-5.3-14 RFC5040-5.3-16 RFC5040-7.2-5
-  if (!includes(r.access, Access::kRemoteInvalidate)) {  // req: RFC5040-8.1.1-8
+  if (!includes(r.access, Access::kRemoteInvalidate)) {  // req: RFC5040-8.1.1-8 RFC5040-4.8-17
     return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an STag that the peer may not invalidate");
   }
-  invalidate(stag);  // req: RFC5040-5.3-15
+  // Invalidated by one stream, it would be gone for the others. req: RFC5040-8.1.1-8 RFC5042-6.4.5-1
+  if (r.stream == StreamId::kAny)
+    return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an STag that is shared by several streams");
+  invalidate(stag);  // req: RFC5040-5.3-15 RFC5040-1.2-2
   return {};
 }
 

@@ -110,7 +110,7 @@ class StagTable {
   // Makes the STag unusable at once; accesses already pinned go on. False when it was not valid.
   bool invalidate(Stag stag);
   // What a Send with Invalidate from `who` does (RFC 5040 s5.3). Errors: kCannotInvalidate when the STag is unknown,
-  // belongs to somebody else, or was not registered with kRemoteInvalidate.
+  // belongs to somebody else, was not registered with kRemoteInvalidate, or is not bound to one stream (s8.1.1 item 7).
   [[nodiscard]] Result<void> invalidate_remote(Stag stag, StreamKey who);
   // True when no pinned access is under way. After invalidate() this becomes true within one copy or system call,
   // whatever peers do.

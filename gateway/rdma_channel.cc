@@ -17,7 +17,9 @@ verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options
 RdmaChannel::RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool,
                          std::size_t ord)
     : io_(engine.io()),
+      // req: RFC5042-6.4.3.2-2
       cq_(kSendDepth + kReceiveDepth, &engine),
+      // req: RFC5042-6.1.1-3
       qp_(std::make_shared<verbs::QueuePair>(verbs::ProtectionDomain(engine.context()),
                                              qp_options(cq_, stream, kSendDepth, kReceiveDepth))),
       endpoint_(qp_,

@@ -48,6 +48,7 @@ RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stat
       channel_(engine, options.stream, pool_options(options), ord_for(options, request)),
       responder_options_(responder_options(options)),
       responder_(channel_.endpoint(), channel_.pool(),
+                 // req: RFC8797-4-2 RFC8797-4-3
                  rpcrdma::negotiate(rpcrdma::PrivateData::parse(request.private_data()),
                                     rpcrdma::private_data(responder_options_)),
                  responder_options_),
@@ -63,7 +64,7 @@ void RdmaSession::accept(cm::ConnectRequest& request) {
     request.reject({});
     return on_established(ok.error(), nullptr);
   }
-  const auto pd = rpcrdma::private_data(responder_options_).encode();
+  const auto pd = rpcrdma::private_data(responder_options_).encode();  // req: RFC8797-4-1
   request.accept(channel_.qp(), {options_.policy.ird, options_.policy.ord, {pd.begin(), pd.end()}},
                  [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) {
                    self->on_established(error, c);

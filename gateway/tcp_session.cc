@@ -70,9 +70,9 @@ void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::
   o.policy = options_.policy;
   o.connect_timeout = options_.backend_timeout;
   if (source) o.local = boost::asio::ip::tcp::endpoint(*source, 0);
-  const auto pd = rpcrdma::private_data(requester_options_).encode();
+  const auto pd = rpcrdma::private_data(requester_options_).encode();  // req: RFC8797-4-1
   o.private_data.assign(pd.begin(), pd.end());
-  cm::connect(engine_, channel_.qp(), o,
+  cm::connect(engine_, channel_.qp(), o,  // req: RFC8166-2.2.3-1 RFC8167-2-2
               [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) {
                 self->on_established(error, c);
               });
@@ -92,7 +92,7 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
   }
   connection_ = connection;
   requester_.emplace(channel_.endpoint(), channel_.pool(),
-                     rpcrdma::negotiate(rpcrdma::private_data(requester_options_),
+                     rpcrdma::negotiate(rpcrdma::private_data(requester_options_),  // req: RFC8797-4-2 RFC8797-4-3
                                         rpcrdma::PrivateData::parse(connection_->private_data())),
                      requester_options_);
   stats_.connection_opened();

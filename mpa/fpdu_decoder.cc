@@ -14,25 +14,26 @@ FpduDecoder::FpduDecoder(bool crc_enabled, bool skip_crc_check_for_fuzzing)
 std::optional<FpduDecoder::Layout> FpduDecoder::peek(ConstBytes bytes) {
   const auto head = FixedView<kLengthBytes>::of(bytes);
   if (!head) return std::nullopt;
-  const std::size_t ulpdu = head->be<std::uint16_t, 0>();  // req: RFC5044-5.2-1, RFC5044-6-4
+  const std::size_t ulpdu = head->be<std::uint16_t, 0>();  // req: RFC5044-5.2-1, RFC5044-6-4, RFC5044-3-6
   return Layout{ulpdu, mpa::fpdu_bytes(ulpdu), pad_bytes(ulpdu) + kCrcBytes};
 }
 
 DecodeResult FpduDecoder::decode(MutBytes bytes) {
   if (error_) return *error_;  // req: RFC5044-8-13
   const auto layout = peek(bytes);
-  if (!layout) return NeedMore{kLengthBytes};                                  // req: RFC5044-5.1-6, RFC5044-A.4-1
+  if (!layout) return NeedMore{kLengthBytes};  // req: RFC5044-5.1-6, RFC5044-A.4-1
+  // req: RFC5044-1.2-1, RFC5044-A.4-2
   if (bytes.size() < layout->fpdu_bytes) return NeedMore{layout->fpdu_bytes};  // req: RFC5044-6-8
   const ConstBytes fpdu = bytes.first(layout->fpdu_bytes);
   const ConstBytes covered = fpdu.first(fpdu.size() - kCrcBytes);  // pad as received included, req: RFC5044-4.1-6
   // First of all, whatever the FPDU says. req: RFC5044-6-1, RFC5044-6-2, RFC5044-4.4-10, RFC5044-4.4-21, RFC5044-4.4-22
   // With CRC off the field means nothing. req: RFC5044-4.1-9, RFC5044-7.1.1-14, RFC5044-7.1.1-18
-  if (check_crc_ && crc32c(covered) != load_crc(fpdu.last<kCrcBytes>())) {
-    error_ = make_error(Errc::kCrcMismatch);  // req: RFC5044-4.4-23, RFC5044-6-3, RFC5044-8-2
+  if (check_crc_ && crc32c(covered) != load_crc(fpdu.last<kCrcBytes>())) {  // req: RFC5044-4.4-12, RFC5044-6-5
+    error_ = make_error(Errc::kCrcMismatch);  // req: RFC5044-4.4-23, RFC5044-6-3, RFC5044-8-2, RFC5044-9.1-1
     return *error_;
   }
   stream_position_ += layout->fpdu_bytes;
-  // req: RFC5044-3-9, RFC5044-4.3-21, RFC5044-4.3-22
+  // req: RFC5044-3-9, RFC5044-4.3-21, RFC5044-4.3-22, RFC5044-4.1-2
   return FpduFrame{fpdu.subspan(kLengthBytes, layout->ulpdu_bytes), layout->fpdu_bytes};  // req: RFC5044-4.3-23
 }
 

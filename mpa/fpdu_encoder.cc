@@ -13,7 +13,7 @@ constexpr std::size_t k16kFpduBytes = 16384;
 
 // The longest ULPDU whose FPDU is at most `bytes` long and needs no pad.
 constexpr std::size_t unpadded_ulpdu(std::size_t bytes) {
-  return bytes < kOverheadBytes + 4 ? 0 : bytes - bytes % 4 - kOverheadBytes;  // req: RFC5044-4.5-3
+  return bytes < kOverheadBytes + 4 ? 0 : bytes - bytes % 4 - kOverheadBytes;  // req: RFC5044-4.5-3, RFC5044-4.5-1
 }
 
 }  // namespace
@@ -39,11 +39,11 @@ FpduTrailer make_trailer(const Crc32c* crc_or_null, std::size_t ulpdu_bytes) {
   FpduTrailer trailer;  // all zero: the pad (req: RFC5044-4.1-5) and, with CRC off, the field that is sent all the same
                         // (req: RFC5044-4.4-13)
   const std::size_t pad = pad_bytes(ulpdu_bytes);
-  trailer.size = pad + kCrcBytes;
+  trailer.size = pad + kCrcBytes;  // req: RFC5044-4.1-8
   if (crc_or_null != nullptr) {
     Crc32c crc = *crc_or_null;
     crc.update(ConstBytes(trailer.bytes).first(pad));
-    // req: RFC5044-4.4-1, RFC5044-4.4-9, RFC5044-4.4-14
+    // req: RFC5044-4.4-1, RFC5044-4.4-9, RFC5044-4.4-14, RFC5044-4.1-7
     crc.write_to(std::span<std::byte, kCrcBytes>(trailer.bytes.data() + pad, kCrcBytes));  // req: RFC5044-4.4-20
   }
   return trailer;
@@ -62,7 +62,7 @@ std::size_t mulpdu_for(FpduPolicy policy, std::size_t emss) {
       fpdu = kMaxSendUlpduBytes + kOverheadBytes;
       break;
   }
-  // req: RFC5044-3-4, RFC5044-4.5-6
+  // req: RFC5044-3-4, RFC5044-4.5-6, RFC5044-3-5, RFC5044-4.5-7, RFC5044-4.5-8
   return std::clamp(unpadded_ulpdu(fpdu), kMinMulpduBytes, unpadded_ulpdu(kMaxSendUlpduBytes + kOverheadBytes));
 }
 

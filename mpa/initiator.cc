@@ -8,19 +8,19 @@ namespace iwarp::mpa {
 namespace {
 
 StartupFrame make_request(const Policy& policy, ConstBytes private_data) {
-  StartupFrame f;
+  StartupFrame f;                          // req: RFC5044-7.1.1-19
   f.crc = policy.crc == Policy::Crc::kOn;  // req: RFC5044-4.4-2, RFC5044-4.4-4, RFC5044-4.4-5
   f.revision = policy.revision;            // req: RFC5044-7.1.1-24
   f.enhanced = policy.revision >= 2;       // req: RFC6581-10-1, RFC6581-10-5
   f.private_data = private_data;
-  if (!f.enhanced) return f;
+  if (!f.enhanced) return f;  // req: RFC6581-9.3-1
   EnhancedData& e = f.enhanced_data;
-  e.ird = policy.ird;
-  e.ord = policy.ord;
-  if (policy.peer_to_peer) {  // req: RFC6581-9.2-8, RFC6581-9.2-22
-    e.peer_to_peer = true;
-    e.rtr_write = policy.rtr_write;  // req: RFC6581-9.2-9, RFC6581-9.2-24
-    e.rtr_read = policy.rtr_read;
+  e.ird = policy.ird;                                           // req: RFC6581-9.1-2
+  e.ord = policy.ord;                                           // req: RFC6581-9.1-3
+  if (policy.peer_to_peer) {                                    // req: RFC6581-9.2-8, RFC6581-9.2-22, RFC6581-5-1
+    e.peer_to_peer = true;                                      // req: RFC6581-9.2-1
+    e.rtr_write = policy.rtr_write;                             // req: RFC6581-9.2-9, RFC6581-9.2-24, RFC6581-9.2-3
+    e.rtr_read = policy.rtr_read;                               // req: RFC6581-9.2-4
     if (e.rtr_read) e.ord = std::max<std::uint16_t>(e.ord, 1);  // an RTR by Read is a Read: req: RFC6581-9.2-6
   }
   return f;
@@ -48,7 +48,7 @@ Initiator::Initiator(const Policy& policy, ConstBytes private_data, TimePoint no
   }
   request_ = make_request(policy, private_data);
   tx_.resize(request_.size());
-  request_.write_to(tx_);  // req: RFC5044-7.1.2-1
+  request_.write_to(tx_);  // req: RFC5044-7.1.2-1, RFC5044-7.1-5
   request_.private_data = {};
   assert(is_consistent());
 }
@@ -93,13 +93,13 @@ void Initiator::on_reply(const StartupFrame& reply) {
     return;
   }
   step(InitiatorInput::kReplyAccepted);
-  event_ = Established{n, reply.private_data, n.rtr};  // req: RFC6581-9.1-9, RFC6581-9.2-17
+  event_ = Established{n, reply.private_data, n.rtr};  // req: RFC6581-9.1-9, RFC6581-9.2-17, RFC5044-7.1.2-9
 }
 
 Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const {
-  out.revision = reply.revision;  // req: RFC5044-3-14
+  out.revision = reply.revision;  // req: RFC5044-3-14, RFC5044-7.1.1-28
   out.enhanced = reply.enhanced;
-  // Settled before the first FPDU. req: RFC5044-4.4-8, RFC5044-4.4-11
+  // Settled before the first FPDU. req: RFC5044-4.4-8, RFC5044-4.4-11, RFC5044-4.4-3, RFC5044-7.1.1-15
   out.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-6
   out.ird = policy_.ird;
   out.ord = policy_.ord;
@@ -116,8 +116,9 @@ Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const 
   out.peer_ird = theirs.ird;  // req: RFC6581-9.1-8
   out.peer_ord = theirs.ord;
   out.ord = mine.ord;
+  // req: RFC6581-9.1-22
   if (theirs.ird != kNoIrdOrdNegotiation)
-    out.ord = std::min(out.ord, theirs.ird);       // req: RFC6581-9.1-16, RFC6581-9.1-25
+    out.ord = std::min(out.ord, theirs.ird);       // req: RFC6581-9.1-16, RFC6581-9.1-25, RFC6581-9.1-6
   if (theirs.peer_to_peer != mine.peer_to_peer) {  // req: RFC6581-9.2-11, RFC6581-9.2-23
     Error error = make_error(Errc::kConnectionModel, "flag A of the Reply differs from the Request");
     error.tell_peer =
@@ -125,8 +126,8 @@ Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const 
     return error;
   }
   if (theirs.ord != kNoIrdOrdNegotiation && theirs.ord > out.ird) {  // req: RFC6581-9.1-15, RFC6581-9.1-28
-    if (out.ird == 0 || theirs.ord > policy_.max_ird) {
-      return make_error(Errc::kInsufficientIrd);  // req: RFC6581-9.1-17, RFC6581-9.1-19
+    if (out.ird == 0 || theirs.ord > policy_.max_ird) {              // req: RFC6581-12-1
+      return make_error(Errc::kInsufficientIrd);                     // req: RFC6581-9.1-17, RFC6581-9.1-19
     }
     out.ird = theirs.ord;
   }
@@ -138,13 +139,13 @@ Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const 
 }
 
 void Initiator::rx_end(bool reset) {
-  if (state_ != InitiatorState::kWaitReply) return;
-  const bool before_reply = rx_.empty();  // req: RFC5044-8-1
-  if (!before_reply && !reset) {          // req: RFC5044-7.1.1-31
+  if (state_ != InitiatorState::kWaitReply) return;  // req: RFC5044-7.1.4.2-2
+  const bool before_reply = rx_.empty();             // req: RFC5044-8-1
+  if (!before_reply && !reset) {                     // req: RFC5044-7.1.1-31
     fail(InitiatorInput::kConnectionEnd,
          make_error(Errc::kMalformedStartupFrame, "connection ended inside the MPA Reply"));
   } else {
-    fail(InitiatorInput::kConnectionEnd,
+    fail(InitiatorInput::kConnectionEnd,  // req: RFC6581-10-11
          {Errc::kConnectionLost, std::nullopt, "connection ended before the MPA Reply"});
   }
   // A peer without RFC 6581 closes, and RNICs reset, without a word. req: RFC6581-10-12

@@ -22,7 +22,7 @@ const char* name(Rtr rtr) {
 Result<void> validate(const Policy& policy) {
   const auto invalid = [](const char* why) { return make_error(Errc::kInvalidArgument, why); };
   if (policy.revision != 1 && policy.revision != 2) return invalid("MPA revision must be 1 or 2");
-  if (policy.ird > kMaxIrdOrd || policy.ord > kMaxIrdOrd || policy.max_ird > kMaxIrdOrd) {
+  if (policy.ird > kMaxIrdOrd || policy.ord > kMaxIrdOrd || policy.max_ird > kMaxIrdOrd) {  // req: RFC6581-9.1-22
     return invalid("IRD and ORD go up to 16382");
   }
   if (policy.revision >= 2 && !policy.rtr_write && !policy.rtr_read) {

@@ -10,7 +10,7 @@ namespace {
 // is what every RNIC supports; if nothing offered is supported, still one that is, so that the Initiator can tell why
 // it gives up.
 Rtr name_rtr(const Policy& policy, const EnhancedData& offer) {
-  if (offer.rtr_read && policy.rtr_read) return Rtr::kRead;  // req: RFC6581-9.2-12, RFC6581-9.2-14
+  if (offer.rtr_read && policy.rtr_read) return Rtr::kRead;  // req: RFC6581-9.2-12, RFC6581-9.2-14, RFC6581-9.2-13
   if (offer.rtr_write && policy.rtr_write) return Rtr::kWrite;
   return policy.rtr_read ? Rtr::kRead : Rtr::kWrite;  // req: RFC6581-9.2-16
 }
@@ -73,15 +73,18 @@ std::size_t Responder::rx(ConstBytes bytes, TimePoint now) {
 
 void Responder::on_request() {
   if (request_.revision == 0) return refuse(make_error(Errc::kUnsupportedRevision), 1);  // req: RFC5044-C.2.1-1
+  // req: RFC6581-10-3
   if (request_.revision >
       policy_.revision) {  // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC5044-7.1.1-27, RFC6581-10-10
     return fail(ResponderInput::kRequestRefused, make_error(Errc::kUnsupportedRevision));
   }
+  // req: RFC5044-7.1.1-8
   if (request_.markers) return refuse(make_error(Errc::kMarkersUnsupported), request_.revision);
   if (request_.crc && policy_.crc == Policy::Crc::kOff) return refuse(make_error(Errc::kCrcRefused), request_.revision);
   // Revision 1 and S=0 are as good as any. req: RFC6581-6-9, RFC6581-10-6
-  step(ResponderInput::kRequest);  // R of a Request is not looked at: req: RFC5044-7.1.1-20
+  step(ResponderInput::kRequest);  // R of a Request is not looked at: req: RFC5044-7.1.1-20, RFC6581-6-8
   const EnhancedData e = request_.enhanced ? request_.enhanced_data : EnhancedData{};
+  // req: RFC5044-7.1.2-2
   events_.emplace_back(
       RequestReceived{request_.private_data, e.ird, e.ord, request_});  // req: RFC5044-7.1.1-33, RFC6581-9.1-8
 }
@@ -96,8 +99,8 @@ void Responder::refuse(const Error& error, std::uint8_t revision) {
 
 StartupFrame Responder::answer(bool reject, std::uint16_t ird, std::uint16_t ord) const {
   StartupFrame f;
-  f.is_reply = true;  // M stays 0. req: RFC5044-7.1.1-11
-  f.reject = reject;
+  f.is_reply = true;               // M stays 0. req: RFC5044-7.1.1-11
+  f.reject = reject;               // req: RFC5044-7.1.1-21
   f.revision = request_.revision;  // req: RFC6581-10-9
   // C=1 also when only the peer wants it: siw looks at nothing but the Reply. req: RFC5044-4.4-5
   // req: RFC5044-4.4-4
@@ -108,8 +111,8 @@ StartupFrame Responder::answer(bool reject, std::uint16_t ird, std::uint16_t ord
   EnhancedData& e = f.enhanced_data;
   e.ird = asked.ord == kNoIrdOrdNegotiation ? kNoIrdOrdNegotiation : ird;  // req: RFC6581-9.1-24
   e.ord = asked.ird == kNoIrdOrdNegotiation ? kNoIrdOrdNegotiation : ord;  // req: RFC6581-9.1-27
-  e.peer_to_peer = asked.peer_to_peer;                                     // req: RFC6581-9.2-11, RFC6581-9.2-23
-  if (e.peer_to_peer) {                                                    // req: RFC6581-9.2-24, RFC6581-9.2-25
+  e.peer_to_peer = asked.peer_to_peer;  // req: RFC6581-9.2-11, RFC6581-9.2-23, RFC6581-9.3-2
+  if (e.peer_to_peer) {                 // req: RFC6581-9.2-24, RFC6581-9.2-25
     const Rtr rtr = name_rtr(policy_, asked);
     e.rtr_read = rtr == Rtr::kRead;
     e.rtr_write = rtr == Rtr::kWrite;
@@ -126,25 +129,26 @@ Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes 
   const EnhancedData asked = request_.enhanced ? request_.enhanced_data : EnhancedData{};
   Negotiated n;
   if (request_.enhanced) {
+    // req: RFC6581-9.1-7, RFC6581-9.1-10
     if (asked.ird != kNoIrdOrdNegotiation) ord = std::min(ord, asked.ird);   // req: RFC6581-9.1-12, RFC6581-9.1-26
     if (asked.ord != kNoIrdOrdNegotiation && ird != 0 && ird < asked.ord) {  // req: RFC6581-9.1-4, RFC6581-9.1-23
-      ird = std::max(ird, std::min(asked.ord, policy_.max_ird));
+      ird = std::max(ird, std::min(asked.ord, policy_.max_ird));             // req: RFC6581-12-1
     }
     n.peer_to_peer = asked.peer_to_peer;
     if (n.peer_to_peer) n.rtr = name_rtr(policy_, asked);
     if (n.rtr == Rtr::kRead) ird = std::max<std::uint16_t>(ird, 1);  // req: RFC6581-9.1-11
   }
-  StartupFrame reply = answer(false, ird, ord);
+  StartupFrame reply = answer(false, ird, ord);  // req: RFC5044-7.1.2-8
   reply.private_data = private_data;
   n.revision = request_.revision;
   n.enhanced = request_.enhanced;
-  n.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17
+  n.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-3, RFC5044-7.1.1-15
   n.ird = ird;                        // req: RFC6581-9.1-9
-  n.ord = ord;
+  n.ord = ord;                        // req: RFC6581-9.1-5
   n.peer_ird = asked.ird;
   n.peer_ord = asked.ord;
   negotiated_ = n;
-  step(ResponderInput::kAccept);
+  step(ResponderInput::kAccept);  // req: RFC5044-7.1-8
   queue_reply(reply);
   assert(is_consistent());
   return {};
@@ -158,7 +162,7 @@ Result<void> Responder::reject(ConstBytes private_data, std::optional<std::uint1
   const std::uint16_t affordable = std::min(policy_.ord, request_.enhanced_data.ird);
   StartupFrame reply = answer(true, policy_.ird, required_ord.value_or(affordable));  // req: RFC6581-9.1-13
   reply.private_data = private_data;
-  step(ResponderInput::kReject);  // req: RFC5044-7.1.2-22
+  step(ResponderInput::kReject);  // req: RFC5044-7.1.2-22, RFC5044-7.1.2-5
   queue_reply(reply);
   assert(is_consistent());
   return {};
@@ -166,7 +170,7 @@ Result<void> Responder::reject(ConstBytes private_data, std::optional<std::uint1
 
 void Responder::queue_reply(const StartupFrame& reply) {
   tx_.resize(reply.size());
-  reply.write_to(tx_);
+  reply.write_to(tx_);  // req: RFC5044-7.1-5
   tx_sent_ = 0;
 }
 

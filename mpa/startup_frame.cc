@@ -10,7 +10,7 @@
 namespace iwarp::mpa {
 namespace {
 
-constexpr std::string_view kRequestKey = "MPA ID Req Frame";  // req: RFC5044-7.1.1-2
+constexpr std::string_view kRequestKey = "MPA ID Req Frame";  // req: RFC5044-7.1.1-2, RFC6581-6-2
 constexpr std::string_view kReplyKey = "MPA ID Rep Frame";    // req: RFC5044-7.1.1-5
 static_assert(kRequestKey.size() == kKeyBytes && kReplyKey.size() == kKeyBytes);
 
@@ -37,8 +37,8 @@ bool starts_like(ConstBytes bytes, std::string_view key) {
 
 // Length of the Private Data field, or why the header cannot be right.
 Result<std::size_t> check_lengths(std::uint8_t flags, std::uint8_t revision, std::size_t field_bytes, std::size_t max) {
-  if (field_bytes > std::min(max, kMaxPrivateDataBytes)) {
-    return make_error(Errc::kPrivateDataTooLong);  // req: RFC5044-7.1.1-32, RFC5044-7.1.2-27
+  if (field_bytes > std::min(max, kMaxPrivateDataBytes)) {  // req: RFC6581-9-2
+    return make_error(Errc::kPrivateDataTooLong);           // req: RFC5044-7.1.1-32, RFC5044-7.1.2-27
   }
   if ((flags & kS) != 0 && revision >= kFirstEnhancedRevision && field_bytes < kEnhancedDataBytes) {
     return make_error(Errc::kMalformedStartupFrame,
@@ -51,7 +51,7 @@ EnhancedData parse_enhanced(const FixedView<kEnhancedDataBytes>& view) {
   const auto w0 = view.be<std::uint16_t, 0>();  // req: RFC6581-9-4
   const auto w1 = view.be<std::uint16_t, 2>();
   EnhancedData e;
-  e.peer_to_peer = (w0 & kWordHigh) != 0;
+  e.peer_to_peer = (w0 & kWordHigh) != 0;  // req: RFC6581-9-5
   e.rtr_send = (w0 & kWordLow) != 0;
   e.rtr_write = (w1 & kWordHigh) != 0;
   e.rtr_read = (w1 & kWordLow) != 0;
@@ -70,7 +70,7 @@ StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data
   }
   const auto head = FixedView<kStartupHeaderBytes>::of(bytes);
   if (!head) return NeedMore{kStartupHeaderBytes};
-  const auto flags = head->be<std::uint8_t, 16>();
+  const auto flags = head->be<std::uint8_t, 16>();  // req: RFC5044-7.1.1-1, RFC6581-6-1
   StartupFrame f;
   f.is_reply = is_reply;
   f.markers = (flags & kM) != 0;
@@ -81,11 +81,11 @@ StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data
   // req: RFC5044-7.1.1-23, RFC6581-6-5  kept for the trace, looked at by nobody
   f.reserved_bits = flags & (f.revision >= kFirstEnhancedRevision ? kReserved : kReserved | kS);
   const auto field = check_lengths(flags, f.revision, head->be<std::uint16_t, 18>(), max_private_data_bytes);
-  if (!field.ok()) return field.error();  // req: RFC5044-7.1.2-30, RFC5044-8-4
-  const std::size_t total = kStartupHeaderBytes + *field;
-  if (bytes.size() < total) return NeedMore{total};  // req: RFC5044-7.1.2-28, RFC5044-7.1.2-29
+  if (!field.ok()) return field.error();                   // req: RFC5044-7.1.2-30, RFC5044-8-4
+  const std::size_t total = kStartupHeaderBytes + *field;  // req: RFC5044-7.1.1-30
+  if (bytes.size() < total) return NeedMore{total};        // req: RFC5044-7.1.2-28, RFC5044-7.1.2-29
   f.private_data = bytes.subspan(kStartupHeaderBytes, *field);
-  if (f.enhanced) {
+  if (f.enhanced) {  // req: RFC6581-6-6, RFC6581-9-1
     f.enhanced_data = parse_enhanced(*FixedView<kEnhancedDataBytes>::of(f.private_data));
     f.private_data = f.private_data.subspan(kEnhancedDataBytes);  // req: RFC6581-6-10
   }
@@ -101,7 +101,7 @@ void StartupFrame::write_to(MutBytes out) const {
   const std::string_view key = is_reply ? kReplyKey : kRequestKey;
   std::transform(key.begin(), key.end(), out.begin(), [](char c) { return static_cast<std::byte>(c); });
   FixedWriter<kStartupHeaderBytes> head{out.first<kStartupHeaderBytes>()};
-  // The reserved bits are written zero, whatever was received. req: RFC5044-7.1.1-22, RFC6581-6-4
+  // The reserved bits are written zero, whatever was received. req: RFC5044-7.1.1-22, RFC6581-6-4, RFC6581-6-3
   head.be<16>(static_cast<std::uint8_t>((markers ? kM : 0) | (crc ? kC : 0) | (reject ? kR : 0) | (enhanced ? kS : 0)));
   head.be<17>(revision);
   head.be<18>(static_cast<std::uint16_t>(field_bytes));  // req: RFC5044-7.1.1-29

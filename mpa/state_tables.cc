@@ -12,7 +12,8 @@ struct Row {
   S to;
 };
 constexpr Row kRows[] = {
-    {S::kWaitReply, I::kReplyAccepted, S::kFull},      // req: RFC5044-7.1.2-13, RFC5044-7.1.2-17
+    {S::kWaitReply, I::kReplyAccepted, S::kFull},  // req: RFC5044-7.1.2-13, RFC5044-7.1.2-17
+    // req: RFC5044-7.1.4.2-1
     {S::kWaitReply, I::kReplyRejected, S::kRejected},  // req: RFC5044-7.1.2-16  TCP stays open
     {S::kWaitReply, I::kReplyUnusable, S::kFailed},    // req: RFC6581-9.1-18, RFC6581-9.2-19
     {S::kWaitReply, I::kReplyMalformed, S::kFailed},   // req: RFC5044-7.1.2-14  TCP is closed
@@ -33,7 +34,7 @@ struct Row {
 constexpr Row kRows[] = {
     {S::kWaitRequest, I::kRequest, S::kDeciding},
     {S::kWaitRequest, I::kRequestRefused, S::kFailed},
-    {S::kWaitRequest, I::kRequestMalformed, S::kFailed},  // req: RFC5044-7.1.2-4
+    {S::kWaitRequest, I::kRequestMalformed, S::kFailed},  // req: RFC5044-7.1.2-4, RFC5044-7.1.3-2
     {S::kWaitRequest, I::kConnectionEnd, S::kFailed},
     {S::kWaitRequest, I::kTimeout, S::kFailed},  // req: RFC5044-7.1.2-26, RFC5044-7.1.2-31
     {S::kWaitRequest, I::kBadArgument, S::kFailed},

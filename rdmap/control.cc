@@ -12,7 +12,9 @@ struct Row {
 };
 // Figure 4 of RFC 5040, indexed by opcode.
 // req: RFC5040-4.1-7 RFC5040-5.1-1 RFC5040-5.2.1-1 RFC5040-5.2.1-6 RFC5040-5.2.2-2
-// req: RFC5040-5.3-1 RFC5040-5.3-9 RFC5040-5.4-2 RFC5040-5.4-3
+// req: RFC5040-5.3-1 RFC5040-5.3-9 RFC5040-5.4-2 RFC5040-5.4-3 RFC5040-3.1-2 RFC5040-3.1-3 RFC5040-3.1-4
+// req: RFC5040-4.1-16 RFC5040-4.1-17 RFC5040-4.1-18 RFC5040-4.1-19 RFC5040-4.1-20 RFC5040-4.1-21 RFC5040-4.1-22
+// req: RFC5040-4.1-23
 constexpr std::array<Row, 8> kOpcodes = {{
     {true, 0, "Write"},
     {false, kReadRequestQn, "ReadRequest"},
@@ -29,15 +31,18 @@ constexpr std::array<Row, 8> kOpcodes = {{
 Result<Opcode> check_control(const ddp::SegmentHeader& header) {
   const auto* tagged = std::get_if<ddp::TaggedHeader>(&header);
   const auto* untagged = std::get_if<ddp::UntaggedHeader>(&header);
+  // req: RFC5041-4.2-5
   const std::uint8_t octet = tagged != nullptr ? tagged->rsvd_ulp : untagged->rsvd_ulp;
   // DDP checks run before RDMAP's, so an unknown queue is a DDP error.
+  // req: RFC5041-7.2-8
   if (untagged != nullptr && untagged->qn > kTerminateQn)
     return make_error(Errc::kUntaggedInvalidQn);  // req: RFC5041-7.1-1
+  // req: RFC5040-4.8-19
   if ((octet >> 6) > 1)
     return make_error(Errc::kRdmapVersion);  // req: RFC5040-4.1-10 RFC5040-7.2-3; Rsv is not examined: RFC5040-4.1-12
   const unsigned op = octet & 0x0F;
-  // req: RFC5040-7.2-7 RFC5040-7.2-8
-  if (op >= kOpcodes.size()) return make_error(Errc::kRdmapOpcode);  // req: RFC5040-7.2-2
+  // req: RFC5040-7.2-2 RFC5040-7.2-7 RFC5040-7.2-8 RFC5040-4.1-24 RFC5040-4.2-5 RFC5040-4.8-20
+  if (op >= kOpcodes.size()) return make_error(Errc::kRdmapOpcode);
   const Row& row = kOpcodes[op];
   if (row.tagged != (tagged != nullptr) ||
       (untagged != nullptr && untagged->qn != row.qn)) {  // req: RFC5040-4.1-6 RFC5040-4.1-8

@@ -19,7 +19,7 @@ class ReceiveQueue {
   [[nodiscard]] const RecvWr* current() const { return done_ < entries_.size() ? &entries_.at(done_).wr : nullptr; }
   // Completes current(). `c.wr_id` and `c.op` are filled in here. Precondition: current() != nullptr.
   void complete_current(Completion c) {
-    // req: RFC5040-5.3-6 RFC5040-5.5-12
+    // req: RFC5040-5.3-6 RFC5040-5.5-12 RFC5040-B-1 RFC5042-2.3.5-1
     Entry& e = entries_.at(done_++);
     c.wr_id = e.wr.wr_id;
     c.op = WcOp::kRecv;

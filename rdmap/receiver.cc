@@ -19,6 +19,7 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   if (!header) return header.error();
   header_ = *header;
   header_bytes_ = ddp::header_size(header_);
+  // req: RFC5040-4.2-2 RFC5041-4.4-2
   payload_bytes_ = ulpdu_bytes - header_bytes_;
   // req: RFC5040-7.2-1 RFC5040-7.2-6 RFC5041-6.2.2-3
   const auto opcode = check_control(header_);
@@ -30,7 +31,8 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
 }
 
 Result<void> Receiver::begin_write(const TaggedHeader& h) const {
-  if (payload_bytes_ == 0) return {};  // req: RFC5041-5.2-16
+  if (payload_bytes_ == 0) return {};  // req: RFC5041-5.2-16 RFC5040-5.1-10
+  // req: RFC5040-5.1-4 RFC5040-5.1-5
   const auto p = stags_.pin(h.stag, who_, Access::kRemoteWrite, h.to, payload_bytes_);
   if (!p.ok) return ddp::tagged_error(p.fault);  // req: RFC5041-7.1-16
   return {};
@@ -50,6 +52,7 @@ Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
   if (payload_bytes_ != 0) {  // so there is a sink
     const Sge& sink = read->wr->sges.view()[0];
     const auto to = stags_.to_of(sink.lkey, who_.pd, sink.address);
+    // req: RFC5041-4.2-9
     if (!to || h.stag != sink.lkey)
       return make_error(Errc::kTaggedInvalidStag, "Read Response names another STag than its Request");
     if (h.to != *to + read->received)
@@ -61,6 +64,7 @@ Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
 }
 
 Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
+  // req: RFC5041-5.1.2-1 RFC5041-5.2-7
   const ddp::UntaggedReceiver* queue = &send_rx_;
   std::optional<std::uint64_t> room;
   if (opcode_ == Opcode::kReadRequest) {
@@ -70,7 +74,7 @@ Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
     queue = &terminate_rx_;
     room = kTerminateRoom;  // req: RFC5040-5.4-5
   } else if (const RecvWr* wr = recvs_.current()) {
-    room = wr->sges.total();  // req: RFC5040-5.3-2
+    room = wr->sges.total();  // req: RFC5040-5.3-2 RFC5041-1.2-3
   }
   const auto offset = queue->check(h, payload_bytes_, room);
   if (!offset) return offset.error();
@@ -79,8 +83,10 @@ Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
 
 Result<void> Receiver::targets(std::vector<ddp::Pin>& out) const {
   if (payload_remaining() == 0) return {};
+  // req: RFC5041-4.1-3
   if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) return send_targets(*untagged, out);
   const auto& h = std::get<TaggedHeader>(header_);
+  // req: RFC5041-4.1-2
   if (opcode_ == Opcode::kWrite) {
     auto p = stags_.pin(h.stag, who_, Access::kRemoteWrite, h.to + placed_, payload_remaining());
     if (!p.ok) return ddp::tagged_error(p.fault);
@@ -113,6 +119,7 @@ Result<void> Receiver::send_targets(const UntaggedHeader& h, std::vector<ddp::Pi
     auto p = stags_.pin_local(sge.lkey, who_.pd, Access::kLocalWrite, sge.address + skip, n);
     if (!p.ok) {
       out.resize(first);
+      // req: RFC5041-7.2-2
       return make_error(Errc::kDdpCatastrophic, "buffer of a posted receive is not registered for local write");
     }
     out.push_back(std::move(p.pin));
@@ -151,6 +158,7 @@ Result<void> Receiver::end() {
       end_read_response(*h);
     } else {
       counters_.write_bytes += payload_bytes_;
+      // req: RFC5040-3.2-6 RFC5042-2.2.6-1
       if (h->last) ++counters_.writes;  // placed, never delivered. req: RFC5040-5.1-2
     }
     return {};
@@ -158,12 +166,14 @@ Result<void> Receiver::end() {
   const auto& h = std::get<UntaggedHeader>(header_);
   switch (opcode_) {
     case Opcode::kReadRequest:
+      // req: RFC5040-3.2-9 RFC5040-5.2.1-3 RFC5040-5.2.1-4
       return end_read_request(h);
     // req: RFC5040-5.4-4 RFC5040-5.4-6
     case Opcode::kTerminate:
       if (const auto length = terminate_rx_.commit(h, payload_bytes_)) {
-        peer_terminate_ = TerminateMessage::parse(ConstBytes{internal_}.first(*length));  // req: RFC5040-5.4-7
-        if (!peer_terminate_) peer_terminate_.emplace();                                  // req: RFC5040-5.4-8
+        // req: RFC5040-5.4-7 RFC5040-4.2-4
+        peer_terminate_ = TerminateMessage::parse(ConstBytes{internal_}.first(*length));
+        if (!peer_terminate_) peer_terminate_.emplace();  // req: RFC5040-5.4-8
       }
       return {};
     default:
@@ -173,15 +183,18 @@ Result<void> Receiver::end() {
 
 Result<void> Receiver::end_send(const UntaggedHeader& h) {
   counters_.send_bytes += payload_bytes_;
-  // req: RFC5040-5.3-12 RFC5040-5.5-11 RFC5040-5.5-23 RFC5041-4.1-8 RFC5041-5.4-2 RFC5041-5.4-3
+  // req: RFC5040-5.3-12 RFC5040-5.5-11 RFC5040-5.5-23 RFC5041-4.1-8 RFC5041-5.4-2 RFC5041-5.4-3 RFC5040-3.1-7
+  // req: RFC5040-5.3-3 RFC5040-5.3-11 RFC5041-1.2-1 RFC5041-5.2-6
   const auto length = send_rx_.commit(h, payload_bytes_);
   if (!length) return {};
   ++counters_.sends;
   Completion c;
-  c.byte_len = *length;  // req: RFC5040-5.3-4
+  c.byte_len = *length;  // req: RFC5040-5.3-4 RFC5040-3.2-2
+  // req: RFC5040-2.4-2
   c.solicited = solicited(opcode_);
-  // req: RFC5040-4.1-15
+  // req: RFC5040-4.1-15 RFC5040-4.1-13
   if (invalidates(opcode_)) {
+    // req: RFC5040-3.1-9 RFC5041-4.3-4 RFC5041-4.3-6 RFC5041-5.4-8
     const Stag stag{h.rsvd_ulp_tail};
     if (auto ok = stags_.invalidate_remote(stag, who_); !ok) {
       c.status = ok.error().code;
@@ -191,15 +204,17 @@ Result<void> Receiver::end_send(const UntaggedHeader& h) {
     c.invalidated = true;
     c.invalidated_stag = stag;
   }
+  // req: RFC5040-5.5-25
   recvs_.complete_current(c);
   return {};
 }
 
 Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
-  // req: RFC5040-5.2.1-2 RFC5040-5.5-24
+  // req: RFC5040-5.2.1-2 RFC5040-5.5-24 RFC5040-5.5-16 RFC5040-5.5-17 RFC5040-B-3 RFC5040-B-6
   const auto length = read_request_rx_.commit(h, payload_bytes_);
   if (!length) return {};
   const auto request = ReadRequest::parse(ConstBytes{internal_}.first(*length));
+  // req: RFC5040-4.8-24 RFC5040-5.2.1-5
   if (!request) return make_error(Errc::kMalformedReadRequest);
   ++counters_.read_requests;
   InboundRead read;
@@ -219,11 +234,12 @@ void Receiver::end_read_response(const TaggedHeader& h) {
   }
   counters_.read_response_bytes += payload_bytes_;
   sends_.read_received(static_cast<std::uint32_t>(payload_bytes_));
-  // req: RFC5040-5.5-14 RFC5040-5.5-26 RFC5040-5.2-1
-  if (h.last) sends_.read_done();  // req: RFC5040-5.2.2-4 RFC5040-5.5-29
+  // req: RFC5040-5.2.2-4 RFC5040-5.5-29 RFC5040-5.5-14 RFC5040-5.5-26 RFC5040-5.2-1 RFC5040-1.2-4 RFC5040-5.5-15
+  if (h.last) sends_.read_done();
 }
 
 TerminateMessage Receiver::terminate_for(const Error& error) const {
+  // req: RFC5040-3.1-11 RFC5040-7.1-4 RFC5041-7.1-17
   return make_terminate(error, ConstBytes{head_}.first(head_kept_), ulpdu_bytes_, opcode_ == Opcode::kReadRequest);
 }
 

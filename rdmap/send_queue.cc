@@ -6,8 +6,9 @@ const SendWr* SendQueue::next(std::size_t ord) const {
   const std::size_t i = index(started_);
   if (i >= entries_.size()) return nullptr;
   const SendWr& wr = entries_.at(i).wr;
-  if (wr.op == SendOp::kRead && outstanding_reads_ >= ord) return nullptr;  // req: RFC5040-6.1-9 RFC6581-4.1-2
-  if (wr.fence && outstanding_reads_ > 0) return nullptr;                   // req: RFC5040-5.5-19
+  // req: RFC5040-6.1-9 RFC6581-4.1-2 RFC5040-8.1.1-13 RFC5042-6.4.3.3-3
+  if (wr.op == SendOp::kRead && outstanding_reads_ >= ord) return nullptr;
+  if (wr.fence && outstanding_reads_ > 0) return nullptr;  // req: RFC5040-5.5-19 RFC5040-B-10
   return &wr;
 }
 
@@ -42,7 +43,7 @@ void SendQueue::sent(Ticket ticket) {
   if (ticket < popped_) return;
   Entry& e = entries_.at(index(ticket));
   if (e.state != State::kTransmitting) return;  // flushed, or answered already
-  // req: RFC5040-5.5-21
+  // req: RFC5040-5.5-21 RFC5040-5.5-10 RFC5041-5.4-1
   e.state = e.wr.op == SendOp::kRead ? State::kAwaitingResponse : State::kDone;
 }
 

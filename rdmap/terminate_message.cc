@@ -27,12 +27,12 @@ constexpr std::array kTexts = {
     Text{{0, 1, 3}, "STag not associated with the RDMAP stream"},
     Text{{0, 1, 4}, "TO wrap"},
     Text{{0, 1, 9}, "STag cannot be invalidated"},
-    Text{{0, 1, 0xFF}, "unspecified remote protection error"},
+    Text{{0, 1, 0xFF}, "unspecified remote protection error"},  // req: RFC5040-4.8-18
     Text{{0, 2, 5}, "invalid RDMAP version"},
     Text{{0, 2, 6}, "unexpected opcode"},
-    Text{{0, 2, 7}, "catastrophic error on this stream"},
-    Text{{0, 2, 8}, "catastrophic error, global"},
-    Text{{0, 2, 9}, "STag cannot be invalidated"},
+    Text{{0, 2, 7}, "catastrophic error on this stream"},  // req: RFC5040-4.8-21
+    Text{{0, 2, 8}, "catastrophic error, global"},         // req: RFC5040-4.8-22
+    Text{{0, 2, 9}, "STag cannot be invalidated"},         // req: RFC5040-4.8-23
     Text{{0, 2, 0xFF}, "unspecified remote operation error"},
     Text{{1, 0, 0}, "local catastrophic DDP error"},
     Text{{1, 1, 0}, "tagged: invalid STag"},
@@ -64,7 +64,7 @@ Parts parts_for(TerminateCode c, bool read_request) {
   if (c.layer == 1) return {c.type != 0, false};                 // req: RFC5040-4.8-41
   if (c.layer == 0 && c.type == 1) return {true, read_request};  // req: RFC5040-4.8-39 RFC5040-4.8-34
   if (c.layer == 0 && c.type == 2) return {true, false};         // req: RFC5040-4.8-40
-  return {false, false};                                         // req: RFC5040-4.8-38 RFC5040-4.8-42
+  return {false, false};                                         // req: RFC5040-4.8-38 RFC5040-4.8-42 RFC5040-4.8-32
 }
 
 bool is_siw_order(std::uint8_t first, std::uint8_t code, std::uint8_t flags) {
@@ -81,7 +81,7 @@ std::size_t TerminateMessage::size() const {
   return 4 + (segment_length ? 2U : 0U) + ddp_header_bytes + (has_rdmap_header ? rdmap_header.size() : 0);
 }
 
-// req: RFC5040-4.8-1 RFC5040-4.8-3
+// req: RFC5040-4.8-1 RFC5040-4.8-3 RFC5040-4.8-2 RFC5040-4.8-5
 void TerminateMessage::write_to(MutBytes out) const {
   WriteCursor w{out};
   w.be(static_cast<std::uint8_t>(code.layer << 4 | (code.type & 0x0F)));
@@ -136,7 +136,9 @@ std::string TerminateMessage::to_string() const {
 
 TerminateMessage make_terminate(const Error& error, ConstBytes ulpdu_head, std::size_t ulpdu_bytes, bool read_request) {
   TerminateMessage m;
+  // req: RFC5040-4.8-4 RFC5040-4.8-6 RFC5040-4.8-7 RFC5040-4.8-11 RFC5040-4.8-25 RFC5040-4.8-26 RFC5041-7.2-14
   m.code = error.tell_peer.value_or(TerminateCode{0, 0, 0});
+  // req: RFC5040-4.8-8 RFC5040-4.8-9 RFC5040-4.8-10
   const Parts parts = parts_for(m.code, read_request);
   if (!parts.ddp || ulpdu_head.empty()) return m;
   const std::size_t want = (std::to_integer<std::uint8_t>(ulpdu_head[0]) & 0x80) != 0 ? 14 : 18;

@@ -19,6 +19,7 @@ void put(Transmitter::Segment& s, const UntaggedHeader& h) {
   h.write_to(std::span{s.header}.first<UntaggedHeader::kSize>());
   s.header_bytes = UntaggedHeader::kSize;
 }
+// req: RFC5040-4-3
 void put(Transmitter::Segment& s, const ReadRequest& r) {
   r.write_to(std::span{s.header}.subspan<UntaggedHeader::kSize, ReadRequest::kSize>());
   s.header_bytes += ReadRequest::kSize;
@@ -55,25 +56,25 @@ bool Transmitter::ready(std::size_t ord) const {
 bool Transmitter::start_next_message(std::size_t ord) {
   const SendWr* wr = sends_.next(ord);
   if (!reads_.empty() && (response_turn_ || wr == nullptr)) {
-    current_ = ResponseMessage{reads_.start(), 0};  // req: RFC5040-5.2.2-7 RFC5040-5.5-27
+    current_ = ResponseMessage{reads_.start(), 0};  // req: RFC5040-5.2.2-7 RFC5040-5.5-27 RFC5040-5.2.2-1 RFC5040-B-9
     response_turn_ = false;
     return true;
   }
   response_turn_ = true;
   if (wr == nullptr) return false;
   const auto total = static_cast<std::uint32_t>(wr->sges.total());
-  // req: RFC5040-5.1-7 RFC5040-5.2.1-7 RFC5040-5.3-10 RFC5041-5.3-2
-  current_ = RequestMessage{.ticket = sends_.start(), .total = total};  // req: RFC5040-5.5-20
+  // req: RFC5040-5.5-20 RFC5040-5.1-7 RFC5040-5.2.1-7 RFC5040-5.3-10 RFC5041-5.3-2 RFC5040-1.1-2 RFC5040-4-2
+  current_ = RequestMessage{.ticket = sends_.start(), .total = total};
   return true;
 }
 
 Result<std::optional<Transmitter::Segment>> Transmitter::next(std::size_t mulpdu, std::size_t ord,
                                                               std::vector<ddp::Pin>& payload) {
   if (terminate_) {
-    if (terminate_emitted_) return std::optional<Segment>{};  // req: RFC5040-5.4-10
+    if (terminate_emitted_) return std::optional<Segment>{};  // req: RFC5040-5.4-10 RFC5040-5.4-1
     return std::optional{terminate_segment()};
   }
-  if (rtr_ != Rtr::kNone) return std::optional{rtr_segment()};
+  if (rtr_ != Rtr::kNone) return std::optional{rtr_segment()};  // req: RFC6581-5-2
   if (!mid_message() && !start_next_message(ord)) return std::optional<Segment>{};
   if (auto* response = std::get_if<ResponseMessage>(&current_)) return response_segment(*response, mulpdu, payload);
   return request_segment(std::get<RequestMessage>(current_), mulpdu, payload);
@@ -83,6 +84,7 @@ Transmitter::Segment Transmitter::terminate_segment() {
   Segment s;
   put(s,
       UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kTerminate), .qn = kTerminateQn, .msn = Msn{1}});
+  // req: RFC5040-A.6-1
   terminate_->write_to(std::span{s.header}.subspan(s.header_bytes));
   s.header_bytes += terminate_->size();
   s.done.what = Done::What::kTerminate;
@@ -93,6 +95,7 @@ Transmitter::Segment Transmitter::terminate_segment() {
 Transmitter::Segment Transmitter::rtr_segment() {
   Segment s;
   if (rtr_ == Rtr::kWrite) {
+    // req: RFC5041-5.2-15
     put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
   } else {
     put(s, UntaggedHeader{
@@ -116,6 +119,7 @@ bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t byte
       m.sge_offset = 0;
       continue;
     }
+    // req: RFC5040-5.1-6 RFC5040-5.3-8
     const std::uint32_t n = std::min(bytes, sge.length - m.sge_offset);
     auto p = stags_.pin_local(sge.lkey, who_.pd, ddp::Access::kLocalRead, sge.address + m.sge_offset, n);
     if (!p.ok) {
@@ -140,23 +144,29 @@ Error Transmitter::local_error(SendQueue::Ticket ticket) {
 Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
                                                                          std::vector<ddp::Pin>& payload) {
   const SendWr& wr = sends_.request(m.ticket);
+  // req: RFC5040-1.2-1
   if (wr.op == SendOp::kRead) return read_request_segment(m);
+  // req: RFC5040-4.1-5
   const bool tagged = wr.op == SendOp::kWrite;
+  // req: RFC5040-3.1-5
   const ddp::Cut cut = ddp::next_cut(m.total - m.sent, mulpdu, tagged ? TaggedHeader::kSize : UntaggedHeader::kSize);
   const std::uint32_t offset = m.sent;
   if (!gather(wr, m, cut.payload_bytes, payload)) return local_error(m.ticket);
 
   Segment s;
-  // req: RFC5040-4.1-1 RFC5041-4.2-6 RFC5041-4.3-5
+  // req: RFC5040-4.1-1 RFC5041-4.2-6 RFC5041-4.3-5 RFC5040-3.1-8 RFC5040-4-1 RFC5040-4.3-1 RFC5040-4.6-1
+  // req: RFC5040-4.7-1
   const std::uint8_t control = control_octet(opcode_of(wr));
   if (tagged) {
-    // req: RFC5041-4.2-8 RFC5041-4.2-11 RFC5041-5.2-10
+    // req: RFC5041-4.2-8 RFC5041-4.2-11 RFC5041-5.2-10 RFC5040-3.1-6 RFC5040-3.2-5 RFC5040-5.1-9 RFC5040-A.1-1
+    // req: RFC5041-1.2-6
     put(s,
         TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});  // req: RFC5041-5.2-11 RFC5041-4.2-10
     counters_.write_bytes += cut.payload_bytes;
     if (cut.last) ++counters_.writes;
   } else {
-    // req: RFC5040-5.3-13 RFC5041-4.3-7 RFC5041-4.3-8 RFC5041-4.3-13
+    // req: RFC5040-5.3-13 RFC5041-4.3-7 RFC5041-4.3-8 RFC5041-4.3-13 RFC5040-3.2-1 RFC5040-A.4-1 RFC5040-A.5-1
+    // req: RFC5041-1.2-4
     const std::uint32_t tail =
         wr.op == SendOp::kSendInvalidate ? raw(wr.remote_stag) : 0;               // req: RFC5040-4.1-4 RFC5040-4.1-14
     put(s, UntaggedHeader{cut.last, control, tail, kSendQn, send_msn_, offset});  // req: RFC5041-5.2-8 RFC5041-4.3-12
@@ -167,6 +177,7 @@ Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(Request
     }
   }
   s.payload_bytes = cut.payload_bytes;
+  // req: RFC5041-5.3-3 RFC5041-5.3-4
   m.sent += cut.payload_bytes;
   if (cut.last) {
     s.done = {Done::What::kRequest, m.ticket};
@@ -177,6 +188,7 @@ Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(Request
 
 Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(const RequestMessage& m) {
   const SendWr& wr = sends_.request(m.ticket);
+  // req: RFC5040-3.2-8 RFC5040-4.4-7 RFC5040-5.2.1-9 RFC5040-5.2.1-11
   ReadRequest request{
       .sink_stag = kRtrStag, .sink_to = 0, .size = m.total, .source_stag = wr.remote_stag, .source_to = wr.remote_to};
   if (!wr.sges.view().empty()) {
@@ -201,16 +213,18 @@ Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(co
 Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu,
                                                                           std::vector<ddp::Pin>& payload) {
   const ReadRequest& r = m.read.request;
+  // req: RFC5040-1.2-5
   const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
-  // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9
+  // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9 RFC5040-5.2.1-13 RFC5042-6.3.5-2
   if (r.size != 0) {  // req: RFC5040-5.2.1-14 RFC5040-5.2.1-15 RFC5040-5.2.1-16
     // The whole rest is checked, so that a Request that leaves its buffer fails before its first octet.
     const auto rest = stags_.pin(r.source_stag, who_, ddp::Access::kRemoteRead, r.source_to + m.sent, r.size - m.sent);
+    // req: RFC5040-4.4-8
     auto p = stags_.pin(r.source_stag, who_, ddp::Access::kRemoteRead, r.source_to + m.sent, cut.payload_bytes);
     if (!rest.ok || !p.ok) {
       const Error error = ddp::read_error(rest.ok ? p.fault : rest.fault);
-      // Quote the Request as received, or, when part of it was served, what is left of it. req: RFC5040-4.8-35
-      // RFC5040-4.8-36
+      // Quote the Request as received, or, when part of it was served, what is left of it.
+      // req: RFC5040-4.8-35 RFC5040-4.8-36
       ReadRequest left = r;
       left.sink_to += m.sent;
       left.source_to += m.sent;
@@ -223,9 +237,11 @@ Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(Respon
     payload.push_back(std::move(p.pin));
   }
   Segment s;
+  // req: RFC5040-4.4-4 RFC5040-4.4-5 RFC5040-4.4-6 RFC5040-4.5-1 RFC5040-5.2.2-6 RFC5040-A.3-1
   put(s, TaggedHeader{cut.last, control_octet(Opcode::kReadResponse), r.sink_stag,
                       r.sink_to + m.sent});  // req: RFC5040-4.4-3
   s.payload_bytes = cut.payload_bytes;
+  // req: RFC5040-5.5-9 RFC5040-5.5-18
   s.may_change = true;
   counters_.read_response_bytes += cut.payload_bytes;
   m.sent += cut.payload_bytes;
@@ -246,6 +262,7 @@ void Transmitter::segment_sent(const Done& done) {
       break;
     case Done::What::kNothing:
     case Done::What::kTerminate:
+    // req: RFC6581-5-3
     case Done::What::kRtr:
       break;
   }

@@ -74,6 +74,7 @@ void CallAssembler::on_completion(const Completion& done) {
   --job.uncompleted;
   if (stopped_) {
     if (job.uncompleted == 0) release(slot);
+    // req: RFC8166-2.3.2-4 RFC8166-3.4.5.1-2
   } else if (job.uncompleted == 0 && job.next_read == job.plan.reads.size()) {
     finished_.push_back(slot);
   }

@@ -14,7 +14,7 @@ constexpr std::uint64_t padded(std::uint64_t n) {
 class PayloadSource {
  public:
   PayloadSource(const Header& header, std::uint64_t inline_bytes) : header_(header) {
-    left_ = from_chunk() ? read_chunk_length(header.read_list, 0) : inline_bytes;
+    left_ = from_chunk() ? read_chunk_length(header.read_list, 0) : inline_bytes;  // req: RFC8166-4.2.4-2
   }
 
   [[nodiscard]] std::uint64_t left() const { return left_; }
@@ -57,12 +57,12 @@ class PayloadSource {
 SmallVector<PlacedChunk, 2> collect_chunks(const ReadList& list) {
   SmallVector<PlacedChunk, 2> out;
   for (const ReadSegment& s : list) {
-    if (s.position == 0) continue;
+    if (s.position == 0) continue;  // req: RFC8166-3.5.3-8 RFC8166-6.1-6
     auto* it = std::find_if(out.begin(), out.end(), [&](const PlacedChunk& c) { return c.position == s.position; });
     if (it == out.end()) {
       out.push_back({s.position, s.target.length});
     } else {
-      it->length += s.target.length;  // req: RFC8166-3.4.4-1 RFC8166-3.4.5-5
+      it->length += s.target.length;  // req: RFC8166-3.4.4-1 RFC8166-3.4.5-5 RFC8166-3.4.5-1
     }
   }
   std::sort(out.begin(), out.end(), [](const PlacedChunk& a, const PlacedChunk& b) { return a.position < b.position; });
@@ -102,21 +102,21 @@ std::variant<CallPlan, PlanFault> plan_call(const Header& header, std::size_t in
     if (pad > 0) plan.zeros.push_back({at, pad});  // left out by the peer. req: RFC8166-3.4.5.2-1
     at += pad;
   }
-  source.take(source.left(), at, plan);
+  source.take(source.left(), at, plan);  // req: RFC8166-6.1-7
   return plan;
 }
 
 ChunkVerdict check_chunks(ConstBytes call, const CallPlan& plan) {
-  if (plan.chunks.empty()) return ChunkVerdict::kFine;
+  if (plan.chunks.empty()) return ChunkVerdict::kFine;  // req: RFC8166-3.4.2-1
   // Padding of the item left in line: what follows it is out of step. req: RFC8166-3.4.4.4-2
   if (call.size() % 4 != 0) return ChunkVerdict::kWrongSize;
   ArgumentWalker walker(call);
   std::optional<DdpItem> item = walker.next();
   for (const PlacedChunk& c : plan.chunks) {
-    while (item && item->offset < c.position) item = walker.next();
+    while (item && item->offset < c.position) item = walker.next();  // req: RFC8166-3.5.2-1
     // req: RFC8166-6.1-8 RFC8166-6.1-9 RFC8166-3.4.2-2
     if (!item || item->offset != c.position) return ChunkVerdict::kNotEligible;
-    // With padding or without. req: RFC8166-3.4.5.2-2 RFC8166-3.4.5.2-4
+    // With padding or without. req: RFC8166-3.4.5.2-2 RFC8166-3.4.5.2-4 RFC8166-3.4.5.2-3
     if (c.length != item->length && c.length != item->padded_length()) return ChunkVerdict::kWrongSize;
   }
   return ChunkVerdict::kFine;

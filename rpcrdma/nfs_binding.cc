@@ -62,7 +62,7 @@ bool clamp_sizes(MutBytes message, std::size_t at, std::uint32_t limit) {
   if (message.size() < at + kFirst + kCount * 4) return false;
   for (std::size_t i = 0; i < kCount; ++i) {
     const MutBytes word = message.subspan(at + kFirst + i * 4, 4);
-    store_be<std::uint32_t>(word, std::min(load_be<std::uint32_t>(word), limit));
+    store_be<std::uint32_t>(word, std::min(load_be<std::uint32_t>(word), limit));  // req: RFC8267-6.5.2-2
   }
   return true;
 }
@@ -100,7 +100,7 @@ std::optional<DdpItem> ItemScan::describe() {
 
 bool ItemScan::finish_pending() {
   if (pending_octets > in.remaining()) return false;
-  in.skip(static_cast<std::size_t>(pending_octets));
+  in.skip(static_cast<std::size_t>(pending_octets));  // req: RFC8166-2.2.4.2-1
   pending_octets = 0;
   return in.ok();
 }

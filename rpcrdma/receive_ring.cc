@@ -7,6 +7,7 @@ namespace iwarp::rpcrdma {
 ReceiveRing::ReceiveRing(Endpoint& endpoint, BufferPool& pool, std::size_t receives, std::size_t receive_bytes)
     : endpoint_(endpoint),
       pool_(pool),
+      // req: RFC8166-3.3.3-1
       receive_bytes_(std::max<std::size_t>(receive_bytes, kDefaultInlineBytes)),  // req: RFC8166-3.3.3-4
       slots_(receives) {
   missing_.reserve(receives);

@@ -53,6 +53,7 @@ void clear_lengths(WriteChunk& chunk) {
 bool reduce(const ReplyOffer& offer, ConstBytes reply, ReplyPlan& plan) {
   WriteList& list = plan.header.write_list;
   std::size_t at = 0;  // what is before this was dealt with
+  // req: RFC8166-6.1-5 RFC8267-6.4.1-2
   const DdpItems items = list.empty() ? DdpItems{} : offer.binding.items(reply, list.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     WriteChunk& chunk = list[i];
@@ -60,14 +61,15 @@ bool reduce(const ReplyOffer& offer, ConstBytes reply, ReplyPlan& plan) {
     // The n-th result belongs to the n-th chunk. An operation without data leaves its chunk unused (RFC 8267 s6.4.1);
     // RFC 8166 s4.3.2.2 would let the next result slide into it, but an error ends a COMPOUND anyway.
     // req: RFC8267-6.4.1-3 RFC8267-6.4.1-4 RFC8267-6.4.1-5 RFC8166-4.3.2-3 RFC8166-4.3.2.3-3
+    // req: RFC8166-3.4.4.4-1 RFC8166-4.3.2.1-2 RFC8267-6.4.1-7
     if (i < items.size() && !chunk.is_empty() && items[i].length > 0) {
       const DdpItem& item = items[i];
       if (item.length > chunk.length()) return false;  // req: RFC8267-3.1-6
       plan.in_line.push_back({at, item.offset - at});
       // Padding is neither written nor sent. req: RFC8166-3.4.6.2-2 RFC8166-3.4.6.2-3 RFC8166-3.4.4.4-2
-      writer.put({item.offset, item.length});
+      writer.put({item.offset, item.length});  // req: RFC8166-3.4.4.1-1 RFC8166-3.4.4.1-2
       plan.reduced_bytes += item.length;
-      at = item.offset + static_cast<std::size_t>(item.padded_length());
+      at = item.offset + static_cast<std::size_t>(item.padded_length());  // req: RFC8166-3.4.1-1 RFC8166-4.3.2-4
     }
     writer.finish();  // req: RFC8166-4.3.2.2-3
   }
@@ -108,24 +110,25 @@ ReplyPlan plan_reply(std::uint32_t xid, const ReplyOffer& offer, ConstBytes repl
                      std::size_t inline_bytes) {
   ReplyPlan plan;
   Header& h = plan.header;
-  h.xid = xid;
-  h.credits = credits;
-  h.write_list = offer.write_list;    // req: RFC8166-3.4.6-4 RFC8166-4.3.2.3-4
+  h.xid = xid;                        // req: RFC8167-2.4-3
+  h.credits = credits;                // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
+  h.write_list = offer.write_list;    // req: RFC8166-3.4.6-4 RFC8166-4.3.2.3-4 RFC8166-3.4.3-2
   h.reply_chunk = offer.reply_chunk;  // req: RFC8166-4.3.3-4
   if (!reduce(offer, reply, plan)) return error_plan();
 
   // First reduce, then compare with the threshold, echoed lists included. req: RFC8166-3.5.3-6
   const std::size_t header_bytes = h.encoded_size();
   const std::size_t payload_bytes = total(plan.in_line);
+  // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-3.5.2-2
   if (header_bytes + payload_bytes <= inline_bytes) {  // req: RFC8166-4.2.4-13 RFC8166-4.3.3-3
     if (h.reply_chunk) clear_lengths(*h.reply_chunk);
     return plan;
   }
   // req: RFC8166-3.5.3-7 RFC8166-4.5.3-3 RFC8267-3.1-1
   if (!h.reply_chunk || header_bytes > inline_bytes || payload_bytes > h.reply_chunk->length()) return error_plan();
-  h.proc = Proc::kNomsg;
+  h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-10
   ChunkWriter writer(*h.reply_chunk, plan.writes);
-  for (const ByteRange& r : plan.in_line) writer.put(r);
+  for (const ByteRange& r : plan.in_line) writer.put(r);  // req: RFC8166-3.5.3-9 RFC8166-6.1-6
   writer.finish();
   plan.in_line.clear();
   plan.reply_chunk_bytes = payload_bytes;

@@ -25,7 +25,7 @@ Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
                      const RequesterOptions& options)
     : endpoint_(endpoint),
       pool_(pool),
-      limits_(limits),
+      limits_(limits),  // req: RFC8166-3.3.2-2
       options_(options),
       // One for the Reply to every Call, one for every backward Call granted.
       // req: RFC8166-3.3.1-8 RFC8167-4.3.1-1 RFC8167-4.3.1-2
@@ -37,7 +37,7 @@ Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
       peer_calls_(options.backward_credits) {}
 
 Result<void> Requester::start() {
-  if (auto posted = receives_.fill(); !posted) return posted;
+  if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.1-3
   if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
   return {};
 }
@@ -60,6 +60,7 @@ void Requester::on_completion(const Completion& completion) {
       break;
   }
   if (!ok) {
+    // req: RFC8267-6.7.2-4
     return fail(completion.status == OpStatus::kFlushed ? make_error(Errc::kFlushed)
                                                         : make_error(Errc::kConnectionLost, "RDMA operation failed"));
   }
@@ -92,6 +93,7 @@ void Requester::pump() {
   if (dead_) return;
   if (auto posted = receives_.fill(); !posted) return fail(posted.error());
   // The Reply must find a Receive, beside those for backward Calls. req: RFC8166-3.3.1-8 RFC8166-6.2-1
+  // req: RFC8166-3.3-1 RFC8166-8.1.4-3 RFC8167-4-1
   while (!queued_.empty() && window_.available() > 0 && receives_.missing() == 0) {
     if (!try_send(queued_.front())) break;
     queued_.pop_front();
@@ -101,13 +103,14 @@ void Requester::pump() {
 
 bool Requester::try_send(Queued& queued) {
   OutgoingMessage out;
-  Header& h = out.header;
+  Header& h = out.header;  // req: RFC8166-4.3.2-2 RFC8166-4.3.2.3-1
   h.xid = queued.xid;
-  h.credits = window_.requested();
+  h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
 
   Buffer reply;
   const bool may_be_long = options_.max_reply_bytes + kMinHeaderBytes > limits_.reply_inline_bytes;
   if (may_be_long && !reply_is_short(queued.message.bytes())) {  // req: RFC8166-4.3.3-1 RFC8166-4.3.3-2
+    // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5 RFC8267-3-1 RFC8267-3-2
     auto room = pool_.acquire(options_.max_reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes);
     if (!room) {
       if (pool_.can_hold(options_.max_reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes)) return false;
@@ -115,9 +118,10 @@ bool Requester::try_send(Queued& queued) {
       return true;
     }
     reply = std::move(*room);
-    h.reply_chunk.emplace().segments.push_back({});
+    h.reply_chunk.emplace().segments.push_back({});  // req: RFC8267-6.4.2-1
   }
   const std::size_t message_bytes = queued.message.size();
+  // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-4.3.1-2
   const bool in_line = h.encoded_size() + message_bytes <= limits_.call_inline_bytes;  // req: RFC8166-3.5.3-1
 
   Call& call = *std::find_if(calls_.begin(), calls_.end(), [](const Call& c) { return !c.used; });
@@ -125,12 +129,14 @@ bool Requester::try_send(Queued& queued) {
   call.cancelled = false;
   call.xid = queued.xid;
   const auto expose = [this](const Buffer& memory, RemoteAccess access) -> std::optional<ExposedMemory> {
+    // req: RFC8797-3.2-4
     auto exposed = endpoint_.register_memory(memory.bytes(), access, options_.remote_invalidation);
     if (!exposed) return std::nullopt;
     return *exposed;
   };
   // Fresh handles for every Call, exposed no earlier than now. req: RFC8166-8.1.2-1 RFC8166-8.1.3-1 RFC8166-3.4.5-6
   if (reply) call.reply_memory = expose(reply, RemoteAccess::kWrite);
+  // req: RFC5042-6.3.2-1 RFC5042-6.3.4-1
   if (!in_line) call.call_memory = expose(queued.message, RemoteAccess::kRead);
   call.reply = std::move(reply);
   if ((call.reply && !call.reply_memory) || (!in_line && !call.call_memory)) {
@@ -150,8 +156,10 @@ bool Requester::try_send(Queued& queued) {
     ++stats_.calls_in_line;
     stats_.send_payload_bytes += message_bytes;
   } else {
-    h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-2 RFC8166-3.5.3-3
+    h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-2 RFC8166-3.5.3-3 RFC8166-3.5.3-10
+    // req: RFC8166-3.4.5-1
     h.read_list.push_back(
+        // req: RFC8166-3.5.3-9
         {0, {call.call_memory->handle, static_cast<std::uint32_t>(message_bytes), call.call_memory->offset}});
     call.message = std::move(queued.message);
     ++stats_.calls_in_read_chunk;

@@ -10,7 +10,7 @@ namespace iwarp::rpcrdma {
 void Requester::on_message(Buffer message) {
   const ParseResult result = Header::parse(message.bytes(), options_.header_limits);
   const auto* parsed = std::get_if<ParsedHeader>(&result);
-  if (parsed == nullptr) {  // most likely a Reply: never answered. req: RFC8166-4.5-4 RFC8166-4.6.1-3
+  if (parsed == nullptr) {  // most likely a Reply: never answered. req: RFC8166-4.5-4 RFC8166-4.6.1-3 RFC8166-4.2.4-11
     ++stats_.dropped_messages;
     return;
   }
@@ -25,7 +25,7 @@ void Requester::on_message(Buffer message) {
   const auto direction = rpc_direction(payload);
   if (!direction) {  // its credits mean nothing either. req: RFC8167-4.1-6
     ++stats_.dropped_messages;
-  } else if (*direction == RpcDirection::kCall) {  // req: RFC8167-2.4-1
+  } else if (*direction == RpcDirection::kCall) {  // req: RFC8167-2.4-1 RFC8167-2.3-1 RFC8167-2.4.1-1
     on_backward_call(std::move(message), *parsed);
   } else {
     on_reply(std::move(message), *parsed);
@@ -38,7 +38,7 @@ namespace {
 // chunk that was not echoed does no harm: Linux takes such Replies as well.
 bool chunks_acceptable(const Header& h, const std::optional<ExposedMemory>& offered, std::size_t offered_bytes) {
   if (check_reply(h)) return false;
-  if (!h.write_list.empty()) return false;  // we offered none. req: RFC8166-3.4.6-4
+  if (!h.write_list.empty()) return false;  // we offered none. req: RFC8166-3.4.6-4 RFC8166-6.1-10
   if (h.proc == Proc::kMsg) return !h.reply_chunk || h.reply_chunk->length() == 0;
   if (!offered || h.reply_chunk->segments.size() != 1) return false;  // req: RFC8166-4.3.3-4
   const Segment& s = h.reply_chunk->segments[0];
@@ -63,7 +63,8 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   if (!chunks_acceptable(h, call->reply_memory, call->reply.size())) return fail_call(*call, Failure::kBadReply, {});
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
   // Nothing of the Reply is looked at while the server can still change it. req: RFC8166-4.4.1-1 RFC8166-8.1.3-2
-  if (!fence(*call)) return;
+  // req: RFC5042-6.2.2-1 RFC5042-6.3.3-1
+  if (!fence(*call)) return;  // req: RFC8166-4.4.1-2
   if (call->cancelled) return finish(*call);
   if (h.proc == Proc::kMsg) {
     message.set_view(parsed.payload_offset, payload.size());
@@ -95,11 +96,12 @@ void Requester::on_error_message(const Header& header) {
   }
   window_.on_grant(header.credits);
   // Permanent: the RPC ends here. req: RFC8166-4.5-9
+  // req: RFC8267-3.1-2 RFC8267-6.4.2-7 RFC8267-6.4.2-8 RFC8267-6.6-2 RFC8267-6.7.2-3
   fail_call(*call, header.error.code == HeaderError::kVers ? Failure::kErrVers : Failure::kErrChunk, header.error);
 }
 
 void Requester::fail_call(Call& call, Failure why, const ErrorBody& error) {
-  if (!fence(call)) return;
+  if (!fence(call)) return;  // req: RFC8166-8.1.3-3
   if (!call.cancelled) {
     ++stats_.failed_calls;
     events_.emplace_back(CallFailed{call.xid, why, error.version_low, error.version_high});
@@ -145,13 +147,14 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
   if (slot == nullptr || serving >= peer_calls_.size() + calls_.size()) {
     return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
   }
+  // req: RFC8167-5.3-1
   if (h.has_chunks() || !xid_matches(h, payload)) return answer_err_chunk(h.xid);  // req: RFC8167-5.3-4 RFC8167-5.1-4
   slot->used = true;
   slot->xid = h.xid;
   ++stats_.backward_calls;
   message.set_view(parsed.payload_offset, payload.size());
   const CallToken token{static_cast<std::uint32_t>(slot - peer_calls_.data()), slot->generation};
-  events_.emplace_back(BackwardCall{token, h.xid, std::move(message)});
+  events_.emplace_back(BackwardCall{token, h.xid, std::move(message)});  // req: RFC8167-2.2-1 RFC8267-6.5.2-1
 }
 
 void Requester::answer_err_chunk(std::uint32_t xid) {
@@ -181,6 +184,7 @@ Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
     return make_error(Errc::kInvalidArgument, "backward Reply exceeds the inline threshold");
   }
   OutgoingMessage out;
+  // req: RFC8167-1-1 RFC8167-5-1 RFC8167-2.4-3
   out.header.xid = call->xid;                      // of the only version there is. req: RFC8167-5.2-2
   out.header.credits = options_.backward_credits;  // req: RFC8167-5.2-3 RFC8167-4.1-3
   out.in_line.push_back({0, message.size()});

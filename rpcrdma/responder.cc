@@ -24,20 +24,20 @@ Responder::Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
                      const ResponderOptions& options)
     : endpoint_(endpoint),
       pool_(pool),
-      limits_(limits),
+      limits_(limits),  // req: RFC8166-3.3.2-2
       options_(options),
       // One for every Call granted, one for the Reply to every backward Call. req: RFC8167-4.3.2-1 RFC8167-4.3.2-2
       receives_(endpoint, pool, std::max<std::size_t>(options.credits, 1) + options.backward_credits,
                 options.inline_bytes),
       transmit_(endpoint, pool),
       assembler_(endpoint, pool, transmit_),
-      backward_window_(options.backward_credits),
+      backward_window_(options.backward_credits),  // req: RFC8167-4.1-4
       calls_(std::max<std::size_t>(options.credits, 1) + options.backward_credits) {
   for (std::size_t i = calls_.size(); i-- > 0;) free_calls_.push_back(static_cast<std::uint32_t>(i));
 }
 
 Result<void> Responder::start() {
-  if (auto posted = receives_.fill(); !posted) return posted;
+  if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.2-3
   if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
   return {};
 }
@@ -62,6 +62,7 @@ void Responder::on_completion(const Completion& completion) {
       break;
   }
   if (!ok) {
+    // req: RFC8166-4.5.3-1
     return fail(completion.status == OpStatus::kFlushed ? make_error(Errc::kFlushed)
                                                         : make_error(Errc::kConnectionLost, "RDMA operation failed"));
   }
@@ -77,6 +78,7 @@ std::optional<Responder::Event> Responder::poll_event() {
 
 Result<void> Responder::reply(CallToken token, Buffer&& message) {
   if (dead_) return make_error(Errc::kNotConnected);
+  // req: RFC8166-3.3.1-9 RFC8167-2-1
   if (!names_delivered_call(token)) return make_error(Errc::kInvalidArgument, "unknown Call");
   // req: RFC8166-2.2.2-2 RFC8167-2.1-1
   if (rpc_xid(message.bytes()) != calls_[token.slot].xid || rpc_direction(message.bytes()) != RpcDirection::kReply) {
@@ -120,7 +122,7 @@ void Responder::send_reply(std::uint32_t slot, Buffer message) {
   out.in_line = std::move(plan.in_line);
   out.writes = std::move(plan.writes);
   // Only when both sides allow it, and only a tag that came with this very Call; and only when there is no choice, so
-  // that the peer need not guess which. req: RFC8797-4.1-1 RFC8797-4.1-2 RFC8797-4.1-3
+  // that the peer need not guess which. req: RFC8797-4.1-1 RFC8797-4.1-2 RFC8797-4.1-3 RFC8797-3.2-2 RFC8797-3.2-3
   if (limits_.remote_invalidation) out.invalidate = sole;
   transmit_.send(std::move(out));
 }
@@ -180,7 +182,7 @@ bool Responder::idle() const {
 }
 
 std::uint32_t Responder::grant() const {
-  // Never 0, and never more than there are Receives for. req: RFC8166-3.3.1-3 RFC8167-4.3.2-1
+  // Never 0, and never more than there are Receives for. req: RFC8166-3.3.1-3 RFC8167-4.3.2-1 RFC8167-4.1-2
   const auto missing = static_cast<std::uint32_t>(receives_.missing());
   return options_.credits > missing ? options_.credits - missing : 1;
 }

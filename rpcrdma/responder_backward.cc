@@ -31,6 +31,7 @@ Result<void> Responder::send_backward_call(Buffer&& message, TimePoint now) {
     return make_error(Errc::kInvalidArgument, "xid of backward Call is outstanding");
   }
   if (backward_calls_.size() >= kWaitingBackwardCalls + options_.backward_credits) return make_error(Errc::kQueueFull);
+  // req: RFC8167-2.2-1 RFC8267-6.5.2-1
   backward_calls_.push_back({*xid, std::move(message), now + options_.backward_timeout, false, false});
   pump();
   return {};
@@ -39,9 +40,10 @@ Result<void> Responder::send_backward_call(Buffer&& message, TimePoint now) {
 void Responder::pump_backward() {
   for (BackwardCall& b : backward_calls_) {
     if (b.sent) continue;
-    // The Reply needs a Receive. req: RFC8167-4.1-1 RFC8167-4.3.2-2
+    // The Reply needs a Receive. req: RFC8167-4.1-1 RFC8167-4.3.2-2 RFC8167-4-1
     if (backward_window_.available() == 0 || receives_.missing() > 0) return;
     OutgoingMessage out;
+    // req: RFC8167-1-1 RFC8167-5-1 RFC8167-5.1-1
     out.header.xid = b.xid;                             // req: RFC8167-5.1-2 (version 1 is the default)
     out.header.credits = backward_window_.requested();  // req: RFC8167-5.1-3
     out.in_line.push_back({0, b.message.size()});

@@ -8,7 +8,7 @@
 namespace iwarp::rpcrdma {
 
 void Responder::on_message(Buffer message) {
-  ParseResult result = Header::parse(message.bytes(), options_.header_limits);
+  ParseResult result = Header::parse(message.bytes(), options_.header_limits);  // req: RFC8166-4.5-1
   if (const auto* error = std::get_if<ParseError>(&result)) {
     if (error->answer != ParseError::Answer::kDrop && overrun()) return;
     return answer_error(*error);  // req: RFC8166-4.5-3
@@ -17,7 +17,7 @@ void Responder::on_message(Buffer message) {
   if (parsed.header.proc == Proc::kError) return on_error_message(parsed.header);
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   stats_.receive_payload_bytes += parsed.header.proc == Proc::kMsg ? payload.size() : 0;
-  // req: RFC8167-2.4-1 RFC8166-2.2.2-1
+  // req: RFC8167-2.4-1 RFC8166-2.2.2-1 RFC8167-2.3-1 RFC8167-2.4.1-1
   if (parsed.header.proc == Proc::kMsg && rpc_direction(payload) == RpcDirection::kReply) {
     return on_backward_reply(std::move(message), parsed);
   }
@@ -28,7 +28,7 @@ void Responder::on_message(Buffer message) {
 // receive must not make us collect answers for it.
 bool Responder::overrun() {
   if (outstanding_ + transmit_.backlog() < calls_.size()) return false;
-  fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more Calls than it has credits"));
+  fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more Calls than it has credits"));  // req: RFC8166-2.3.2-5
   return true;
 }
 
@@ -45,7 +45,7 @@ void Responder::on_call(Buffer message, ParsedHeader& parsed) {
     return;
   }
   std::optional<CallPlan> plan;
-  if (!h.read_list.empty()) {
+  if (!h.read_list.empty()) {  // req: RFC8166-4.2.4-6
     auto planned = plan_call(h, payload.size(), options_.max_call_bytes);
     if (const auto* fault = std::get_if<PlanFault>(&planned); fault != nullptr && *fault == PlanFault::kTooLong) {
       return answer_err_chunk(h.xid);

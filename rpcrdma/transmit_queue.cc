@@ -37,7 +37,7 @@ Result<void> TransmitQueue::pump() {
 Result<bool> TransmitQueue::post_more(std::uint32_t slot) {
   Job& job = jobs_[slot];
   const RemoteWrites& writes = job.message.writes;
-  for (; job.next_write < writes.size(); ++job.next_write) {
+  for (; job.next_write < writes.size(); ++job.next_write) {  // req: RFC8166-3.5.2-3
     if (used_ >= limits_.send_queue_depth) return false;
     const RemoteWrite& w = writes[job.next_write];
     const LocalSlice from = job.message.payload.slice(w.from.offset, w.from.length);
@@ -78,7 +78,7 @@ bool TransmitQueue::encode_header(Job& job) {
 
 Result<void> TransmitQueue::post_send(Job& job, std::uint32_t slot) {
   slices_.clear();
-  slices_.push_back(job.header.slice());
+  slices_.push_back(job.header.slice());  // req: RFC8166-3.2-1 RFC8166-3.2-2
   for (const ByteRange& r : job.message.in_line) slices_.push_back(job.message.payload.slice(r.offset, r.length));
   // Behind the Writes in the same queue: their data is placed first. req: RFC8166-2.3.2-3 RFC8166-3.4.6-6
   auto posted = endpoint_.post_send(work_id(WorkOwner::kTransmit, slot), slices_, job.message.invalidate);

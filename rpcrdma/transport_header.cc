@@ -15,7 +15,7 @@ constexpr std::uint32_t kPresent = 1;
 
 Segment read_segment(ReadCursor& in) {
   Segment out;
-  out.handle = Stag{in.be<std::uint32_t>()};
+  out.handle = Stag{in.be<std::uint32_t>()};  // req: RFC8166-2.3.2-1 RFC8166-3.4.3-1 RFC8166-4.7-1
   out.length = in.be<std::uint32_t>();
   out.offset = in.be<std::uint64_t>();
   return out;
@@ -41,7 +41,7 @@ const char* read_read_list(ReadCursor& in, const Limits& limits, ReadList& list)
   while (read_presence(in, &why)) {  // req: RFC8166-4.7-3
     if (list.size() >= limits.max_read_segments) return "too many read segments";
     ReadSegment s;
-    s.position = in.be<std::uint32_t>();
+    s.position = in.be<std::uint32_t>();  // req: RFC8166-4.7-2
     s.target = read_segment(in);
     if (!in.ok()) return "read segment truncated";
     if (s.position % 4 != 0) return "read chunk position is not a multiple of 4";  // req: RFC8166-3.4.5-4
@@ -51,7 +51,7 @@ const char* read_read_list(ReadCursor& in, const Limits& limits, ReadList& list)
 }
 
 const char* read_write_chunk(ReadCursor& in, const Limits& limits, WriteChunk& chunk) {
-  const auto count = in.be<std::uint32_t>();  // req: RFC8166-4.7-4
+  const auto count = in.be<std::uint32_t>();  // req: RFC8166-4.7-4 RFC8166-3.4.6-1
   if (!in.ok()) return "write chunk truncated";
   if (count > in.remaining() / Segment::kSize) return "write chunk holds more segments than the message";
   if (count > limits.max_segments_per_chunk) return "too many segments in a write chunk";  // req: RFC8267-6.4.2-6
@@ -146,7 +146,7 @@ std::uint64_t read_chunk_length(const ReadList& list, std::uint32_t position) {
 ParseResult Header::parse(ConstBytes message, const Limits& limits) {
   ReadCursor in(message);
   Header h;
-  h.xid = in.be<std::uint32_t>();  // req: RFC8166-4.2-1
+  h.xid = in.be<std::uint32_t>();  // req: RFC8166-4.2-1 RFC8166-4.2-2
   h.version = in.be<std::uint32_t>();
   h.credits = in.be<std::uint32_t>();
   const auto proc = in.be<std::uint32_t>();
@@ -154,11 +154,14 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
   if (!in.ok()) return ParseError{Answer::kDrop, 0, 0, "shorter than the fixed words"};
   if (proc == static_cast<std::uint32_t>(Proc::kError)) return parse_error_body(in, std::move(h), message.size());
   if (message.size() < kMinHeaderBytes) return error(Answer::kDrop, "shorter than 28 octets");  // req: RFC8166-4.5-2
-  if (h.version != kVersion1) return error(Answer::kErrVers, "unsupported version");            // req: RFC8166-4.5.1-1
+  // req: RFC8166-7-1
+  if (h.version != kVersion1) return error(Answer::kErrVers, "unsupported version");  // req: RFC8166-4.5.1-1
   switch (proc) {
     case static_cast<std::uint32_t>(Proc::kMsg):
+    // req: RFC8166-4-3
     case static_cast<std::uint32_t>(Proc::kNomsg):
       break;
+    // req: RFC8166-4.2.4-3
     case static_cast<std::uint32_t>(Proc::kDone):
       return error(Answer::kDrop, "RDMA_DONE");  // req: RFC8166-4.6.2-2
     case static_cast<std::uint32_t>(Proc::kMsgp):
@@ -167,12 +170,13 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
       return error(Answer::kErrChunk, "unknown rdma_proc");  // req: RFC8166-4.5.2-1
   }
   h.proc = static_cast<Proc>(proc);
+  // req: RFC8166-4.1.2-7
   if (const char* why = read_lists(in, limits, h)) return error(Answer::kErrChunk, why);  // req: RFC8166-4.5.2-4
   if (h.proc == Proc::kNomsg && !h.has_chunks()) {
     return error(Answer::kErrChunk,
                  "RDMA_NOMSG without any chunk");  // req: RFC8166-4.5.2-2 RFC8166-4.2.4-7 RFC8166-4.2.4-8
   }
-  // req: RFC8166-4.2.4-1
+  // req: RFC8166-4.2.4-1 RFC8166-3.2-1
   const std::size_t payload_offset = message.size() - in.remaining();
   return ParsedHeader{std::move(h), payload_offset};
 }
@@ -187,7 +191,7 @@ std::size_t Header::encoded_size() const {
 }
 
 std::size_t Header::write_to(MutBytes out) const {
-  if (proc == Proc::kMsgp || proc == Proc::kDone) return 0;  // req: RFC8166-4.6.1-1 RFC8166-4.6.2-1
+  if (proc == Proc::kMsgp || proc == Proc::kDone) return 0;  // req: RFC8166-4.6.1-1 RFC8166-4.6.2-1 RFC8166-4.1.2-8
   if (out.size() < encoded_size()) return 0;
   WriteCursor w(out);
   w.be(xid);  // req: RFC8166-4-1
@@ -213,7 +217,7 @@ std::size_t Header::write_to(MutBytes out) const {
     write_segment(w, s.target);
   }
   w.be(kAbsent);
-  for (const WriteChunk& c : write_list) write_chunk(c);
+  for (const WriteChunk& c : write_list) write_chunk(c);  // req: RFC8166-4.3.2-1
   w.be(kAbsent);
   if (reply_chunk) {
     write_chunk(*reply_chunk);
@@ -259,6 +263,7 @@ std::optional<ParseError> check_call(const Header& h) {
   bool position_zero = false;
   for (const ReadSegment& s : h.read_list) position_zero |= s.position == 0;
   // A Write list or Reply chunk carries nothing towards a Responder. req: RFC8166-4.2.4-9 RFC8166-3.5.3-3
+  // req: RFC8166-3.5.3-5
   if (h.proc == Proc::kNomsg && !position_zero) return bad("RDMA_NOMSG Call without a Position-Zero Read chunk");
   if (h.proc == Proc::kMsg && position_zero) return bad("RDMA_MSG Call with a Position-Zero Read chunk");
   return std::nullopt;
@@ -269,7 +274,7 @@ std::optional<ParseError> check_reply(const Header& h) {
     return ParseError{Answer::kDrop, h.xid, h.version, why};
   };  // req: RFC8166-4.5-4
   if (h.proc == Proc::kError) return std::nullopt;
-  if (!h.read_list.empty()) return bad("Reply with a Read list");  // req: RFC8166-4.3.1-3
+  if (!h.read_list.empty()) return bad("Reply with a Read list");  // req: RFC8166-4.3.1-3 RFC8166-3.1-1
   if (h.proc == Proc::kNomsg && (!h.reply_chunk || h.reply_chunk->length() == 0)) {
     return bad("RDMA_NOMSG Reply without a used Reply chunk");
   }
@@ -292,7 +297,7 @@ Header make_err_chunk(std::uint32_t xid, std::uint32_t version, std::uint32_t cr
   h.xid = xid;          // req: RFC8166-4.5-5
   h.version = version;  // req: RFC8166-4.5-6
   h.credits = credits;
-  h.proc = Proc::kError;  // req: RFC8166-4.5-7
+  h.proc = Proc::kError;  // req: RFC8166-4.5-7 RFC8166-4.2.4-4
   h.error = {};           // req: RFC8166-4.5-8
   return h;
 }

@@ -47,7 +47,7 @@ Completion VerbsEndpoint::translate(const verbs::Completion& c) {
                : c.status == Errc::kFlushed ? OpStatus::kFlushed
                                             : OpStatus::kFailed;
   out.byte_len = c.byte_len;
-  if (c.invalidated) out.invalidated = c.invalidated_stag;
+  if (c.invalidated) out.invalidated = c.invalidated_stag;  // req: RFC8797-3.2-1
   return out;
 }
 
@@ -62,7 +62,7 @@ Result<void> VerbsEndpoint::post_send(std::uint64_t id, std::span<const LocalSli
   verbs::SendWr wr{.wr_id = id, .op = verbs::SendOp::kSend, .sges = *sges};
   if (invalidate) {
     wr.op = verbs::SendOp::kSendInvalidate;
-    wr.remote_stag = *invalidate;
+    wr.remote_stag = *invalidate;  // req: RFC8797-3.2-1
   }
   collected_.push_back(wr);
   return {};
@@ -92,10 +92,12 @@ Result<Stag> VerbsEndpoint::keep(Result<verbs::MemoryRegion> region) {
 
 Result<ExposedMemory> VerbsEndpoint::register_memory(MutBytes memory, RemoteAccess access, bool remote_invalidation) {
   verbs::MemoryRegion::Options o;
+  // req: RFC5042-6.3.5-1
   o.access = access == RemoteAccess::kRead ? Access::kRemoteRead : Access::kRemoteWrite | Access::kLocalWrite;
   if (remote_invalidation) o.access = o.access | Access::kRemoteInvalidate;
   o.base_to = 0;  // tells the peer no addresses
-  o.stream = qp_->stream();
+  // req: RFC5042-6.1.1-4 RFC5042-6.3.6-1
+  o.stream = qp_->stream();  // req: RFC8166-8.1-1 RFC8166-8.1.1-1
   const auto stag = keep(verbs::MemoryRegion::register_memory(qp_->pd(), memory, o));
   if (!stag) return stag.error();
   return ExposedMemory{*stag, 0};
@@ -107,6 +109,7 @@ Result<void> VerbsEndpoint::invalidate(Stag handle) {
 }
 
 Result<Stag> VerbsEndpoint::register_local(MutBytes memory) {
+  // req: RFC5042-A-1
   return keep(verbs::MemoryRegion::register_memory(
       qp_->pd(), memory, {.access = Access::kLocalWrite, .base_to = 0, .stream = qp_->stream()}));
 }

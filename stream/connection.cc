@@ -15,6 +15,7 @@ Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options&
 
 Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);  // req: RFC5041-6.2.1-3
+  // req: RFC5040-1.1-1 RFC5041-5.2-3
   if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
     return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
   if (wr.op == rdmap::SendOp::kRead) {
@@ -83,7 +84,7 @@ void Connection::arm_close_timer(TimePoint now) {
 }
 
 void Connection::flush() {
-  sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2
+  sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2 RFC5041-3-4
   recvs_.flush();
   reads_.clear();
 }
@@ -101,12 +102,13 @@ void Connection::violation(const Error& error, const rdmap::TerminateMessage& me
     return;
   }
   if (!next(phase_, Input::kError)) return;
+  // req: RFC5040-3.2-3 RFC5040-3.2-7 RFC5040-3.2-10 RFC5040-5.1-3 RFC5040-5.3-7 RFC5041-7.1-9
   reason_ = error;
-  // req: RFC5040-7.1-1 RFC5041-6.2.2-2 RFC5041-7.2-1 RFC5044-8-14
+  // req: RFC5040-7.1-1 RFC5041-6.2.2-2 RFC5041-7.2-1 RFC5044-8-14 RFC5041-6.2.2-5 RFC5041-6.2.2-6 RFC5041-7.1-19
   sent_terminate_ = message;
   gather_.drop_unbegun();
   tx_.abandon();
-  tx_.queue_terminate(message);
+  tx_.queue_terminate(message);  // req: RFC5044-8-15
   flush();
   step(Input::kError);
 }
@@ -116,6 +118,7 @@ void Connection::disconnect(TimePoint now) {
   if (phase_ == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
   if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, "closed by the local application");
   drain_end_ = now + options_.drain_timeout;
+  // req: RFC5040-6.2-2
   step(Input::kDisconnect);
   check_drained();
 }
@@ -132,11 +135,13 @@ void Connection::check_drained() {
 }
 
 std::size_t Connection::ord() const {
-  const std::size_t taken = rx_.rtr_response_due() ? 1 : 0;
+  const std::size_t taken = rx_.rtr_response_due() ? 1 : 0;  // req: RFC6581-3-2 RFC6581-9.1-1
   return negotiated_.ord > taken ? negotiated_.ord - taken : 0;
 }
 
 bool Connection::receiving() const {
+  // req: RFC5041-6.2.1-8
+  // req: RFC5044-7.2-1
   return phase_ == Phase::kFull || phase_ == Phase::kDraining || (phase_ == Phase::kFinWait && graceful_);
 }
 
@@ -169,16 +174,19 @@ void Connection::drain_startup() {
 }
 
 void Connection::on_negotiated(const mpa::Established& e) {
-  // req: RFC5040-6.1-5 RFC5040-6.1-7
+  // req: RFC5040-6.1-5 RFC5040-6.1-7 RFC5040-6.1-3 RFC5040-6.1-4 RFC5040-6.1-6 RFC5040-6.1-8
   negotiated_ = e.negotiated;
   negotiated_done_ = true;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
-  decoder_ = mpa::FpduDecoder(negotiated_.crc);
+  decoder_ = mpa::FpduDecoder(negotiated_.crc);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10
   // siw rounds its ORD up to a power of two and may have that many Reads outstanding.
+  // req: RFC5040-8.1.2-8 RFC5042-6.4.3.3-1 RFC5042-6.4.3.3-2 RFC5042-A-3
+  // req: RFC6581-3-1 RFC6581-9.1-1
   reads_ = rdmap::InboundReads(negotiated_.ird == 0 ? 0 : std::bit_ceil(std::size_t{negotiated_.ird}));
   deadline_.reset();
+  // req: RFC5041-6.1-1
   step(Input::kNegotiated);
-  if (is_initiator_) {
+  if (is_initiator_) {  // req: RFC6581-9.3-3
     tx_.queue_rtr(e.rtr_to_send == mpa::Rtr::kWrite  ? rdmap::Rtr::kWrite
                   : e.rtr_to_send == mpa::Rtr::kRead ? rdmap::Rtr::kRead
                                                      : rdmap::Rtr::kNone);
@@ -188,14 +196,15 @@ void Connection::on_negotiated(const mpa::Established& e) {
   }
   // A Read can never be sent, and what is posted behind it must not overtake it.
   if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
-    end_with(Input::kAbort, make_error(Errc::kInvalidArgument, "an RDMA Read was posted but the peer admits none"));
+    const Error error = make_error(Errc::kStartupLocal, "an RDMA Read was posted but the peer admits none");
+    violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC6581-9.3-4
   }
 }
 
 void Connection::on_startup_failed(const mpa::Failed& failed) {
   if (failed.error.tell_peer && failed.negotiated) {
     negotiated_ = *failed.negotiated;
-    violation(failed.error, rdmap::make_terminate(failed.error, {}, 0, false));
+    violation(failed.error, rdmap::make_terminate(failed.error, {}, 0, false));  // req: RFC6581-8-1
     return;
   }
   if (failed.suggest_revision_1_fallback) {
@@ -204,7 +213,7 @@ void Connection::on_startup_failed(const mpa::Failed& failed) {
     step(Input::kStartupRetry);
     return;
   }
-  end_with(Input::kStartupFailed, failed.error);
+  end_with(Input::kStartupFailed, failed.error);  // req: RFC5044-8-11
 }
 
 void Connection::on_deadline(TimePoint now) {
@@ -227,7 +236,7 @@ void Connection::on_deadline(TimePoint now) {
 
 std::optional<Event> Connection::poll_event() {
   if (retry_) return RetryWithRevision1{*std::exchange(retry_, std::nullopt)};
-  const bool due = negotiated_done_ && (is_initiator_ || peer_seen_ || !negotiated_.peer_to_peer);
+  const bool due = negotiated_done_ && (is_initiator_ || peer_seen_ || !negotiated_.peer_to_peer);  // req: RFC6581-3-4
   if (due && !established_told_) {
     established_told_ = true;
     return Established{negotiated_, peer_private_data_};
@@ -235,8 +244,9 @@ std::optional<Event> Connection::poll_event() {
   if (phase_ == Phase::kClosed && !disconnected_told_) {
     disconnected_told_ = true;
     Disconnected d;
-    // req: RFC5041-6.2.2-1 RFC5044-8-1
+    // req: RFC5041-6.2.2-1 RFC5044-8-1 RFC5044-8-5
     d.reason = reason_;
+    // req: RFC5040-3.2-4 RFC5040-3.2-13
     d.received = rx_.peer_terminate();
     d.sent = sent_terminate_;
     d.was_established = established_told_;

@@ -26,6 +26,7 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
   switch (phase_) {
     case Phase::kIdle:
     case Phase::kClosed:
+      // req: RFC5041-6.2-3
       return {};
     case Phase::kStartup:
       // Until the Reply has left nothing can be expected, and what came anyway would have no decoder yet.
@@ -55,7 +56,7 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
     }
   }
   if (!receiving()) {
-    // req: RFC5041-7.1-18 RFC5040-7-3 RFC5044-8-13
+    // req: RFC5041-7.1-18 RFC5040-7-3 RFC5044-8-13 RFC5040-5.4-11 RFC5041-3-11
     rx_mode_ = RxMode::kDiscard;
     rx_spans_.push_back(scratch);
     return rx_spans_;
@@ -93,7 +94,7 @@ void Connection::rx_startup(MutBytes bytes, TimePoint now) {
   if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) used = initiator->rx(bytes, now);
   if (auto* responder = std::get_if<mpa::Responder>(&startup_)) used = responder->rx(bytes, now);
   drain_startup();
-  if (receiving()) process(bytes.subspan(used));
+  if (receiving()) process(bytes.subspan(used));  // req: RFC5044-7.1-6 RFC5044-7.1.5-1
 }
 
 void Connection::rx_direct(std::size_t& n) {
@@ -160,17 +161,19 @@ void Connection::process_carry() {
 }
 
 void Connection::process(MutBytes bytes) {
-  while (!bytes.empty() && receiving()) {
+  while (!bytes.empty() && receiving()) {  // req: RFC5044-5.1-5
     auto result = decoder_.decode(bytes);
     if (auto* frame = std::get_if<mpa::FpduFrame>(&result)) {
-      process_fpdu(*frame);
+      // req: RFC5041-3-5
+      process_fpdu(*frame);  // req: RFC5044-2-2
+      // req: RFC5041-3-15
       bytes = bytes.subspan(frame->fpdu_bytes);
     } else if (auto* more = std::get_if<mpa::NeedMore>(&result)) {
       stash(bytes, more->at_least);
       return;
     } else {
-      const Error& error = std::get<Error>(result);  // req: RFC5044-8-2
-      violation(error, rdmap::make_terminate(error, {}, 0, false));
+      const Error& error = std::get<Error>(result);                  // req: RFC5044-8-2 RFC5041-7-1
+      violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC5044-8-16
       return;
     }
   }
@@ -182,12 +185,14 @@ void Connection::process_fpdu(const mpa::FpduFrame& frame) {
     peer_seen_ = true;
     if (phase_ == Phase::kFull) deadline_.reset();
   }
+  // req: RFC5041-3-9
   auto ok = rx_.begin(frame.ulpdu, frame.ulpdu.size());
   if (ok) ok = rx_.place(frame.ulpdu.subspan(rx_.header_bytes()));
   if (!ok) {
     violation(ok.error(), rx_.terminate_for(ok.error()));
     return;
   }
+  // req: RFC5040-5.1-8 RFC5040-5.5-13 RFC5040-B-4
   finish_segment();
 }
 
@@ -213,7 +218,7 @@ void Connection::stash(ConstBytes partial, std::size_t need) {
   }
   if (partial.data() != carry_.data()) carry_.assign(partial.begin(), partial.end());
   carry_used_ = partial.size();
-  carry_.resize(std::max(need, carry_used_));
+  carry_.resize(std::max(need, carry_used_));  // req: RFC5044-A.5.2-1
 }
 
 // Starts to place an incomplete FPDU directly. False when that is not possible or not worth it. With CRC off the header
@@ -247,12 +252,14 @@ void Connection::rx_end(TcpEnd how, TimePoint now) {
     drain_startup();
   }
   if (how == TcpEnd::kReset) {
+    // req: RFC5040-6.2-3
     end_with(Input::kPeerReset, make_error(Errc::kConnectionLost, "TCP connection reset by the peer"));
     return;
   }
+  // req: RFC5041-3-12 RFC5041-3-13
   const bool inside_fpdu = direct_ || carry_used_ > 0;
   end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU")
-                                        : make_error(Errc::kPeerClosed));
+                                        : make_error(Errc::kPeerClosed));  // req: RFC5044-7.2-2
 }
 
 }  // namespace iwarp::stream

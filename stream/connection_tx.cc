@@ -23,7 +23,7 @@ bool Connection::tx_pending() const {
       responder != nullptr && !responder->tx_bytes().empty())
     return true;
   if (phase_ != Phase::kFull && phase_ != Phase::kDraining && phase_ != Phase::kTerminating) return false;
-  return !gather_.empty() || (may_transmit() && tx_.ready(ord()));
+  return !gather_.empty() || (may_transmit() && tx_.ready(ord()));  // req: RFC6581-3-3
 }
 
 std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
@@ -31,7 +31,7 @@ std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
   startup_span_.clear();
   if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_);
       initiator != nullptr && !initiator->tx_bytes().empty()) {
-    startup_span_.push_back(initiator->tx_bytes());
+    startup_span_.push_back(initiator->tx_bytes());  // req: RFC6581-4.3-1
     return startup_span_;
   }
   if (const auto* responder = std::get_if<mpa::Responder>(&startup_);
@@ -54,16 +54,17 @@ std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
 }
 
 void Connection::encode_batch() {
-  // req: RFC5041-3-2 RFC5041-3-3
+  // req: RFC5041-3-2 RFC5041-3-3 RFC5044-5.1-1
   const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_);
   while (gather_.bytes() < kBatchBytes && gather_.pieces() < kBatchPieces && tx_.ready(ord())) {
     segment_pins_.clear();
-    auto segment = tx_.next(mulpdu, ord(), segment_pins_);
+    auto segment = tx_.next(mulpdu, ord(), segment_pins_);  // req: RFC5044-3-3 RFC5044-4.5-4
     if (!segment) {
       violation(segment.error(), tx_.error_terminate());
       continue;
     }
     if (!*segment) break;
+    // req: RFC5040-6.1-2
     encode(**segment);
   }
 }
@@ -72,12 +73,14 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
   const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
   const bool copy = segment.payload_bytes <= kCopyLimit || (negotiated_.crc && segment.may_change);
   mpa::Crc32c crc;
+  // req: RFC5041-3-8
   mpa::Crc32c* const crc_or_null = negotiated_.crc ? &crc : nullptr;
 
   const std::size_t head_bytes = mpa::kLengthBytes + segment.header_bytes;
   const std::size_t trailer_bytes = mpa::fpdu_bytes(ulpdu_bytes) - mpa::kLengthBytes - ulpdu_bytes;
   const MutBytes own = gather_.allocate(copy ? head_bytes + segment.payload_bytes + trailer_bytes : head_bytes);
-  mpa::write_length(own.first<mpa::kLengthBytes>(), ulpdu_bytes);
+  mpa::write_length(own.first<mpa::kLengthBytes>(), ulpdu_bytes);  // req: RFC5044-4.1-3 RFC5044-7.1-6 RFC5044-7.1.2-24
+  // req: RFC5040-3.1-1 RFC5041-1.3-1
   std::memcpy(own.data() + mpa::kLengthBytes, segment.header.data(), segment.header_bytes);
   if (crc_or_null != nullptr) crc.update(own.first(head_bytes));
 

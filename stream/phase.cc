@@ -26,15 +26,18 @@ constexpr std::array kRows = {
     Row{kStartup, Input::kTimeout, kClosed},
     Row{kStartup, Input::kAbort, kClosed},
 
-    Row{kFull, Input::kError, kTerminating},  // req: RFC5040-7.1-2
+    // req: RFC5040-7.1-2 RFC5040-6.2-1 RFC5040-6.2.1-1 RFC5040-7-1 RFC5040-7-2 RFC5041-3-10
+    Row{kFull, Input::kError, kTerminating},
     Row{kFull, Input::kDisconnect, kDraining},
     Row{kFull, Input::kPeerTerminate, kFinWait},
-    Row{kFull, Input::kPeerFin, kClosed},
+    // RFC 5041 s6.2.1 would have us go on sending on a half-closed stream: neither verbs nor siw know such a state.
+    // req: RFC5041-6.2.1-7
+    Row{kFull, Input::kPeerFin, kClosed},  // req: RFC5044-7.1.2-21
     Row{kFull, Input::kPeerReset, kClosed},
     Row{kFull, Input::kTimeout, kClosed},
     Row{kFull, Input::kAbort, kClosed},
 
-    Row{kDraining, Input::kDrained, kFinWait},  // req: RFC5041-6.2.1-2
+    Row{kDraining, Input::kDrained, kFinWait},  // req: RFC5041-6.2.1-2 RFC5041-6.2-2
     Row{kDraining, Input::kError, kTerminating},
     Row{kDraining, Input::kPeerTerminate, kFinWait},
     Row{kDraining, Input::kPeerFin, kClosed},
@@ -42,13 +45,14 @@ constexpr std::array kRows = {
     Row{kDraining, Input::kTimeout, kClosed},
     Row{kDraining, Input::kAbort, kClosed},
 
-    Row{kTerminating, Input::kTerminateSent, kFinWait},  // req: RFC5040-6.2.1-4
+    Row{kTerminating, Input::kTerminateSent, kFinWait},  // req: RFC5040-6.2.1-4 RFC5040-7-4 RFC5041-3-14
     Row{kTerminating, Input::kPeerFin, kClosed},
     Row{kTerminating, Input::kPeerReset, kClosed},
     Row{kTerminating, Input::kTimeout, kClosed},
     Row{kTerminating, Input::kAbort, kClosed},
 
     Row{kFinWait, Input::kPeerFin, kClosed},
+    // req: RFC5040-6.2.1-3
     Row{kFinWait, Input::kPeerReset, kClosed},
     Row{kFinWait, Input::kTimeout, kClosed},
     Row{kFinWait, Input::kAbort, kClosed},

@@ -40,7 +40,7 @@ void TxGather::append(ddp::Pin pin) {
 }
 
 void TxGather::end_fpdu(const Done& done, bool may_change) {
-  fpdus_.push_back({fpdu_begin_, end_, pieces_popped_ + pieces_.size(), done, may_change});
+  fpdus_.push_back({fpdu_begin_, end_, pieces_popped_ + pieces_.size(), done, may_change});  // req: RFC5044-A.1-1
   fpdu_begin_ = end_;
 }
 

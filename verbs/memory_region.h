@@ -17,7 +17,7 @@ class MemoryRegion {
     // Tagged Offset of the first octet as the peer sees it. Default: the virtual address, as RNICs do; 0 hides
     // addresses.
     std::optional<std::uint64_t> base_to{};
-    // Restricts the STag to one queue pair (QueuePair::stream()). Needed to grant kRemoteInvalidate safely.
+    // Restricts the STag to one queue pair (QueuePair::stream()). Without it kRemoteInvalidate grants nothing.
     ddp::StreamId stream = ddp::StreamId::kAny;
   };
 

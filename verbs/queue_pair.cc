@@ -12,6 +12,7 @@ std::uint32_t next_number() {
 
 QueuePair::QueuePair(const ProtectionDomain& pd, const Options& options)
     : pd_(pd),
+      // req: RFC5040-2.4-1 RFC5041-1.2-7
       who_{pd.id(), pd.context()->allocate_stream()},
       options_(options),
       number_(next_number()),

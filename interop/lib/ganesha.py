@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 from lib.errors import SetupError
@@ -23,6 +25,11 @@ class Ganesha:
 
     def start(self) -> None:
         self._run("start", "--export", str(self.root), "--nfs-port", str(self.nfs_port), "--mount-port", str(self.mount_port))
+
+    def kill(self) -> None:
+        """kill -9. start() brings it back, with the same ports and directory."""
+        os.kill(int((self._work / "ganesha.pid").read_text()), signal.SIGKILL)
+        self.stop()     # its helpers
 
     def stop(self) -> None:
         """Harmless when it does not run, or was started only by half."""

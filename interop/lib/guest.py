@@ -134,6 +134,14 @@ class Guest:
     def stop(self) -> None:
         """Power the guest off. The capture is complete afterwards."""
         self._qemu.stop()
+        self._close()
+
+    def kill(self) -> None:
+        """Power fails: nothing is said to any peer but what the host's kernel says when QEMU's sockets go."""
+        self._qemu.kill()
+        self._close()
+
+    def _close(self) -> None:
         self._channel.close()
         self._log.close()
 

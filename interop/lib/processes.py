@@ -81,6 +81,11 @@ class Child:
                 self._popen.wait()
         return self._popen.returncode
 
+    def kill(self) -> None:
+        """SIGKILL, at once."""
+        self._popen.kill()
+        self._popen.wait()
+
 
 class Children:
     """All children of one scope; stop_all() ends them, the youngest first."""

@@ -72,24 +72,28 @@ class Runner:
         boots: list[Boot] = []
 
         def start() -> str:
-            guest = Guest(self.peer, variant, directory, children, _GUEST_PORTS)
-            guest.load_siw()
-            boots.append(Boot(guest, directory))
+            boots.append(Boot(self._guest(variant, directory, children), directory))
             return ""
         if not self._timed("boot", variant, start, [directory], count=False):
             return None
         return boots[0]
 
+    def _guest(self, variant: str, directory: Path, children: Children) -> Guest:
+        guest = Guest(self.peer, variant, directory, children, _GUEST_PORTS)
+        guest.load_siw()
+        return guest
+
     def _run_scenario(self, scenario: Scenario, variant: str, boot: Boot, services: Services) -> bool:
         log_directory = boot.directory / scenario.name
         log_directory.mkdir()
         children = Children()
-        context = Context(variant, boot, services, self.binary, children, log_directory)
+        context = Context(variant, boot, services, self.binary, children, log_directory,
+                          lambda: self._guest(variant, log_directory, children))
 
         def work() -> str:
-            scenario.run(context)
+            note = scenario.run(context) or ""
             boot.traffic += context.traffic
-            return ""
+            return note
         try:
             return self._timed(scenario.name, variant, work,
                                [log_directory, boot.guest.console, boot.guest.command_log, boot.guest.capture])

@@ -68,6 +68,7 @@ class Context:
     binary: Path
     children: Children
     log_directory: Path
+    boot_another: Callable[[], Guest]       # a second guest like the first, until the scenario ends
     traffic: list[Traffic] = field(default_factory=list)
     _started: int = 0
 
@@ -99,27 +100,34 @@ class Context:
         return self.boot.rping_ports.pop(0)
 
 
+# Does the work of a scenario; may return what else is worth saying when it has passed.
+Run = Callable[[Context], "str | None"]
+
+
 @dataclass(frozen=True)
 class Scenario:
     name: str
     summary: str
-    run: Callable[[Context], None]
+    run: Run
     needs_iwarp: bool = True
     on_demand: bool = False     # runs only when named: proves the peers without us
     revision_1: bool = False    # runs in the variant v1 too, where the peer initiates with MPA revision 1
+    once: bool = False          # what it proves does not depend on the variant: runs in the default one only
 
     def runs_in(self, variant: str) -> bool:
-        return variant != "v1" or self.revision_1 or self.on_demand
+        if self.on_demand:
+            return True
+        return variant == "default" if self.once else variant != "v1" or self.revision_1
 
 
 _REGISTRY: list[Scenario] = []
 
 
 def scenario(name: str, summary: str, *, needs_iwarp: bool = True, on_demand: bool = False,
-             revision_1: bool = False) -> Callable[[Callable[[Context], None]], Callable[[Context], None]]:
+             revision_1: bool = False, once: bool = False) -> Callable[[Run], Run]:
     """Register a function as a scenario; the run order is the order of registration."""
-    def register(run: Callable[[Context], None]) -> Callable[[Context], None]:
-        _REGISTRY.append(Scenario(name, summary, run, needs_iwarp, on_demand, revision_1))
+    def register(run: Run) -> Run:
+        _REGISTRY.append(Scenario(name, summary, run, needs_iwarp, on_demand, revision_1, once))
         return run
     return register
 

@@ -30,8 +30,7 @@ hostile`; do not edit.
 """
 
 
-@scenario("hostile", "tests/hostile against siw and the kernel's NFS server; writes docs/HOSTILE.md", on_demand=True,
-          variants=("default",))
+@scenario("hostile", "tests/hostile against siw and the kernel's NFS server; writes docs/HOSTILE.md", on_demand=True)
 def hostile_peers(context: Context) -> None:
     port = context.take_rping_port()
     # rping may not survive a case; the next one finds a new one.

@@ -87,6 +87,7 @@ TEST_F(ConnectFailure, LocalAddressIsOfAnotherFamilyOrHost) {
 }
 
 TEST_F(ConnectFailure, AQueuePairServesOneConnectionOnly) {
+  COVERS("RFC5041-2.3-1");
   const auto listener = listen(engine_);
   Node server(engine_);
   const Ends ends = join(client_, server, *listener);

@@ -88,6 +88,7 @@ TEST_F(Hostile, SendsSomethingElse) {
   COVERS("RFC5044-7.1.1-4");
   COVERS("RFC5044-7.1.2-4");
   COVERS("RFC5044-8-10");
+  COVERS("RFC5044-7.1-3");
   const Bytes http = hex("47455420 2f204854 54502f31 2e310d0a 0d0a");
   Bytes wrong_key = octets(good_request());
   wrong_key[15] ^= std::byte{1};

@@ -93,6 +93,9 @@ TEST_F(Startup, SettlesIrdAndOrdOnBothSides) {
   COVERS("RFC6581-9.1-6");
   COVERS("RFC6581-9.1-7");
   COVERS("RFC6581-9.1-8");
+  COVERS("RFC5040-6.1-4");
+  COVERS("RFC5040-6.1-6");
+  COVERS("RFC5040-6.1-8");
   const auto listener = listen(server_engine_);
   mpa::Policy policy;
   policy.ird = 5;

@@ -37,6 +37,7 @@ TEST(SegmentHeader, ReadsAndWritesTagged) {
   COVERS("RFC5041-4.2-3");
   COVERS("RFC5041-4.2-4");
   COVERS("RFC5041-4.2-8");
+  COVERS("RFC5041-4-1");
   const Bytes bytes = hex(kTagged);
   const auto parsed = parse_segment_header(bytes);
   ASSERT_TRUE(parsed.ok());
@@ -61,6 +62,7 @@ TEST(SegmentHeader, ReadsAndWritesUntagged) {
 }
 
 TEST(SegmentHeader, EveryFieldHasItsPlace) {
+  COVERS("RFC5040-3.1-10");
   EXPECT_EQ(to_hex(written(UntaggedHeader{false, 0x46, 0x11223344, 2, Msn{0xAABBCCDD}, 0x01020304})),
             "01461122334400000002aabbccdd01020304");
   EXPECT_EQ(to_hex(written(TaggedHeader{false, 0x42, Stag{0x01020304}, 0x1112131415161718})),

@@ -60,7 +60,7 @@ TEST(StagTableStress, RevokedMemoryBelongsToItsOwnerAgain) {
   std::vector<std::byte> memory(kBytes);
   std::mt19937_64 random(99);
   for (int round = 0; round < 20000; ++round) {
-    const Stag s = table.register_memory({memory, 0, kMe.pd, StreamId::kAny, kAccess}, random()).value();
+    const Stag s = table.register_memory({memory, 0, kMe.pd, kMe.stream, kAccess}, random()).value();
     published.store(raw(s));
     if (round % 16 == 0) std::this_thread::yield();
     table.invalidate(s);  // unless a peer was faster

@@ -115,6 +115,7 @@ TEST_F(StagTableTest, RightsAreGrantedOneByOne) {
   COVERS("RFC5041-7.1-12");
   COVERS("RFC5040-8.1.1-6");
   COVERS("RFC5041-8.3.1-6");
+  COVERS("RFC5040-3.2-11");
   const Stag write_only = add(Access::kRemoteWrite);
   EXPECT_EQ(fault(write_only, kMe, 1000, 1, Access::kRemoteWrite), std::nullopt);
   EXPECT_EQ(fault(write_only, kMe, 1000, 1, Access::kRemoteRead), StagFault::kAccess);
@@ -204,6 +205,7 @@ TEST_F(StagTableTest, InvalidationEndsAllAccess) {
   COVERS("RFC5040-8.1.1-5");
   COVERS("RFC5040-8.1.1-7");
   COVERS("RFC5040-1.2-3");
+  COVERS("RFC5040-3.2-12");
   const Stag s = add();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(fault(s, kMe, 1000, 1), std::nullopt);  // use does not use it up
   EXPECT_TRUE(table_.invalidate(s));
@@ -228,10 +230,12 @@ TEST_F(StagTableTest, RemoteInvalidationOfWhatIsNotThePeers) {
   COVERS("RFC5040-5.3-16");
   COVERS("RFC5040-7.2-5");
   COVERS("RFC5040-8.1.1-8");
+  COVERS("RFC5042-6.4.5-1");
   COVERS("RFC5040-4.8-17");
   const Stag bound = add(kAll, 1000, kMe.stream);
-  const Stag forbidden = add(Access::kRemoteRead | Access::kRemoteWrite);
-  for (const auto& [stag, who] : {std::pair{bound, kSibling}, {bound, kStranger}, {forbidden, kMe}}) {
+  const Stag forbidden = add(Access::kRemoteRead | Access::kRemoteWrite, 1000, kMe.stream);
+  const Stag shared = add(kAll);
+  for (const auto& [stag, who] : {std::pair{bound, kSibling}, {bound, kStranger}, {forbidden, kMe}, {shared, kMe}}) {
     const auto refused = table_.invalidate_remote(stag, who);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().tell_peer, (TerminateCode{0, 1, 9}));

@@ -37,12 +37,19 @@ TEST(UntaggedReceiver, MessageOfSeveralSegments) {
   COVERS("RFC5041-5.4-6");
   COVERS("RFC5041-5.4-7");
   COVERS("RFC5041-4.3-9");
+  COVERS("RFC5040-3.1-7");
+  COVERS("RFC5040-3.1-13");
+  COVERS("RFC5041-4.1-9");
+  COVERS("RFC5041-5.3-7");
+  COVERS("RFC5041-5.3-8");
   UntaggedReceiver r;
   EXPECT_EQ(take(r, segment(1, 0, false), 1482, 2048), std::nullopt);
   EXPECT_TRUE(r.mid_message());
   EXPECT_EQ(take(r, segment(1, 1482), 566, 2048), 2048U);
   EXPECT_FALSE(r.mid_message());
   EXPECT_EQ(r.expected(), Msn{2});
+  EXPECT_EQ(r.check(segment(1, 0), 1, 2048).error().tell_peer, (TerminateCode{1, 2, 3})) << "delivered once";
+  EXPECT_EQ(r.check(segment(3, 0), 1, 2048).error().tell_peer, (TerminateCode{1, 2, 3})) << "and in order";
   EXPECT_EQ(take(r, segment(2, 0), 3, 2048), 3U);
 }
 
@@ -63,6 +70,8 @@ TEST(UntaggedReceiver, ZeroLengthMessageUsesUpItsMsn) {
 TEST(UntaggedReceiver, NoBuffer) {
   COVERS("RFC5041-7.1-2");
   COVERS("RFC5041-7.2-9");
+  COVERS("RFC5041-7.1-6");
+  COVERS("RFC5041-7.1-10");
   const UntaggedReceiver r;
   EXPECT_EQ(r.check(segment(1, 0), 1, std::nullopt).error().tell_peer, (TerminateCode{1, 2, 2}));
   EXPECT_EQ(r.check(segment(1, 0), 0, std::nullopt).error().tell_peer, (TerminateCode{1, 2, 2}));
@@ -73,6 +82,7 @@ TEST(UntaggedReceiver, NoBuffer) {
 TEST(UntaggedReceiver, OffsetsLeaveNoGapAndDoNotGoBack) {
   COVERS("RFC5041-7.1-3");
   COVERS("RFC5041-7.2-11");
+  COVERS("RFC5041-1.2-4");
   UntaggedReceiver r;
   EXPECT_EQ(r.check(segment(1, 4), 1, 100).error().tell_peer, (TerminateCode{1, 2, 4}));
   EXPECT_EQ(r.check(segment(1, 0xFFFFFFFF), 1, 100).error().tell_peer, (TerminateCode{1, 2, 4}));

@@ -4,6 +4,8 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "tests/support/covers.h"
+
 namespace iwarp::gateway::test {
 namespace {
 
@@ -47,6 +49,45 @@ TEST_F(RdmaChannelMemory, IsFreedWhenTheConnectionHasBeenIdle) {
   EXPECT_FALSE(channel.deadline());
   channel.touch(now + 60s);
   EXPECT_FALSE(channel.deadline());
+}
+
+// Neither what is exposed to one client, nor what is not exposed at all, can be reached by another.
+TEST_F(RdmaChannelMemory, IsOutOfReachOfOtherClients) {
+  COVERS("RFC5042-6.1.1-3");
+  COVERS("RFC5042-6.1.1-4");
+  COVERS("RFC5042-6.3.5-1");
+  COVERS("RFC5042-6.3.6-1");
+  COVERS("RFC5042-A-1");
+  RdmaChannel other{engine, {}, {}, 4};
+  const ddp::StreamKey own{channel.qp()->pd().id(), channel.qp()->stream()};
+  const ddp::StreamKey sibling{own.pd, other.qp()->stream()};
+  const ddp::StreamKey stranger{other.qp()->pd().id(), other.qp()->stream()};
+  EXPECT_NE(own.pd, stranger.pd);
+  const auto fault = [&](Stag stag, ddp::StreamKey who, ddp::Access need) {
+    const auto p = engine.context()->stags().pin(stag, who, need, 0, 1);
+    return p.ok ? std::nullopt : std::optional(p.fault);
+  };
+  const auto buffer = channel.pool().acquire(100, Purpose::kReply);
+  const auto exposed = channel.endpoint().register_memory(buffer->bytes(), rpcrdma::RemoteAccess::kWrite, true);
+  ASSERT_TRUE(buffer && exposed.ok());
+  EXPECT_EQ(fault(exposed->handle, own, ddp::Access::kRemoteWrite), std::nullopt);
+  EXPECT_EQ(fault(exposed->handle, own, ddp::Access::kRemoteRead), ddp::StagFault::kAccess);
+  EXPECT_EQ(fault(exposed->handle, sibling, ddp::Access::kRemoteWrite), ddp::StagFault::kNotAssociated);
+  EXPECT_EQ(fault(exposed->handle, stranger, ddp::Access::kRemoteWrite), ddp::StagFault::kNotAssociated);
+  for (const auto need : {ddp::Access::kRemoteRead, ddp::Access::kRemoteWrite})
+    EXPECT_EQ(fault(buffer->lkey(), own, need), ddp::StagFault::kAccess) << "where RDMA Reads of ours land";
+}
+
+TEST_F(RdmaChannelMemory, HoldsACompletionOfEverythingThatCanBePosted) {
+  COVERS("RFC5042-6.4.3.2-2");
+  std::size_t posted = 0, completed = 0;
+  while (channel.qp()->post_recv({})) ++posted;
+  while (channel.qp()->post_send(verbs::SendWr{})) ++posted;
+  channel.qp()->abort();
+  while (channel.poll([&](const rpcrdma::Completion&) { ++completed; })) {
+  }
+  EXPECT_EQ(completed, posted);
+  EXPECT_GT(posted, 300U);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Calls and Replies through the RDMA front in every form a Linux client uses: octets and xids must arrive unchanged.
+#include "iwarp/rpcrdma/private_data.h"
 #include "tests/gateway/front_fixture.h"
 #include "tests/support/covers.h"
 
@@ -22,6 +23,8 @@ class RdmaFrontForward : public FrontFixture {
 
 TEST_F(RdmaFrontForward, CarriesInlineCalls) {
   COVERS("RFC8166-2.2.2-2");
+  COVERS("RFC8166-2.2.3-1");
+  COVERS("RFC8167-2-2");
   auto c = client();
   c->call(samples::null_call(1));
   EXPECT_EQ(c->await(1).payload, samples::rpc_reply(1));
@@ -168,7 +171,16 @@ TEST_F(RdmaFrontForward, KeepsManyCallsInFlightAndAnswersOutOfOrder) {
 
 TEST_F(RdmaFrontForward, InvalidatesRemotelyOnlyWhenBothSidesAgreed) {
   COVERS("RFC8797-4.1-1");
+  COVERS("RFC8797-3.2-1");
+  COVERS("RFC8797-3.2-2");
+  COVERS("RFC8797-4-1");
+  COVERS("RFC8797-4-2");
+  COVERS("RFC8797-4-3");
   auto c = client();
+  const Bytes announced = c->connection().private_data();
+  const auto of_server = rpcrdma::PrivateData::find(announced);
+  ASSERT_TRUE(of_server);
+  EXPECT_TRUE(of_server->remote_invalidation);
   auto room = c->expose_for_write(1000);
   auto h = samples::header(1);
   h.write_list = {rpcrdma::WriteChunk{{room->segment}}};

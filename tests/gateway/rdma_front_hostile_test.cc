@@ -97,6 +97,7 @@ TEST_F(RdmaFrontHostile, PositionsThatContradictTheCallAreGarbage) {
 // The memory named does not exist, or is not for us: RDMAP ends that connection, with a Terminate from the client's
 // side.
 TEST_F(RdmaFrontHostile, EndsConnectionsThatNameInvalidMemory) {
+  COVERS("RFC8166-4.5.3-1");
   for (const bool read : {true, false}) {
     auto c = client();
     auto other = client();

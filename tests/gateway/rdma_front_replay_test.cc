@@ -6,6 +6,7 @@
 #include "tests/gateway/front_fixture.h"
 #include "tests/gateway/ganesha.h"
 #include "tests/gateway/nfs3.h"
+#include "tests/support/covers.h"
 
 namespace iwarp::gateway::test {
 namespace {
@@ -69,6 +70,7 @@ class Replay : public FrontFixture {
 };
 
 TEST_F(Replay, SucceedsBecauseTheSourcePortIsKept) {
+  COVERS("RFC8167-4.3.2-3");
   CachingServer s(server);
   lose_reply(s, mkdir_call(0x51));
   auto again = client();

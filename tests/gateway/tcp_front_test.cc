@@ -109,6 +109,14 @@ TEST_F(Chained, ManyInFlight) {
   expect_nothing_pending();
 }
 
+TEST_F(Chained, AnnouncesItsInlineSize) {
+  COVERS("RFC8797-4-1");
+  auto c = warm_client();
+  c->send(samples::write_call(2, pattern(3900)));  // in line only thanks to the private data of both sides
+  EXPECT_EQ(await(*c), samples::write_reply(2));
+  EXPECT_EQ(front->snapshot().rdma_bytes[static_cast<std::size_t>(RdmaOperation::kRead)][0], 0u);
+}
+
 TEST_F(Chained, CarriesBackwardCalls) {
   COVERS("RFC8167-5.2-1");
   auto c = tcp_client();
@@ -209,6 +217,7 @@ TEST_F(ChainedSlow, IsNotWaitedForLongerThanTheLimit) {
 }
 
 TEST_F(Chained, SurvivesTheServersRestart) {
+  COVERS("RFC8167-4.3.1-3");
   auto c = tcp_client();
   server.on_call = [](TcpPeer&, const Bytes&) {};
   c->send(samples::null_call(1));
@@ -372,6 +381,7 @@ Bytes create_session(std::uint32_t xid, std::uint32_t back_bytes) {
 
 TEST_F(Chained, ClampsTheBackChannelTowardsRdma) {
   COVERS("RFC8267-6.5.2-4");
+  COVERS("RFC8267-6.5.2-2");
   auto c = tcp_client();
   c->send(create_session(1, 1u << 20));
   (void)await(*c);

@@ -136,6 +136,14 @@ const Script kScripts[] = {
        peer.ulpdu(write_segment(stag, kBase + 8, pattern(8)));
        return verdict(peer);
      }},
+    {"write_segments_in_wrong_order",
+     [](Target& t) {
+       Peer peer = open(t);
+       const Stag stag = Advert::parse(peer.private_data)[Memory::kOpen];
+       peer.ulpdu(write_segment(stag, kBase + 8, pattern(8), false));
+       peer.ulpdu(write_segment(stag, kBase, pattern(8)));
+       return verdict(peer);
+     }},
     {"write_segment_after_send_began",
      [](Target& t) {
        Peer peer = open(t);

@@ -19,6 +19,7 @@ enum class Memory : std::uint8_t {
   kForeign,      // of another Protection Domain
   kOtherStream,  // of the same Protection Domain, for another stream only
   kRevoked,      // was open once
+  kInvalidable,  // remote read and write, and the peer may invalidate it
   kCount
 };
 inline constexpr std::uint64_t kBase = 0x10000;

@@ -75,6 +75,7 @@ class RdmaVictim::Session {
     own(Memory::kForeign, foreign_pd_, kAll);
     own(Memory::kOtherStream, pd_, kAll, engine.context()->allocate_stream());
     own(Memory::kRevoked, pd_, kAll);
+    own(Memory::kInvalidable, pd_, kAll | Access::kRemoteInvalidate, qp_->stream());
     named_[static_cast<std::size_t>(Memory::kRevoked)].invalidate();
     for (std::size_t i = 0; i < kReceives; ++i) post_receive(i);
   }

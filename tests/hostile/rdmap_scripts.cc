@@ -61,6 +61,10 @@ const Script kScripts[] = {
     {"tagged_send", [](Target& t) { return broken(t, tagged_segment(Opcode::kSend, Stag{1}, 0, pattern(4))); }},
     {"tagged_send_invalidate",
      [](Target& t) { return broken(t, tagged_segment(Opcode::kSendInvalidate, Stag{1}, 0, pattern(4))); }},
+    {"tagged_send_solicited",
+     [](Target& t) { return broken(t, tagged_segment(Opcode::kSendSolicited, Stag{1}, 0, pattern(4))); }},
+    {"tagged_send_solicited_invalidate",
+     [](Target& t) { return broken(t, tagged_segment(Opcode::kSendSolicitedInvalidate, Stag{1}, 0, pattern(4))); }},
     {"tagged_read_request",
      [](Target& t) {
        const Bytes body = test::header_bytes(rdmap::ReadRequest{Stag{1}, 0, 4, Stag{1}, 0});
@@ -95,6 +99,16 @@ const Script kScripts[] = {
     {"invalidate_other_domain", [](Target& t) { return invalidate(t, Memory::kForeign); }},
     {"invalidate_other_stream_solicited",
      [](Target& t) { return invalidate(t, Memory::kOtherStream, Opcode::kSendSolicitedInvalidate); }},
+    {"write_to_invalidated",
+     [](Target& t) {
+       Peer peer = open(t);
+       const Stag stag = Advert::parse(peer.private_data)[Memory::kInvalidable];
+       peer.ulpdu(write_segment(stag, kBase, pattern(4)));
+       peer.send({}, Opcode::kSendInvalidate, raw(stag));
+       if (const Reaction before = verdict(peer); before != kIgnore) return before;
+       peer.ulpdu(write_segment(stag, kBase, pattern(4)));
+       return verdict(peer);
+     }},
     {"terminate_cut_short", [](Target& t) { return terminated(t, hex("2002")); }},
     {"terminate_empty", [](Target& t) { return terminated(t, {}); }},
     {"terminate_reserved_bits", [](Target& t) { return terminated(t, hex("20021fff")); }},

@@ -90,6 +90,8 @@ TEST(FpduDecoder, AcceptsEveryPeerVectorAndWritesItBack) {
 
 TEST(FpduDecoder, AsksForMoreAtEveryPrefix) {
   COVERS("RFC5044-6-8");
+  COVERS("RFC5044-1.2-1");
+  COVERS("RFC5044-A.4-2");
   const Bytes whole = fpdu_of(test::pattern(37));
   for (std::size_t n = 0; n < whole.size(); ++n) {
     Bytes prefix(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n));

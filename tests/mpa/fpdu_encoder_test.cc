@@ -146,6 +146,9 @@ TEST(Mulpdu, FollowsTheFormulaOfTheRfcForEmss) {
 TEST(Mulpdu, StaysBetween128And64768) {
   COVERS("RFC5044-3-4");
   COVERS("RFC5044-4.5-6");
+  COVERS("RFC5044-3-5");
+  COVERS("RFC5044-4.5-7");
+  COVERS("RFC5044-4.5-8");
   for (const FpduPolicy policy : {FpduPolicy::kEmss, FpduPolicy::k16k, FpduPolicy::kMax}) {
     for (std::size_t emss = 0; emss < 70000; ++emss) {
       const std::size_t m = mulpdu_for(policy, emss);

@@ -74,6 +74,7 @@ TEST(MpaInitiator, LeavesARejectToTheApplication) {
   COVERS("RFC5044-7.1.4.2-2");
   COVERS("RFC6581-9.1-13");
   COVERS("RFC6581-9.1-20");
+  COVERS("RFC5044-7.1.4.2-1");
   Initiator i(Policy{}, {}, kStart);
   send_all(i);
   (void)i.rx(reply("70 02 0006 8020 7000 aabb"), kStart);

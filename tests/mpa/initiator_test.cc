@@ -13,6 +13,7 @@ TEST(MpaInitiator, SendsOneContiguousRequest) {
   COVERS("RFC6581-9.2-9");
   COVERS("RFC6581-10-1");
   COVERS("RFC6581-9.3-1");
+  COVERS("RFC5044-7.1-5");
   Initiator i(Policy{}, hex("f6ab0e18 01010303"), kStart);
   EXPECT_EQ(to_hex(i.tx_bytes()),
             "4d504120494420526571204672616d65"
@@ -31,6 +32,11 @@ TEST(MpaInitiator, WritesPolicyIntoTheRequest) {
   COVERS("RFC6581-9.2-24");
   COVERS("RFC6581-10-5");
   COVERS("RFC5044-4.4-4");
+  COVERS("RFC6581-5-1");
+  COVERS("RFC6581-9.2-1");
+  COVERS("RFC6581-9.2-3");
+  COVERS("RFC6581-9.2-4");
+  COVERS("RFC6581-9.3-1");
   EXPECT_EQ(request_of(with([](Policy& p) { p.peer_to_peer = false; })),
             "50020004"
             "00200020");
@@ -90,6 +96,7 @@ TEST(MpaInitiator, EstablishesWithTheDefaults) {
 
 TEST(MpaInitiator, HandsOverPrivateDataThatOutlivesAMove) {
   COVERS("RFC5044-7.1.1-33");
+  COVERS("RFC5044-7.1.2-9");
   Initiator i(Policy{}, {}, kStart);
   send_all(i);
   (void)i.rx(reply("50 02 000c 8020 4020 f6ab0e18 01000303"), kStart);
@@ -133,6 +140,8 @@ TEST(MpaInitiator, CrcIsTheOrOfBothFrames) {
   COVERS("RFC5044-7.1.1-17");
   COVERS("RFC5044-4.4-6");
   COVERS("RFC5044-4.4-11");
+  COVERS("RFC5044-4.4-3");
+  COVERS("RFC5044-7.1.1-15");
   const Policy on;
   const Policy prefer_off = with([](Policy& p) { p.crc = Policy::Crc::kPreferOff; });
   const Policy off = with([](Policy& p) { p.crc = Policy::Crc::kOff; });
@@ -152,6 +161,7 @@ TEST(MpaInitiator, SettlesIrdAndOrd) {
   COVERS("RFC6581-9.1-16");
   COVERS("RFC6581-9.1-25");
   COVERS("RFC6581-9.1-28");
+  COVERS("RFC6581-9.1-22");
   struct {
     const char* name;
     const char* words;  // of the Reply: A=1, RTR by Read
@@ -183,6 +193,7 @@ TEST(MpaInitiator, OwesATerminateIfItsIrdCannotGrow) {
   COVERS("RFC6581-9.1-18");
   COVERS("RFC6581-9.1-19");
   COVERS("RFC6581-8-4");
+  COVERS("RFC6581-12-1");
   const auto f = after_reply<Failed>(Policy{}, "50 02 0004 8020 4081");
   EXPECT_EQ(f.error.code, Errc::kInsufficientIrd);
   EXPECT_EQ(f.error.tell_peer, (TerminateCode{2, 0, 6}));

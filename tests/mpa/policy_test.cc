@@ -19,6 +19,7 @@ TEST(Policy, DefaultsAreSafe) {
 
 TEST(Policy, RefusesContradictions) {
   COVERS("RFC6581-9.2-10");
+  COVERS("RFC6581-9.1-22");
   const auto broken = [](auto change) {
     Policy p;
     change(p);

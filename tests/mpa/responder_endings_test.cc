@@ -38,6 +38,7 @@ TEST(MpaResponder, RefusesRevisionsItCannotSpeak) {
   COVERS("RFC5044-7.1.1-27");
   COVERS("RFC5044-C.2.1-1");
   COVERS("RFC6581-10-10");
+  COVERS("RFC6581-10-3");
   const Policy v1 = with([](Policy& p) { p.revision = 1; });
   EXPECT_EQ(refused(Policy{}, request("50 03 0004 8020 c020")).second.error.code, Errc::kUnsupportedRevision);
   EXPECT_EQ(refused(Policy{}, request("50 03 0004 8020 c020")).first, "");
@@ -115,6 +116,7 @@ TEST(MpaResponder, RejectsForTheApplicationAndLeavesTcpToIt) {
   COVERS("RFC5044-7.1.2-7");
   COVERS("RFC5044-7.1.2-22");
   COVERS("RFC6581-9.1-13");
+  COVERS("RFC5044-7.1.1-21");
   struct {
     const char* request;
     std::optional<std::uint16_t> required_ord;

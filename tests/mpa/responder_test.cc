@@ -39,6 +39,8 @@ TEST(MpaResponder, AnswersTheDefaultRequest) {
   COVERS("RFC5044-4.4-5");
   COVERS("RFC6581-9.3-2");
   COVERS("RFC6581-9.2-2");
+  COVERS("RFC5044-7.1-5");
+  COVERS("RFC5044-7.1.1-21");
   const Accepted a = accepted(Policy{}, kDefaultRequest, 32, 32, hex("aabb"));
   EXPECT_EQ(a.reply,
             "50020006"
@@ -113,6 +115,8 @@ TEST(MpaResponder, CrcFollowsPolicyAndPeer) {
   COVERS("RFC5044-7.1.1-17");
   COVERS("RFC5044-4.4-6");
   COVERS("RFC5044-4.4-4");
+  COVERS("RFC5044-4.4-3");
+  COVERS("RFC5044-7.1.1-15");
   const Policy prefer_off = with([](Policy& p) { p.crc = Policy::Crc::kPreferOff; });
   const Policy off = with([](Policy& p) { p.crc = Policy::Crc::kOff; });
   struct {
@@ -182,6 +186,10 @@ TEST(MpaResponder, NamesExactlyOneRtr) {
   COVERS("RFC6581-9.2-14");
   COVERS("RFC6581-9.2-16");
   COVERS("RFC6581-9.2-25");
+  COVERS("RFC6581-9.2-1");
+  COVERS("RFC6581-9.2-3");
+  COVERS("RFC6581-9.2-4");
+  COVERS("RFC6581-9.2-13");
   const Policy both;
   const Policy read = with([](Policy& p) { p.rtr_write = false; });
   const Policy write = with([](Policy& p) { p.rtr_read = false; });

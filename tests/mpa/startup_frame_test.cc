@@ -98,6 +98,8 @@ TEST(StartupFrame, ReadsAndWritesFramesOfRealPeers) {
   COVERS("RFC6581-9-3");
   COVERS("RFC6581-9-4");
   COVERS("RFC6581-9-5");
+  COVERS("RFC6581-6-3");
+  COVERS("RFC6581-9.2-1");
   for (const Vector& v : kVectors) {
     SCOPED_TRACE(v.name);
     const Bytes bytes = v.is_reply ? reply(v.rest) : request(v.rest);
@@ -219,6 +221,7 @@ TEST(StartupFrame, JudgesPdLengthOnTheHeaderAlone) {
 
 TEST(StartupFrame, TakesTheLongestPrivateData) {
   COVERS("RFC5044-7.1.1-32");
+  COVERS("RFC6581-9-2");
   const Bytes whole = request("10 02 0200 0001 0001") + test::pattern(508);
   const StartupFrame f = parsed(false, whole);
   EXPECT_EQ(f.private_data.size(), 508u);

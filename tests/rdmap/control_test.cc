@@ -45,6 +45,7 @@ TEST(Control, OpcodesOfFigure4AndNothingElse) {
   COVERS("RFC5040-7.2-2");
   COVERS("RFC5040-7.2-7");
   COVERS("RFC5040-4.8-20");
+  COVERS("RFC5041-4.2-5");
   for (const Row& r : kFigure4) {
     const auto octet = static_cast<std::uint8_t>(0x40 | r.opcode);
     const auto as_tagged = tagged(octet);

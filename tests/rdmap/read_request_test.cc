@@ -26,6 +26,7 @@ TEST(ReadRequest, FieldsHaveTheirPlaces) {
 
 TEST(ReadRequest, HasExactly28Octets) {
   COVERS("RFC5040-4.2-3");
+  COVERS("RFC5040-4.2-1");
   const Bytes whole(40);
   for (std::size_t n = 0; n <= whole.size(); ++n) {
     EXPECT_EQ(ReadRequest::parse(ConstBytes(whole).first(n)).has_value(), n == 28) << n;

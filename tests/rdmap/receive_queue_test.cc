@@ -10,6 +10,9 @@ namespace {
 TEST(ReceiveQueue, CompletesInPostingOrder) {
   COVERS("RFC5040-5.5-12");
   COVERS("RFC5040-5.3-6");
+  COVERS("RFC5040-B-1");
+  COVERS("RFC5041-5.3-8");
+  COVERS("RFC5042-2.3.5-1");
   ReceiveQueue q(3);
   EXPECT_EQ(q.current(), nullptr);
   EXPECT_TRUE(q.post({1, {}}));

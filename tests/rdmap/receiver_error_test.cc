@@ -116,6 +116,7 @@ TEST_F(ReceiverTest, ReadResponsesThatDoNotAnswerTheRequest) {
   COVERS("RFC5040-4.4-3");
   COVERS("RFC5040-4.4-4");
   COVERS("RFC5040-5.2.2-9");
+  COVERS("RFC5041-4.2-9");
   Bytes other(100);
   const Stag elsewhere = add(other);
   const auto response = [&](Stag stag, std::uint64_t to, std::size_t bytes, bool last) {
@@ -167,6 +168,7 @@ TEST_F(ReceiverTest, ReadRequestsThatDoNotFitTheirQueue) {
 TEST_F(ReceiverTest, ReadRequestTooShort) {
   COVERS("RFC5040-4.2-3");
   COVERS("RFC5040-5.2.1-5");
+  COVERS("RFC5040-4.8-24");
   expect_refused(send_segment(pattern(27), {}, Opcode::kReadRequest, kReadRequestQn), {0, 2, 0xFF}, 18);
 }
 
@@ -175,7 +177,7 @@ TEST_F(ReceiverTest, InvalidateOfWhatThePeerMayNotInvalidate) {
   COVERS("RFC5040-3.2-3");
   Bytes other(10);
   const Stag foreign = add(other, kAll, PdId{9});
-  const Stag forbidden = add(other, ddp::Access::kRemoteWrite);
+  const Stag forbidden = add(other, ddp::Access::kRemoteWrite, kMe.pd, kMe.stream);
   std::uint32_t msn = 1;
   for (const Stag s : {foreign, forbidden, Stag{0x12345600}}) {
     post_recv(msn, sge(0, 10));
@@ -188,6 +190,7 @@ TEST_F(ReceiverTest, InvalidateOfWhatThePeerMayNotInvalidate) {
 }
 
 TEST_F(ReceiverTest, TerminateOfImpossibleLength) {
+  COVERS("RFC5040-4.2-4");
   expect_refused(test::terminate_segment(pattern(129)), {1, 2, 5}, 18);
 }
 

@@ -23,8 +23,8 @@ class ReceiverTest : public ::testing::Test {
   static constexpr ddp::Access kAll =
       ddp::Access::kLocalWrite | ddp::Access::kRemoteRead | ddp::Access::kRemoteWrite | ddp::Access::kRemoteInvalidate;
 
-  Stag add(Bytes& memory, ddp::Access access = kAll, PdId pd = kMe.pd) {
-    return stags_.register_memory({memory, kBase, pd, ddp::StreamId::kAny, access}, ++random_ * 0x10001).value();
+  Stag add(Bytes& memory, ddp::Access access = kAll, PdId pd = kMe.pd, ddp::StreamId stream = ddp::StreamId::kAny) {
+    return stags_.register_memory({memory, kBase, pd, stream, access}, ++random_ * 0x10001).value();
   }
   Sge sge(std::size_t offset, std::size_t length) {
     return {memory_.data() + offset, static_cast<std::uint32_t>(length), stag_};

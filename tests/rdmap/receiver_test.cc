@@ -8,6 +8,9 @@ TEST_F(ReceiverTest, SendOfOneSegment) {
   COVERS("RFC5040-3.2-2");
   COVERS("RFC5040-5.5-11");
   COVERS("RFC5040-5.5-23");
+  COVERS("RFC5040-4.2-2");
+  COVERS("RFC5041-4.1-3");
+  COVERS("RFC5041-4.4-2");
   post_recv(7, sge(10, 50));
   expect_taken(send_segment(pattern(20)));
   const auto c = recvs_.poll();
@@ -24,6 +27,7 @@ TEST_F(ReceiverTest, SendOfSeveralSegmentsOverSeveralPieces) {
   COVERS("RFC5040-5.3-2");
   COVERS("RFC5041-5.2-5");
   COVERS("RFC5041-5.4-3");
+  COVERS("RFC5040-4-2");
   SgeList list = sge(0, 7);
   EXPECT_TRUE(list.add(sge(50, 0)));
   EXPECT_TRUE(list.add(sge(20, 13)));
@@ -46,6 +50,7 @@ TEST_F(ReceiverTest, ShortAndEmptySendsUseUpABufferEach) {
   COVERS("RFC5040-5.3-12");
   COVERS("RFC5041-1.2-1");
   COVERS("RFC5041-1.2-3");
+  COVERS("RFC5041-5.2-6");
   post_recv(1, sge(0, 50));
   post_recv(2, {});
   post_recv(3, sge(50, 50));
@@ -68,9 +73,12 @@ TEST_F(ReceiverTest, SolicitedIsForSolicitedOpcodesOnly) {
 TEST_F(ReceiverTest, SendWithInvalidate) {
   COVERS("RFC5040-1.2-2");
   COVERS("RFC5040-5.3-15");
+  COVERS("RFC5040-3.1-9");
+  COVERS("RFC5041-4.3-4");
+  COVERS("RFC5041-5.4-8");
   for (const Opcode op : {Opcode::kSendInvalidate, Opcode::kSendSolicitedInvalidate}) {
     Bytes other(10);
-    const Stag victim = add(other);
+    const Stag victim = add(other, kAll, kMe.pd, kMe.stream);
     const std::uint32_t msn = op == Opcode::kSendInvalidate ? 1 : 2;
     post_recv(1, sge(0, 50));
     expect_taken(send_segment(pattern(4), {.msn = msn, .last = false, .tail = raw(victim)}, op));
@@ -103,6 +111,8 @@ TEST_F(ReceiverTest, WriteIsPlacedAndNotDelivered) {
   COVERS("RFC5040-5.1-2");
   COVERS("RFC5040-3.2-6");
   COVERS("RFC5041-5.1.1-1");
+  COVERS("RFC5041-4.1-2");
+  COVERS("RFC5042-2.2.6-1");
   post_recv(1, sge(0, 10));
   for (int twice = 0; twice < 2; ++twice) {
     expect_taken(write_segment(stag_, kBase + 50, pattern(30), false));
@@ -163,11 +173,17 @@ TEST_F(ReceiverTest, ResponseToTheRtrComesFirst) {
 TEST_F(ReceiverTest, ReadRequestsWaitInOrder) {
   COVERS("RFC5040-5.2.1-2");
   COVERS("RFC5040-5.2.1-8");
+  COVERS("RFC5040-3.2-9");
+  COVERS("RFC5040-5.2.1-3");
+  COVERS("RFC5040-5.2.1-4");
   const ReadRequest one{Stag{5}, 6, 7, stag_, kBase}, two{Stag{8}, 9, 10, stag_, kBase};
+  post_recv(1, sge(0, 50));
   expect_taken(test::read_request_segment(one, 1));
   expect_taken(test::read_request_segment(two, 2));
   EXPECT_TRUE(reads_.full());
   EXPECT_EQ(rx_.counters().read_requests, 2U);
+  EXPECT_FALSE(recvs_.poll()) << "the application hears nothing of them";
+  EXPECT_FALSE(sends_.poll());
   EXPECT_EQ(reads_.start().request, one);
   const InboundRead second = reads_.start();
   EXPECT_EQ(second.request, two);
@@ -175,6 +191,7 @@ TEST_F(ReceiverTest, ReadRequestsWaitInOrder) {
 }
 
 TEST_F(ReceiverTest, ReadRequestMayComeInSeveralSegments) {
+  COVERS("RFC5040-5.5-16");
   const ReadRequest r{Stag{5}, 6, 7, stag_, kBase};
   const Bytes body = test::header_bytes(r);
   expect_taken(
@@ -187,6 +204,7 @@ TEST_F(ReceiverTest, ReadRequestMayComeInSeveralSegments) {
 TEST_F(ReceiverTest, QueuesCountTheirMessagesApart) {
   COVERS("RFC5041-4.3-9");
   COVERS("RFC5041-5.2-7");
+  COVERS("RFC5041-5.1.2-1");
   post_recv(1, sge(0, 50));
   post_recv(2, sge(0, 50));
   expect_taken(send_segment({}, {.msn = 1}));

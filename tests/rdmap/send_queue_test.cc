@@ -35,6 +35,8 @@ using Ids = std::vector<std::uint64_t>;
 
 TEST(SendQueue, SendIsDoneWhenItsLastOctetIsSent) {
   COVERS("RFC5040-5.5-21");
+  COVERS("RFC5040-5.5-10");
+  COVERS("RFC5041-5.4-1");
   SendQueue q(4);
   EXPECT_EQ(q.next(1), nullptr);
   EXPECT_TRUE(q.idle());
@@ -178,6 +180,7 @@ TEST(SendQueue, FlushEndsAllThatIsNotDone) {
   COVERS("RFC5040-5.4-9");
   COVERS("RFC5040-6.2.1-2");
   COVERS("RFC5041-6.2.2-4");
+  COVERS("RFC5041-3-4");
   SendQueue q(8);
   ASSERT_TRUE(q.post(wr(1)));
   ASSERT_TRUE(q.post(wr(2, SendOp::kRead)));

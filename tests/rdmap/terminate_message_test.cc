@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/covers.h"
 #include "tests/support/segments.h"
 
@@ -152,6 +154,8 @@ TEST(MakeTerminate, CarriesWhatFigure10Says) {
   COVERS("RFC5040-4.8-42");
   COVERS("RFC5040-7.1-4");
   COVERS("RFC5040-7.1-5");
+  COVERS("RFC5040-4.8-6");
+  COVERS("RFC5040-4.8-7");
   const Bytes read = kReadHead | kReadBody;
   for (const Part& p :
        {Part{Errc::kLocalProtection, kSendHead, false, false}, Part{Errc::kReadBounds, read, true, true},
@@ -184,11 +188,34 @@ TEST(MakeTerminate, WithoutASegmentItIsBare) {
   EXPECT_EQ(make_terminate(make_error(Errc::kUntaggedNoBuffer), ConstBytes(kSendHead).first(5), 5, false).size(), 4U);
 }
 
+// Figure 9 of RFC 5040, with the codes of RFC 5041 s7.2 (no type 3), RFC 5044 s8 and RFC 6581 s8.
+TEST(MakeTerminate, CodesAreThoseOfFigure9) {
+  COVERS("RFC5040-4.8-4");
+  COVERS("RFC5041-7.2-14");
+  constexpr TerminateCode kFigure9[] = {
+      {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 1, 2}, {0, 1, 3},    {0, 1, 4}, {0, 1, 9}, {0, 1, 0xFF}, {0, 2, 5},
+      {0, 2, 6}, {0, 2, 7}, {0, 2, 8}, {0, 2, 9}, {0, 2, 0xFF}, {1, 0, 0}, {1, 1, 0}, {1, 1, 1},    {1, 1, 2},
+      {1, 1, 3}, {1, 1, 4}, {1, 2, 1}, {1, 2, 2}, {1, 2, 3},    {1, 2, 4}, {1, 2, 5}, {1, 2, 6},    {2, 0, 1},
+      {2, 0, 2}, {2, 0, 3}, {2, 0, 4}, {2, 0, 5}, {2, 0, 6},    {2, 0, 7}};
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(Errc::kLast); ++i) {
+    const Error error = make_error(static_cast<Errc>(i));
+    const TerminateMessage m = make_terminate(error, {}, 0, false);
+    EXPECT_NE(std::find(std::begin(kFigure9), std::end(kFigure9), m.code), std::end(kFigure9)) << name(error.code);
+  }
+}
+
 TEST(MakeTerminate, SaysItInWords) {
+  COVERS("RFC5040-4.8-18");
+  COVERS("RFC5040-4.8-21");
+  COVERS("RFC5040-4.8-22");
+  COVERS("RFC5040-4.8-23");
   EXPECT_EQ(make_terminate(make_error(Errc::kUntaggedNoBuffer), kSendHead, 18, false).to_string(),
             "1/2/2 untagged: no buffer available");
   EXPECT_STREQ(describe({0, 2, 9}), "STag cannot be invalidated");
   EXPECT_STREQ(describe({0, 1, 9}), "STag cannot be invalidated");
+  EXPECT_STREQ(describe({0, 1, 0xFF}), "unspecified remote protection error");
+  EXPECT_STREQ(describe({0, 2, 7}), "catastrophic error on this stream");
+  EXPECT_STREQ(describe({0, 2, 8}), "catastrophic error, global");
   EXPECT_STREQ(describe({7, 7, 7}), "unknown error");
 }
 

@@ -12,6 +12,7 @@ TEST_F(TransmitterTest, ResponseInSegments) {
   COVERS("RFC5040-5.2.2-6");
   COVERS("RFC5040-1.2-5");
   COVERS("RFC5040-A.3-1");
+  COVERS("RFC5040-4.4-6");
   request({Stag{0xDEAD0001}, 0xFFFF'FFFF'FFFF'FFF0, 150, stag_, kBase + 10});
   const auto first = next(), second = next();
   ASSERT_TRUE(first && second);
@@ -28,6 +29,7 @@ TEST_F(TransmitterTest, ResponsesComeInRequestOrder) {
   COVERS("RFC5040-5.2.1-8");
   COVERS("RFC5040-5.2.2-7");
   COVERS("RFC5040-5.5-27");
+  COVERS("RFC5040-B-9");
   for (std::uint32_t i = 1; i <= 4; ++i) request({Stag{i}, 0, i, stag_, kBase}, i);
   for (std::uint32_t i = 1; i <= 4; ++i) {
     const auto s = next();
@@ -41,6 +43,7 @@ TEST_F(TransmitterTest, ZeroLengthReadIsAnsweredUnchecked) {
   COVERS("RFC5040-5.2.1-16");
   COVERS("RFC5040-5.2.1-17");
   COVERS("RFC5040-5.2.1-13");
+  COVERS("RFC5042-6.3.5-2");
   request({Stag{5}, 6, 0, Stag{0xBADBAD00}, 0xFFFF'FFFF'FFFF'FFFF});
   const auto s = next();
   ASSERT_TRUE(s);

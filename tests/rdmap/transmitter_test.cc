@@ -21,6 +21,8 @@ TEST_F(TransmitterTest, SendInSegments) {
   COVERS("RFC5041-4.3-13");
   COVERS("RFC5040-4.1-1");
   COVERS("RFC5040-3.1-8");
+  COVERS("RFC5041-1.2-4");
+  COVERS("RFC5041-1.2-6");
   post(wr(1, SendOp::kSend, sge(0, 250)));
   struct Expected {
     std::uint32_t mo, bytes;
@@ -67,6 +69,9 @@ TEST_F(TransmitterTest, OpcodesOfSends) {
   COVERS("RFC5040-5.3-13");
   COVERS("RFC5040-A.4-1");
   COVERS("RFC5040-A.5-1");
+  COVERS("RFC5040-3.2-1");
+  COVERS("RFC5040-4-1");
+  COVERS("RFC5040-4.1-5");
   for (const bool solicited : {false, true}) {
     for (const bool invalidate : {false, true}) {
       SendWr w = wr(1, invalidate ? SendOp::kSendInvalidate : SendOp::kSend, sge(0, 150));
@@ -93,6 +98,10 @@ TEST_F(TransmitterTest, WriteInSegments) {
   COVERS("RFC5040-5.1-6");
   COVERS("RFC5040-5.1-7");
   COVERS("RFC5040-A.1-1");
+  COVERS("RFC5040-3.2-5");
+  COVERS("RFC5040-4.1-5");
+  COVERS("RFC5040-5.1-9");
+  COVERS("RFC5041-1.2-6");
   SgeList pieces = sge(10, 50);
   EXPECT_TRUE(pieces.add(sge(300, 0)));
   EXPECT_TRUE(pieces.add(sge(100, 80)));
@@ -114,6 +123,8 @@ TEST_F(TransmitterTest, ReadRequest) {
   COVERS("RFC5040-4.4-7");
   COVERS("RFC5040-3.2-8");
   COVERS("RFC5040-5.2.1-7");
+  COVERS("RFC5040-4-2");
+  COVERS("RFC5040-5.2.1-9");
   SendWr w = wr(1, SendOp::kRead, sge(40, 60));
   w.remote_stag = Stag{0x800};
   w.remote_to = 77;
@@ -171,6 +182,7 @@ TEST_F(TransmitterTest, ResponsesAndRequestsTakeTurns) {
 
 TEST_F(TransmitterTest, RtrLeavesFirst) {
   COVERS("RFC6581-9.2-6");
+  COVERS("RFC5041-5.2-15");
   post(wr(1, SendOp::kSend, {}));
   tx_.queue_rtr(Rtr::kWrite);
   const auto rtr = next();

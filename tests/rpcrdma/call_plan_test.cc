@@ -27,6 +27,8 @@ TEST(CallPlan, InsertsChunksAtPositionsOfTheUnreducedStream) {
   COVERS("RFC8166-3.4.5-2");
   COVERS("RFC8166-3.4.5-5");
   COVERS("RFC8166-3.4.4-1");
+  COVERS("RFC8166-3.4.5-1");
+  COVERS("RFC8166-6.1-7");
   Header h = header(1);
   // Two chunks, listed in the wrong order; the first of 3 + 2 octets and 3 of padding.
   h.read_list = {{60, seg(2, 8)}, {40, seg(1, 3, 100)}, {40, seg(1, 2, 200)}};
@@ -95,6 +97,19 @@ TEST(CheckChunks, TakesOnlyEligibleArgumentsOfTheRightSize) {
   EXPECT_EQ(check_chunks(getattr_call(1), {}), ChunkVerdict::kFine);
   // Its three octets of padding stayed in line, behind those that were filled in.
   EXPECT_EQ(check_chunks(call + Bytes(3), {.chunks = {{at, 101}}}), ChunkVerdict::kWrongSize);
+}
+
+// COMPOUND of two WRITEs; only the second one's data came in a chunk.
+TEST(CheckChunks, TakesAMixOfReducedAndInLineArguments) {
+  COVERS("RFC8166-3.5.2-1");
+  const Bytes write = words({38, 1, 2, 3, 4, 0, 0, 2}) + opaque(iwarp::test::pattern(50));
+  const Bytes call = rpc_call(1, kNfs, 4, 1, words({0, 1, 2})) + write + write;
+  const auto second = static_cast<std::uint32_t>(call.size() - 52);
+  const auto first = static_cast<std::uint32_t>(second - write.size());
+  EXPECT_EQ(check_chunks(call, {.chunks = {{second, 50}}}), ChunkVerdict::kFine);
+  EXPECT_EQ(check_chunks(call, {.chunks = {{first, 50}}}), ChunkVerdict::kFine);
+  EXPECT_EQ(check_chunks(call, {.chunks = {{first, 50}, {second, 50}}}), ChunkVerdict::kFine);
+  EXPECT_EQ(check_chunks(call, {.chunks = {{second - 8, 50}}}), ChunkVerdict::kNotEligible);
 }
 
 TEST(CreditWindow, IsAbsoluteAndNeverStuck) {

@@ -92,6 +92,7 @@ TEST(NfsBinding, Version3Results) {
 TEST(NfsBinding, OnlyTheNamedItemsAreEligible) {
   COVERS("RFC8267-4-5");
   COVERS("RFC8267-5.2-2");
+  COVERS("RFC8166-6.1-5");
   for (std::uint32_t version : {0u, 1u, 2u, 3u, 4u, 5u}) {
     for (std::uint32_t procedure = 0; procedure < 24; ++procedure) {
       const bool item = (version == 2 && (procedure == 8 || procedure == 13)) ||
@@ -191,6 +192,7 @@ TEST(NfsBinding, CompoundResultsInOrder) {
   COVERS("RFC8267-6.1-3");
   COVERS("RFC8267-6.1-4");
   COVERS("RFC8267-6.4.3-1");
+  COVERS("RFC8166-2.2.4.2-1");
   Xdr call = compound_call(5);
   call.w(kPutfh).opaque(20);
   call.w(kRead).fill(16).d(0).w(1000);
@@ -262,6 +264,7 @@ TEST(NfsBinding, UnknownMinorVersionsHaveNoItems) {
 
 TEST(NfsBinding, ReadPlusIsNotEligible) {
   COVERS("RFC8267-6.1-5");
+  COVERS("RFC8166-6.1-5");
   const auto binding = ResultBinding::for_call(compound_call(2, 2).w(68).fill(16).d(0).w(9).w(kReadlink).bytes());
   EXPECT_EQ(binding.max_items(), 1u);
   Xdr reply = compound_reply(2);

@@ -28,6 +28,7 @@ TEST(PrivateData, ReadsLinuxClientAndServer) {
   COVERS("RFC8797-4-10");
   COVERS("RFC8797-4-11");
   COVERS("RFC8797-4-12");
+  COVERS("RFC8797-8-1");
   const auto client = hex("f6ab0e18 | 01 | 01 | 03 | 03");  // magic, version, R, send 4096, receive 4096
   EXPECT_EQ(PrivateData::parse(client), make(4096, 4096, true));
   EXPECT_EQ(PrivateData::parse(hex("f6ab0e18 01 00 03 03")), make(4096, 4096, false));
@@ -37,6 +38,7 @@ TEST(PrivateData, ReadsLinuxClientAndServer) {
 
 TEST(PrivateData, FindsTheMagicBehindMpaEnhancedDataAndAtEveryOffset) {
   COVERS("RFC8797-5.2-1");
+  COVERS("RFC8797-5-1");
   EXPECT_EQ(PrivateData::parse(hex("00800000 f6ab0e18 01010303")), make(4096, 4096, true));  // as siw delivers it
   for (std::size_t offset = 0; offset < 300; ++offset) {
     const auto data = test::Bytes(offset, std::byte{0xf6}) + hex("f6ab0e18 01 01 00 ff ee");
@@ -49,6 +51,10 @@ TEST(PrivateData, GivesDefaultsWhenAbsentTruncatedOrOfAnotherVersion) {
   COVERS("RFC8797-5.2-2");
   COVERS("RFC8797-5.2-3");
   COVERS("RFC8797-6-1");
+  COVERS("RFC8797-1-1");
+  COVERS("RFC8797-4-4");
+  COVERS("RFC8797-5-1");
+  COVERS("RFC8166-3.3.3-5");
   const auto whole = hex("f6ab0e18 01 01 03 03");
   for (std::size_t n = 0; n < whole.size(); ++n) {
     EXPECT_EQ(PrivateData::parse(ConstBytes(whole).first(n)), PrivateData{}) << n;
@@ -92,6 +98,7 @@ TEST(PrivateData, ThresholdsAreTheLesserOfSenderAndReceiver) {
   COVERS("RFC8797-4.2-5");
   COVERS("RFC8797-4.1-3");
   COVERS("RFC8166-3.3.2-1");
+  COVERS("RFC8797-3.1-1");
   const auto limits = negotiate(make(8192, 2048, true), make(65536, 4096, true));
   EXPECT_EQ(limits, (ConnectionLimits{4096, 2048, true}));
   EXPECT_EQ(negotiate(make(4096, 4096, true), {}), (ConnectionLimits{1024, 1024, false}));

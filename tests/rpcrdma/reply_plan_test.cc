@@ -45,6 +45,7 @@ TEST(ReplyPlan, PairsResultsWithChunksInOrder) {
   COVERS("RFC8267-6.4.1-3");
   COVERS("RFC8267-6.4.1-4");
   COVERS("RFC8166-4.3.2.1-2");
+  COVERS("RFC8166-3.4.4.4-1");
   const Bytes reply = compound_reply({101, 50, 7});
   const ReplyPlan p = plan(compound_call(3, 200), {{{seg(1, 200)}}, {{seg(2, 200)}}, {{seg(3, 200)}}}, reply);
   ASSERT_FALSE(p.error);

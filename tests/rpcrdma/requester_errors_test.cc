@@ -25,6 +25,11 @@ TEST_F(RequesterTest, FailsCallsThatTheServerCannotTake) {
   COVERS("RFC8166-4.5-9");
   COVERS("RFC8166-4.2.4-11");
   COVERS("RFC8166-8.1.3-3");
+  COVERS("RFC8267-3.1-2");
+  COVERS("RFC8267-6.4.2-7");
+  COVERS("RFC8267-6.4.2-8");
+  COVERS("RFC8267-6.6-2");
+  COVERS("RFC8267-6.7.2-3");
   start();
   ASSERT_TRUE(call(readdir_call(1)).ok());
   ASSERT_TRUE(call(readdir_call(2)).ok());
@@ -57,6 +62,7 @@ TEST_F(RequesterTest, DropsBadRepliesSilently) {
   COVERS("RFC8166-4.6.2-2");
   COVERS("RFC8167-4.1-6");
   COVERS("RFC8167-2.4-4");
+  COVERS("RFC8166-4.2.4-11");
   start();
   ASSERT_TRUE(call(readdir_call(1)).ok());
   (void)received();
@@ -82,6 +88,8 @@ TEST_F(RequesterTest, DropsBadRepliesSilently) {
 // Nobody may answer a bad Reply (RFC 8166 s4.5), but the RPC must not hang on it: it ends, its memory is fenced.
 TEST_F(RequesterTest, FailsCallsWhoseReplyMisusesChunks) {
   COVERS("RFC8166-4.5-4");
+  COVERS("RFC8166-6.1-10");
+  COVERS("RFC8166-3.4.3-2");
   start();
   using Edit = std::function<void(Header&, const WriteChunk&)>;
   const std::vector<Edit> edits = {
@@ -128,6 +136,7 @@ TEST_F(RequesterTest, FailsCallsWhoseReplyMisusesChunks) {
 }
 
 TEST_F(RequesterTest, ChecksWhatTheServerWroteAfterTheFence) {
+  COVERS("RFC5042-6.2.2-1");
   start();
   ASSERT_TRUE(call(readdir_call(1)).ok());
   const Decoded d = received();
@@ -212,6 +221,7 @@ TEST_F(RequesterTest, CancelledCallsKeepTheirMemoryUntilTheReply) {
 }
 
 TEST_F(RequesterTest, FlushLeaksNothing) {
+  COVERS("RFC8267-6.7.2-4");
   start();
   for (std::uint32_t xid = 1; xid <= 3; ++xid) ASSERT_TRUE(call(write_call(xid, pattern(9000))).ok());
   client_.disconnect();
@@ -221,6 +231,12 @@ TEST_F(RequesterTest, FlushLeaksNothing) {
 }
 
 TEST(ReplyBounds, KnowsShortReplies) {
+  COVERS("RFC8166-8.2.2.2-1");
+  COVERS("RFC8166-8.2.2.3-3");
+  COVERS("RFC8267-3-2");
+  COVERS("RFC8267-3-3");
+  COVERS("RFC8267-5.2-3");
+  COVERS("RFC8267-6.2-1");
   EXPECT_TRUE(reply_is_short(null_call(1)));
   EXPECT_TRUE(reply_is_short(rpc_call(1, 100005, 3, 0)));
   EXPECT_TRUE(reply_is_short(getattr_call(1)));
@@ -233,6 +249,7 @@ TEST(ReplyBounds, KnowsShortReplies) {
   EXPECT_TRUE(reply_is_short(rpc_call(1, kNfs, 2, 17)));
   EXPECT_FALSE(reply_is_short(rpc_call(1, kNfs, 3, 33)));
   EXPECT_FALSE(reply_is_short(rpc_call(1, 100005, 3, 1)));
+  EXPECT_FALSE(reply_is_short(rpc_call(1, 100227, 3, 1)));                                 // NFSACL GETACL
   EXPECT_FALSE(reply_is_short(words({1, 0, 2, kNfs, 3, 1, 6, 20, 1, 0, 1, 1, 0, 0, 0})));  // RPCSEC_GSS
   EXPECT_FALSE(reply_is_short(Bytes(10)));
 }

@@ -12,6 +12,11 @@ TEST_F(RequesterTest, SendsShortCallsInLineWithoutChunks) {
   COVERS("RFC8166-4.3.1-2");
   COVERS("RFC8166-4.3.3-2");
   COVERS("RFC8166-3.5.1-1");
+  COVERS("RFC8166-3.2-1");
+  COVERS("RFC8166-3.2-2");
+  COVERS("RFC8166-3.3.1-1");
+  COVERS("RFC8166-4.2.3-1");
+  COVERS("RFC8167-4.3-1");
   start();
   EXPECT_EQ(client_.receives.size(), 64u + 16u);
   ASSERT_TRUE(call(getattr_call(1)).ok());
@@ -31,6 +36,16 @@ TEST_F(RequesterTest, OffersOneReplyChunkWhereTheReplyMayBeLong) {
   COVERS("RFC8166-6.2-1");
   COVERS("RFC8166-4.4.1-1");
   COVERS("RFC8166-8.1.3-2");
+  COVERS("RFC5042-6.2.2-1");
+  COVERS("RFC5042-6.3.5-1");
+  COVERS("RFC8166-3.5.3-4");
+  COVERS("RFC8166-4.3.2-2");
+  COVERS("RFC8166-4.3.2.3-1");
+  COVERS("RFC8166-4.3.2.3-5");
+  COVERS("RFC8166-4.4.1-2");
+  COVERS("RFC8267-3-1");
+  COVERS("RFC8267-3-2");
+  COVERS("RFC8267-6.4.2-1");
   start();
   ASSERT_TRUE(call(readdir_call(1)).ok());
   const Decoded d = received();
@@ -39,6 +54,7 @@ TEST_F(RequesterTest, OffersOneReplyChunkWhereTheReplyMayBeLong) {
   ASSERT_EQ(d.header.reply_chunk->segments.size(), 1u);
   Segment s = d.header.reply_chunk->segments[0];
   EXPECT_EQ(s.length, (1u << 20) + (64u << 10));
+  EXPECT_TRUE(client_.regions.at(raw(s.handle)).access == RemoteAccess::kWrite);
   const Bytes long_reply = rpc_reply(1, pattern(300'000));
   write_remote(s, long_reply);
   s.length = static_cast<std::uint32_t>(long_reply.size());
@@ -73,6 +89,11 @@ TEST_F(RequesterTest, SendsLongCallsAsPositionZeroChunk) {
   COVERS("RFC8166-3.5.3-2");
   COVERS("RFC8166-3.5.3-3");
   COVERS("RFC8166-3.5.3-9");
+  COVERS("RFC5042-6.3.2-1");
+  COVERS("RFC5042-6.3.3-1");
+  COVERS("RFC5042-6.3.4-1");
+  COVERS("RFC8166-3.4.5-1");
+  COVERS("RFC8267-6.4.2-1");
   start();
   const Bytes message = write_call(1, pattern(65'537));
   ASSERT_TRUE(call(message).ok());
@@ -84,6 +105,8 @@ TEST_F(RequesterTest, SendsLongCallsAsPositionZeroChunk) {
   EXPECT_EQ(d.header.read_list[0].position, 0u);
   const Segment s = d.header.read_list[0].target;
   EXPECT_EQ(s.length, message.size());
+  EXPECT_TRUE(client_.regions.at(raw(s.handle)).access == RemoteAccess::kRead);
+  EXPECT_EQ(client_.regions.at(raw(s.handle)).memory.size(), message.size()) << "the Call, and no octet beside it";
   Buffer sink = *pool_of_server_.acquire(s.length, BufferPool::Purpose::kCall);
   ASSERT_TRUE(server_.post_read(1, sink.slice(), s.handle, s.offset).ok());
   run();
@@ -96,6 +119,10 @@ TEST_F(RequesterTest, SendsLongCallsAsPositionZeroChunk) {
 TEST_F(RequesterTest, KeepsToTheCallThreshold) {
   COVERS("RFC8166-3.3.3-5");
   COVERS("RFC8797-5.1-1");
+  COVERS("RFC8166-2.3.2-2");
+  COVERS("RFC8166-3.3-1");
+  COVERS("RFC8166-3.3.2-2");
+  COVERS("RFC8166-3.5.1-1");
   start({}, std::nullopt, PrivateData{});
   const std::size_t overhead = write_call(1, {}).size() + 28;
   ASSERT_TRUE(call(write_call(1, Bytes(1024 - overhead))).ok());
@@ -111,6 +138,9 @@ TEST_F(RequesterTest, SendsOneCallUntilTheFirstReplyThenWhatIsGranted) {
   COVERS("RFC8166-3.3.1-2");
   COVERS("RFC8166-3.3.1-5");
   COVERS("RFC8166-3.3.1-6");
+  COVERS("RFC8166-3.3-1");
+  COVERS("RFC8166-8.1.4-3");
+  COVERS("RFC8167-4-1");
   start({.credits = 4});
   for (std::uint32_t xid = 1; xid <= 10; ++xid) ASSERT_TRUE(call(getattr_call(xid)).ok());
   EXPECT_EQ(received().header.xid, 1u);
@@ -145,6 +175,7 @@ TEST_F(RequesterTest, ExposesMemoryForOneCallOnlyAndUnderFreshHandles) {
   COVERS("RFC8166-3.4.5-6");
   COVERS("RFC8166-8.1.2-1");
   COVERS("RFC8166-8.1.3-1");
+  COVERS("RFC8166-8.1-1");
   start();
   ASSERT_TRUE(call(write_call(1, pattern(9000))).ok());
   ASSERT_TRUE(call(write_call(2, pattern(9000))).ok());  // waits for a credit
@@ -157,6 +188,7 @@ TEST_F(RequesterTest, ExposesMemoryForOneCallOnlyAndUnderFreshHandles) {
 
 TEST_F(RequesterTest, TakesTheHandleThatTheServerInvalidated) {
   COVERS("RFC8797-4.1-1");
+  COVERS("RFC8797-3.2-4");
   start();
   ASSERT_TRUE(call(readdir_call(1)).ok());
   const Stag handle = received().header.reply_chunk->segments[0].handle;
@@ -170,6 +202,9 @@ TEST_F(RequesterTest, GrantsBackwardCreditsInBackwardReplies) {
   COVERS("RFC8167-4.1-3");
   COVERS("RFC8167-5.2-3");
   COVERS("RFC8167-4.1-1");
+  COVERS("RFC8167-1-1");
+  COVERS("RFC8167-5-1");
+  COVERS("RFC8167-2.4-3");
   start();
   answer(header(7, Proc::kMsg, 99), rpc_call(7, 0x40000000, 1, 0));
   EXPECT_EQ(requester_->credits().granted(), 1u);  // the server's request is no grant

@@ -16,6 +16,10 @@ TEST_F(ResponderTest, SendsBackwardCallsOneAtATimeUntilTheFirstReply) {
   COVERS("RFC8167-5.1-3");
   COVERS("RFC8167-5.1-5");
   COVERS("RFC8166-3.3.3-3");
+  COVERS("RFC8167-1-1");
+  COVERS("RFC8167-5-1");
+  COVERS("RFC8167-5.1-1");
+  COVERS("RFC8167-4-1");
   start();
   for (std::uint32_t xid = 1; xid <= 4; ++xid) {
     ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(xid)), now_).ok());
@@ -42,6 +46,9 @@ TEST_F(ResponderTest, KeepsXidsAndCreditsOfTheDirectionsApart) {
   COVERS("RFC8167-2.4.1-1");
   COVERS("RFC8167-4.1-5");
   COVERS("RFC8167-2.4-4");
+  COVERS("RFC8167-2.3-1");
+  COVERS("RFC8167-4.1-2");
+  COVERS("RFC8167-4.1-4");
   start();
   ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(7)), now_).ok());
   EXPECT_EQ(received().header.xid, 7u);

@@ -35,6 +35,8 @@ TEST_F(ResponderTest, RefusesMalformedCalls) {
   COVERS("RFC8166-4.5-2");
   COVERS("RFC8166-4.5.2-3");
   COVERS("RFC8166-4.2.4-12");
+  COVERS("RFC8166-4.2.4-4");
+  COVERS("RFC8166-4.5-1");
   start();
   server_.receive(Bytes(27));
   run();
@@ -172,6 +174,8 @@ TEST_F(ResponderTest, DropsACallWhoseXidIsOutstanding) {
 }
 
 TEST_F(ResponderTest, RefusesRepliesThatBelongToNoCall) {
+  COVERS("RFC8166-3.3.1-9");
+  COVERS("RFC8167-2-1");
   start();
   send(header(5), getattr_call(5));
   const CallToken token = expect_call(getattr_call(5));
@@ -274,6 +278,7 @@ TEST_F(ResponderTest, WritesOfManySegmentsRespectTheSendQueue) {
 }
 
 TEST_F(ResponderTest, FailedAccessClosesTheConnection) {
+  COVERS("RFC8166-4.5.3-1");
   start();
   Header h = header(3, Proc::kNomsg);
   h.read_list = {{0, {Stag{0x666}, 100, 0}}};

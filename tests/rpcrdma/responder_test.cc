@@ -11,6 +11,12 @@ TEST_F(ResponderTest, AnswersNullInLine) {
   COVERS("RFC8167-2.1-1");
   COVERS("RFC8166-2.2.2-2");
   COVERS("RFC8166-3.5.1-1");
+  COVERS("RFC8166-3.2-2");
+  COVERS("RFC8166-3.3.1-1");
+  COVERS("RFC8166-4.2.3-1");
+  COVERS("RFC8167-4.3-1");
+  COVERS("RFC8167-2.4-3");
+  COVERS("RFC8167-4.1-2");
   start();
   EXPECT_EQ(server_.receives.size(), 64u + 2u);
   send(header(7), null_call(7));
@@ -34,6 +40,14 @@ TEST_F(ResponderTest, PutsReadDataIntoTheWriteChunkAndInvalidatesIt) {
   COVERS("RFC8797-4.1-1");
   COVERS("RFC8797-4.1-2");
   COVERS("RFC8267-6.4.1-4");
+  COVERS("RFC8797-3.2-3");
+  COVERS("RFC8166-3.4.1-1");
+  COVERS("RFC8166-3.4.3-2");
+  COVERS("RFC8166-3.4.4.1-1");
+  COVERS("RFC8166-3.4.4.1-2");
+  COVERS("RFC8166-3.5.2-2");
+  COVERS("RFC8166-3.5.2-3");
+  COVERS("RFC8166-4.3.2-4");
   start();
   Exposed sink(client_, Bytes(65536), RemoteAccess::kWrite);
   Header h = header(9);
@@ -133,6 +147,9 @@ TEST_F(ResponderTest, PullsWriteDataWithoutPaddingIntoPlace) {
   COVERS("RFC8166-3.4.5.1-1");
   COVERS("RFC8166-3.4.5.2-1");
   COVERS("RFC8166-3.4.5-5");
+  COVERS("RFC8166-4.2.4-6");
+  COVERS("RFC8166-6.1-7");
+  COVERS("RFC8166-3.4.1-1");
   start();
   const Bytes data = pattern(70'001, 2);
   Exposed source(client_, data, RemoteAccess::kRead);
@@ -154,22 +171,40 @@ TEST_F(ResponderTest, PullsWriteDataWithoutPaddingIntoPlace) {
 TEST_F(ResponderTest, TakesPaddingInsideTheReadChunkToo) {
   COVERS("RFC8166-3.4.5.2-2");
   COVERS("RFC8166-3.4.5.2-3");
-  start();
+  start({.remote_invalidation = false});
   Bytes data = pattern(5001, 2);
   const Bytes whole = write_call(3, data);
   data.resize(5004);
   Exposed source(client_, data, RemoteAccess::kRead);
   const Bytes head = write_call_head(3, 5001);
   Header h = header(3);
-  h.read_list = {{static_cast<std::uint32_t>(head.size()), source.segment()}};
+  const auto position = static_cast<std::uint32_t>(head.size());
+  h.read_list = {{position, source.segment()}};
+  send(h, head);
+  reply(expect_call(whole), write_reply(3));
+  h.read_list = {{position, source.segment(0, 5001)}, {position, source.segment(5001, 3)}};
   send(h, head);
   expect_call(whole);
+}
+
+TEST_F(ResponderTest, TakesALongCallThatWouldFitInLine) {
+  COVERS("RFC8166-3.5.3-5");
+  start();
+  Exposed source(client_, getattr_call(4), RemoteAccess::kRead);
+  Header h = header(4, Proc::kNomsg);
+  h.read_list = {{0, source.segment()}};
+  send(h);
+  expect_call(getattr_call(4));
 }
 
 TEST_F(ResponderTest, PullsALongCall) {
   COVERS("RFC8166-3.3.1-10");
   COVERS("RFC8166-3.5.3-3");
   COVERS("RFC8166-3.5.3-5");
+  COVERS("RFC8166-2.3.2-4");
+  COVERS("RFC8166-3.4.5.1-2");
+  COVERS("RFC8166-4.2.4-2");
+  COVERS("RFC8166-6.1-6");
   start();
   const Bytes call = write_call(4, pattern(9000));
   Exposed source(client_, call, RemoteAccess::kRead);
@@ -203,6 +238,9 @@ TEST_F(ResponderTest, JoinsAPositionZeroChunkWithADataChunk) {
 TEST_F(ResponderTest, SendsALongReplyThroughTheReplyChunk) {
   COVERS("RFC8166-3.5.3-7");
   COVERS("RFC8166-4.3.3-5");
+  COVERS("RFC8166-3.5.3-9");
+  COVERS("RFC8166-3.5.3-10");
+  COVERS("RFC8166-6.1-6");
   start();
   Exposed sink(client_, Bytes(70'000), RemoteAccess::kWrite);
   Header h = header(6);
@@ -239,6 +277,7 @@ TEST_F(ResponderTest, PrefersInLineToTheReplyChunk) {
 TEST_F(ResponderTest, PlainSendsIfTheClientDoesNotSupportInvalidation) {
   COVERS("RFC8797-4.1-3");
   COVERS("RFC8797-5.1-1");
+  COVERS("RFC8797-3.2-2");
   start({}, std::nullopt, PrivateData{});
   Exposed sink(client_, Bytes(65536), RemoteAccess::kWrite, false);
   Header h = header(9);
@@ -253,6 +292,11 @@ TEST_F(ResponderTest, PlainSendsIfTheClientDoesNotSupportInvalidation) {
 TEST_F(ResponderTest, KeepsToTheInlineThreshold) {
   COVERS("RFC8166-3.3.3-5");
   COVERS("RFC8166-4.2.4-13");
+  COVERS("RFC8166-2.3.2-2");
+  COVERS("RFC8166-3.3-1");
+  COVERS("RFC8166-3.3.2-2");
+  COVERS("RFC8166-3.3.3-1");
+  COVERS("RFC8166-3.5.1-1");
   start({}, std::nullopt, PrivateData{});
   send(header(1), getattr_call(1));
   reply(expect_call(getattr_call(1)), rpc_reply(1, Bytes(1024 - 28 - 24)));
@@ -283,6 +327,7 @@ TEST_F(ResponderTest, ManyPiecesThanOneSendGathersAreCopied) {
 
 TEST_F(ResponderTest, EveryReceiveTakes1024Octets) {
   COVERS("RFC8166-3.3.3-4");
+  COVERS("RFC8166-3.3.3-1");
   start({.inline_bytes = 1024});
   for (const auto& r : server_.receives) EXPECT_EQ(r.second.bytes.size(), 1024u);
 }

@@ -65,6 +65,10 @@ TEST(RpcPair, CarriesEverySizeOfCallAndReply) {
   COVERS("RFC8166-3.5.3-10");
   COVERS("RFC8166-4-3");
   COVERS("RFC8166-3.5.3-8");
+  COVERS("RFC8166-3.4.2-1");
+  COVERS("RFC8166-6.1-7");
+  COVERS("RFC8166-4.3.2.3-1");
+  COVERS("RFC8267-6.4.1-2");
   Pair p;
   std::uint32_t xid = 0;
   for (const std::size_t size : {0, 1, 3, 1023, 3900, 3996, 4000, 4095, 4096, 65537, 1 << 20}) {
@@ -199,6 +203,9 @@ TEST(RpcPair, BackwardCallsAndReplies) {
   COVERS("RFC8167-5.2-2");
   COVERS("RFC8167-5.2-3");
   COVERS("RFC8167-5.2-5");
+  COVERS("RFC8167-2.2-1");
+  COVERS("RFC8267-6.5.2-1");
+  COVERS("RFC8167-2.4-3");
   Pair p;
   const Bytes call = rpc_call(7, 0x40000000, 1, 1, pattern(400));
   ASSERT_TRUE(p.server.send_backward_call(to_buffer(p.server_pool, call), TimePoint{}).ok());
@@ -224,6 +231,7 @@ TEST(RpcPair, BackwardCallsAndReplies) {
 
 TEST(RpcPair, ClientRefusesBackwardCallsWithChunks) {
   COVERS("RFC8167-5.3-4");
+  COVERS("RFC8167-5.3-1");
   Pair p;
   Header h = header(7);
   h.reply_chunk = WriteChunk{{{Stag{5}, 100, 0}}};

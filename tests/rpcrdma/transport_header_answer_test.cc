@@ -84,6 +84,8 @@ TEST(TransportHeaderAnswer, OwesErrVersToOtherVersions) {
   COVERS("RFC8166-4.5-6");
   COVERS("RFC8166-4.5-7");
   COVERS("RFC8166-4.2.2-1");
+  COVERS("RFC8166-4.2-2");
+  COVERS("RFC8166-7-1");
   for (const std::uint32_t version : {0u, 2u, 0xffffffffu}) {
     for (const std::uint32_t proc : {0u, 1u, 2u, 3u, 9u}) {
       const ParseError e = bad(fixed(version, proc).words({0, 0, 0}).bytes());
@@ -105,6 +107,7 @@ TEST(TransportHeaderAnswer, OwesErrChunkToMalformedLists) {
   COVERS("RFC8166-4.2.4-8");
   COVERS("RFC8166-4.6.1-2");
   COVERS("RFC8166-3.4.5-4");
+  COVERS("RFC8166-4.2.4-4");
   struct Row {
     const char* what;
     Bytes message;
@@ -139,6 +142,7 @@ TEST(TransportHeaderAnswer, OwesErrChunkToMalformedLists) {
 TEST(TransportHeaderAnswer, DropsRdmaDone) {
   COVERS("RFC8166-4.6.2-2");
   COVERS("RFC8166-4.1.2-13");
+  COVERS("RFC8166-4.2.4-3");
   EXPECT_EQ(bad(fixed(1, 3).bytes()).answer, Answer::kDrop);
   EXPECT_EQ(bad(fixed(1, 3).fill(32).bytes()).answer, Answer::kDrop);
   EXPECT_EQ(make_answer(bad(fixed(1, 3).bytes()), 1), std::nullopt);
@@ -147,6 +151,7 @@ TEST(TransportHeaderAnswer, DropsRdmaDone) {
 TEST(TransportHeaderAnswer, NeverWritesReservedProcedures) {
   COVERS("RFC8166-4.6.1-1");
   COVERS("RFC8166-4.6.2-1");
+  COVERS("RFC8166-4.1.2-8");
   for (const Proc proc : {Proc::kMsgp, Proc::kDone}) {
     Header h;
     h.proc = proc;
@@ -198,6 +203,7 @@ TEST(TransportHeaderAnswer, CallsNeedTheirPayloadInOnePlace) {
 TEST(TransportHeaderAnswer, BadRepliesAreDropped) {
   COVERS("RFC8166-4.5-4");
   COVERS("RFC8166-4.3.1-3");
+  COVERS("RFC8166-3.1-1");
   Header h;
   EXPECT_EQ(check_reply(h), std::nullopt);
   EXPECT_EQ(check_reply(make_err_vers(1, 1, 1)), std::nullopt);

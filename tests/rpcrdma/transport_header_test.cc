@@ -56,6 +56,12 @@ TEST(TransportHeader, ReadsEveryField) {
   COVERS("RFC8166-4.7-5");
   COVERS("RFC8166-4.7-6");
   COVERS("RFC8166-4.4.3-1");
+  COVERS("RFC8166-2.3.2-1");
+  COVERS("RFC8166-3.4.3-1");
+  COVERS("RFC8166-4.7-1");
+  COVERS("RFC8166-4.7-2");
+  COVERS("RFC8166-3.4.6-1");
+  COVERS("RFC8166-4.2-2");
   const Bytes message = full_message();
   const auto [h, payload] = good(message);
   EXPECT_EQ(h.xid, 0x12u);
@@ -77,6 +83,7 @@ TEST(TransportHeader, ReadsEveryField) {
 TEST(TransportHeader, PayloadFollowsTheLists) {
   COVERS("RFC8166-4.2.4-1");
   COVERS("RFC8166-4.7-7");
+  COVERS("RFC8166-3.2-1");
   const auto [h, payload] =
       good(hex("00000001 00000001 00000001 00000000 00000000 00000000 00000000 00000001 00000000"));
   EXPECT_EQ(payload, kMinHeaderBytes);
@@ -111,6 +118,8 @@ TEST(TransportHeader, RoundTripsHeadersOfEveryShape) {
   COVERS("RFC8166-4.2.4-5");
   COVERS("RFC8166-4.2.4-7");
   COVERS("RFC8166-4-1");
+  COVERS("RFC8166-4.1.2-7");
+  COVERS("RFC8166-4.3.2-1");
   std::mt19937_64 random(3);
   const auto segment = [&] {
     return Segment{Stag{static_cast<std::uint32_t>(random())}, static_cast<std::uint32_t>(random()), random()};

@@ -45,6 +45,9 @@ TEST_P(Fragmentation, CutAtEveryOctet) {
   COVERS("RFC5044-5.1-6");
   COVERS("RFC5044-A.4-1");
   COVERS("RFC5044-A.4-2");
+  COVERS("RFC5041-3-5");
+  COVERS("RFC5041-3-15");
+  COVERS("RFC5044-A.5.2-1");
   // Every octet where headers are dense, then a stride that shares no factor with any FPDU length.
   for (const bool forward : {true, false}) {
     const std::uint64_t end = forward ? to_responder_ : to_initiator_;
@@ -59,6 +62,7 @@ TEST_P(Fragmentation, CutAtEveryOctet) {
 
 TEST_P(Fragmentation, OctetByOctet) {
   COVERS("RFC5044-5.1-6");
+  COVERS("RFC5044-2-2");
   for (const std::size_t chunk : {1U, 2U, 3U}) {
     Pair p(options_);
     p.to_responder.max_chunk_bytes = p.to_initiator.max_chunk_bytes = chunk;
@@ -67,6 +71,8 @@ TEST_P(Fragmentation, OctetByOctet) {
 }
 
 TEST_P(Fragmentation, RandomChunks) {
+  COVERS("RFC5044-2-2");
+  COVERS("RFC5044-5.1-5");
   for (std::uint32_t seed = 1; seed <= 24; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Pair p(options_);

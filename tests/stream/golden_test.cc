@@ -110,6 +110,14 @@ TEST_P(Golden, WeAreTheServer) {
   COVERS("RFC5040-3.1-5");
   COVERS("RFC5041-1.3-1");
   COVERS("RFC5044-4.4-14");
+  COVERS("RFC5040-1.2-1");
+  COVERS("RFC5040-3.1-1");
+  COVERS("RFC5040-4-3");
+  COVERS("RFC5040-6.1-2");
+  COVERS("RFC5044-3-15");
+  COVERS("RFC5044-4.1-3");
+  COVERS("RFC5044-7.1-6");
+  COVERS("RFC5044-7.1.2-24");
   const Bytes first_read = ulpdus(server_)[0];
   const auto asked = *rdmap::ReadRequest::parse(ConstBytes(first_read).subspan(18));
 
@@ -161,6 +169,10 @@ TEST_P(Golden, WeAreTheServer) {
 TEST_P(Golden, WeAreTheClient) {
   COVERS("RFC5040-3.1-5");
   COVERS("RFC5040-3.1-6");
+  COVERS("RFC5044-3-15");
+  COVERS("RFC5044-4.1-3");
+  COVERS("RFC5044-7.1-6");
+  COVERS("RFC5044-7.1.2-24");
   const auto ours = ulpdus(client_);
   const std::size_t skip = policy_.peer_to_peer ? 1 : 0;
   const Advert start = advert(ConstBytes(ours[skip]).subspan(18)),

@@ -21,6 +21,9 @@ using test::operator|;
 
 TEST(Fin, BetweenFpdusIsOrderly) {
   COVERS("RFC5044-7.2-2");
+  COVERS("RFC5041-3-12");
+  COVERS("RFC5041-3-13");
+  COVERS("RFC5041-6.2.1-7");
   RawPeer p;
   auto& local = p.end.region(100);
   p.end.post(rdmap::RecvWr{1, local.all()});
@@ -36,6 +39,7 @@ TEST(Fin, BetweenFpdusIsOrderly) {
 TEST(Fin, InsideAnFpduIsALoss) {
   COVERS("RFC5044-8-1");
   COVERS("RFC5041-6.2.2-1");
+  COVERS("RFC5044-8-5");
   for (const bool crc : {true, false}) {
     const Bytes whole = test::fpdu(send_segment(pattern(9000)), crc);
     for (const std::size_t n : {1UL, 2UL, 3UL, 19UL, 20UL, 21UL, 100UL, 5000UL, whole.size() - 1}) {
@@ -77,6 +81,9 @@ TEST(Disconnect, SendsWhatWasPosted) {
   COVERS("RFC5041-6.2.1-2");
   COVERS("RFC5041-6.2.1-3");
   COVERS("RFC5040-6.2-1");
+  COVERS("RFC5040-6.2-2");
+  COVERS("RFC5041-6.2-2");
+  COVERS("RFC5041-6.2-3");
   Pair p;
   p.establish();
   auto& a = p.initiator.region(300000);
@@ -103,6 +110,7 @@ TEST(Disconnect, SendsWhatWasPosted) {
 
 TEST(Disconnect, StillTakesWhatThePeerSends) {
   COVERS("RFC5041-6.2.1-8");
+  COVERS("RFC5044-7.2-1");
   RawPeer p;
   auto& local = p.end.region(100);
   p.end.post(rdmap::RecvWr{1, local.all()});
@@ -152,6 +160,7 @@ TEST(CloseTimer, ResetsAPeerThatTakesNothing) {
 }
 
 TEST(CloseTimer, ResetsWhenTheTerminateIsNotTaken) {
+  COVERS("RFC5040-5.4-11");
   RawPeer p;
   p.feed_ulpdu(send_segment(pattern(4)));  // no receive is posted
   EXPECT_TRUE(p.end.conn().tx_pending());
@@ -165,6 +174,7 @@ TEST(Terminate, OfThePeerEndsTheConnection) {
   COVERS("RFC5040-3.2-4");
   COVERS("RFC5040-6.2.1-2");
   COVERS("RFC5040-5.4-11");
+  COVERS("RFC5040-3.2-13");
   RawPeer p;
   auto& local = p.end.region(100000);
   p.feed_ulpdu(test::write_segment(Stag{1}, 0, {}));
@@ -186,6 +196,7 @@ TEST(Terminate, OfThePeerEndsTheConnection) {
 }
 
 TEST(Terminate, OfSiwIsUnderstood) {
+  COVERS("RFC5040-6.2.1-3");
   RawPeer p;
   p.feed_ulpdu(test::terminate_segment(hex("21020300 0020") | send_segment({})));
   p.end.end(TcpEnd::kReset, p.now);
@@ -210,6 +221,7 @@ TEST(Terminate, BetweenTwoOfOurs) {
 
 TEST(Crc, FlippedBitAnywhereIsFound) {
   COVERS("RFC5044-8-2");
+  COVERS("RFC5041-3-8");
   PairOptions o;
   for (std::uint64_t at = 0; at < 3000; at += 61) {
     Pair p(o);

@@ -21,6 +21,8 @@ using test::operator|;
 
 TEST(Responder, SendsNothingBeforeTheFirstFpdu) {
   COVERS("RFC5044-7.1.2-18");
+  COVERS("RFC6581-3-3");
+  COVERS("RFC6581-3-4");
   for (const bool peer_to_peer : {false, true}) {
     RawPeerOptions o;
     o.peer_to_peer = peer_to_peer;
@@ -98,6 +100,50 @@ TEST(Responder, ReceivesMayBePostedBeforeTheReplyLeaves) {
   ASSERT_EQ(p.responder.recvs.size(), 1U) << p.log();
 }
 
+TEST(Initiator, SendsNothingBehindTheRequestAndThenTheRtrFirst) {
+  COVERS("RFC6581-4.3-1");
+  COVERS("RFC6581-5-2");
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  auto& local = end.region(10);
+  end.start(mpa::Initiator({}, {}, now), now);
+  end.post(test::send_wr(1, local.all()));
+  EXPECT_EQ(end.send(~std::size_t{0}, now).size(), 24U);
+  EXPECT_FALSE(end.conn().tx_pending());
+  // The Reply names RTR by Write.
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8020 8020"), now);
+  const Bytes sent = end.send(~std::size_t{0}, now);
+  const Bytes rtr = test::fpdu(test::write_segment(Stag{1}, 0, {}), true);
+  ASSERT_GT(sent.size(), rtr.size());
+  EXPECT_EQ(test::to_hex(ConstBytes(sent).first(rtr.size())), test::to_hex(rtr));
+}
+
+TEST(Initiator, MalformedReplyEndsItLikeALoss) {
+  COVERS("RFC5044-8-11");
+  COVERS("RFC5044-8-5");
+  for (const bool malformed : {true, false}) {
+    test::Endpoint end(1);
+    const TimePoint now{1000s};
+    auto& local = end.region(10);
+    end.post(rdmap::RecvWr{1, local.all()});
+    mpa::Policy policy;
+    policy.allow_revision_1_fallback = false;
+    end.start(mpa::Initiator(policy, {}, now), now);
+    (void)end.send(~std::size_t{0}, now);
+    if (malformed) {
+      (void)end.receive(hex("48545450"), now);
+    } else {
+      end.end(TcpEnd::kReset, now);
+    }
+    ASSERT_NE(end.disconnected(), nullptr);
+    EXPECT_EQ(end.disconnected()->reason.code, malformed ? Errc::kMalformedStartupFrame : Errc::kConnectionLost);
+    EXPECT_FALSE(end.disconnected()->was_established);
+    EXPECT_EQ(end.recvs.at(0).status, Errc::kFlushed);
+    EXPECT_FALSE(end.conn().tx_pending());
+    EXPECT_EQ(end.conn().link_action(), LinkAction::kClose);
+  }
+}
+
 TEST(Initiator, TimesOutWithoutAReply) {
   COVERS("RFC5044-7.1.2-31");
   Pair p;
@@ -112,6 +158,10 @@ TEST(Initiator, TerminatesWithInsufficientIrd) {
   COVERS("RFC6581-9.1-17");
   COVERS("RFC6581-9.1-18");
   COVERS("RFC6581-9.1-19");
+  COVERS("RFC6581-8-1");
+  COVERS("RFC6581-8-2");
+  COVERS("RFC6581-8-4");
+  COVERS("RFC6581-9.1-14");
   test::Endpoint end(1);
   TimePoint now{1000s};
   mpa::Policy policy;
@@ -134,6 +184,10 @@ TEST(Initiator, TerminatesWithoutACommonRtr) {
   COVERS("RFC6581-9.2-18");
   COVERS("RFC6581-9.2-19");
   COVERS("RFC6581-9.2-20");
+  COVERS("RFC6581-8-1");
+  COVERS("RFC6581-8-2");
+  COVERS("RFC6581-8-5");
+  COVERS("RFC6581-9.3-3");
   test::Endpoint end(1);
   TimePoint now{1000s};
   mpa::Policy policy;
@@ -149,6 +203,30 @@ TEST(Initiator, TerminatesWithoutACommonRtr) {
   end.expire(now + 5s);
   EXPECT_EQ(end.conn().link_action(), LinkAction::kReset);
   EXPECT_EQ(end.disconnected()->reason.code, Errc::kNoMatchingRtr);
+}
+
+TEST(Initiator, TerminatesWhenAPostedReadCanNeverBeSent) {
+  COVERS("RFC6581-9.3-4");
+  COVERS("RFC6581-8-3");
+  COVERS("RFC6581-11-2");
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  auto& local = end.region(10);
+  rdmap::SendWr read = test::send_wr(7, local.all());
+  read.op = rdmap::SendOp::kRead;
+  end.post(read);
+  end.start(mpa::Initiator({}, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  // The Reply: IRD 0, RTR by Write.
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8000 8020"), now);
+  EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)),
+            test::to_hex(test::fpdu(test::terminate_segment(hex("20050000")), true)));
+  ASSERT_EQ(end.sends.size(), 1U);
+  EXPECT_EQ(end.sends[0].status, Errc::kInvalidArgument);
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  end.end(TcpEnd::kFin, now);
+  ASSERT_NE(end.disconnected(), nullptr);
+  EXPECT_EQ(end.disconnected()->reason.code, Errc::kStartupLocal);
 }
 
 TEST(Initiator, ReportsARejection) {
@@ -218,6 +296,9 @@ TEST(Initiator, DisconnectDuringStartupLeavesNothingToSend) {
 }
 
 TEST(Initiator, TakesFpdusThatFollowTheReplyAtOnce) {
+  COVERS("RFC5044-7.1-6");
+  COVERS("RFC5044-7.1-7");
+  COVERS("RFC5044-7.1.5-1");
   test::Endpoint end(1);
   const TimePoint now{1000s};
   mpa::Policy policy;

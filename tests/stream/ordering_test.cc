@@ -14,6 +14,7 @@ using test::PairOptions;
 using test::pattern;
 using test::RawPeer;
 using test::RawPeerOptions;
+using test::operator|;
 
 std::vector<std::uint64_t> ids(const std::vector<rdmap::Completion>& completions) {
   std::vector<std::uint64_t> out;
@@ -55,6 +56,7 @@ rdmap::SendWr read(std::uint64_t id, const rdmap::SgeList& sink) {
 TEST(Ordering, CompletionsFollowPosting) {
   COVERS("RFC5040-5.5-22");
   COVERS("RFC5040-5.1-7");
+  COVERS("RFC5040-1.1-2");
   RawPeer p(initiating(4));
   auto& sink = p.end.region(100);
   p.end.post(read(1, sink.sge(0, 10)));
@@ -89,6 +91,11 @@ TEST(Ordering, FenceHoldsBackTheLaterOperation) {
 TEST(Ordering, OrdLimitsReadsInFlight) {
   COVERS("RFC5040-6.1-7");
   COVERS("RFC5040-6.1-9");
+  COVERS("RFC5040-6.1-3");
+  COVERS("RFC5040-8.1.1-13");
+  COVERS("RFC5042-6.4.3.3-3");
+  COVERS("RFC6581-3-2");
+  COVERS("RFC6581-9.1-1");
   RawPeer p(initiating(2));
   auto& sink = p.end.region(100);
   for (std::uint64_t i = 0; i < 4; ++i) p.end.post(read(i, sink.sge(i * 10, 10)));
@@ -102,6 +109,7 @@ TEST(Ordering, OrdLimitsReadsInFlight) {
 
 TEST(Ordering, RtrByReadTakesOneOfTheReads) {
   COVERS("RFC6581-9.2-6");
+  COVERS("RFC6581-5-2");
   RawPeerOptions o = initiating(1);
   o.peer_to_peer = true;
   RawPeer p(o);
@@ -136,6 +144,7 @@ TEST(Ordering, ReadBehindAWriteReturnsWhatWasWritten) {
   COVERS("RFC5040-5.5-17");
   COVERS("RFC5040-5.5-24");
   COVERS("RFC5040-B-10");
+  COVERS("RFC5040-B-6");
   Pair p;
   p.establish();
   auto& a = p.initiator.region(20000);
@@ -147,12 +156,30 @@ TEST(Ordering, ReadBehindAWriteReturnsWhatWasWritten) {
   EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().begin() + 10000, a.bytes().begin() + 10000));
 }
 
+TEST(Ordering, ReadBehindASendIsAnsweredAfterItsDelivery) {
+  COVERS("RFC5040-B-3");
+  RawPeer p;
+  auto& memory = p.end.region(10, test::kRemoteAll);
+  p.end.post(rdmap::RecvWr{1, memory.all()});
+  std::vector<Bytes> answers;
+  for (const std::byte octet :
+       test::fpdu(test::send_segment(pattern(10)), p.crc) |
+           test::fpdu(test::read_request_segment({Stag{5}, 0, 10, memory.stag(), memory.to()}), p.crc)) {
+    p.feed({octet});
+    for (Bytes& u : p.ulpdus()) answers.push_back(std::move(u));
+    EXPECT_LE(answers.size(), p.end.recvs.size());
+  }
+  ASSERT_EQ(kinds(answers), "R");
+  EXPECT_EQ(Bytes(answers[0].begin() + 14, answers[0].end()), pattern(10)) << "it carries what the Send brought";
+}
+
 TEST(Ordering, SendTellsThatEarlierWritesAreThere) {
   COVERS("RFC5040-5.1-8");
   COVERS("RFC5040-5.5-13");
   COVERS("RFC5041-4.1-8");
   COVERS("RFC5041-5.4-4");
   COVERS("RFC5041-5.4-5");
+  COVERS("RFC5040-B-4");
   Pair p;
   p.establish();
   auto& a = p.initiator.region(100000);
@@ -188,7 +215,7 @@ TEST(Ordering, SendWithInvalidateRevokesAtDelivery) {
   Pair p;
   p.establish();
   auto& a = p.initiator.region(5000);
-  auto& b = p.responder.region(5000, test::kRemoteAll | ddp::Access::kRemoteInvalidate);
+  auto& b = p.responder.region(5000, test::kRemoteAll | ddp::Access::kRemoteInvalidate, 0x10000, p.responder.key());
   auto& recv = p.responder.region(5000);
   p.responder.post(rdmap::RecvWr{1, recv.all()});
   p.initiator.post(test::write_wr(2, a.all(), b));
@@ -231,6 +258,9 @@ TEST(Segmentation, FollowsAnEmssThatChanges) {
   COVERS("RFC5044-4.5-5");
   COVERS("RFC5041-3-2");
   COVERS("RFC5041-3-3");
+  COVERS("RFC5044-3-3");
+  COVERS("RFC5044-4.5-4");
+  COVERS("RFC5044-5.1-1");
   RawPeer p(initiating(1));
   auto& local = p.end.region(10000);
   const auto longest = [&] {
@@ -246,6 +276,20 @@ TEST(Segmentation, FollowsAnEmssThatChanges) {
   EXPECT_EQ(longest(), 128U);
   p.end.conn().set_emss(9000);
   EXPECT_EQ(longest(), 8994U);
+}
+
+TEST(Segmentation, LeavesFpdusAloneThatAreCutAlready) {
+  COVERS("RFC5044-A.1-1");
+  RawPeer p(initiating(1));
+  auto& local = p.end.region(10000);
+  p.end.post(test::send_wr(1, local.all()));
+  EXPECT_EQ(p.drain(100), 100U);  // a part of the first FPDU
+  p.end.conn().set_emss(536);
+  p.end.post(test::send_wr(2, local.all()));
+  const auto sent = p.ulpdus();
+  ASSERT_GT(sent.size(), 9U);
+  for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(sent[i].size(), 1442U);
+  EXPECT_EQ(sent[8].size(), 530U) << "the second message";
 }
 
 }  // namespace

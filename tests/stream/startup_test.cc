@@ -33,6 +33,8 @@ class Startup : public ::testing::TestWithParam<Variant> {
 
 TEST_P(Startup, ThenDataFlowsBothWays) {
   COVERS("RFC5044-7.1.2-17");
+  COVERS("RFC5041-6.1-1");
+  COVERS("RFC6581-5-3");
   PairOptions o = options();
   o.request_private_data = test::hex("0102");
   o.reply_private_data = test::hex("030405");

@@ -59,6 +59,7 @@ TEST_P(Transfer, SendsArriveWhole) {
   COVERS("RFC5040-5.3-8");
   COVERS("RFC5040-5.3-12");
   COVERS("RFC5041-5.4-6");
+  COVERS("RFC5041-3-9");
   each([](Pair& p, test::Endpoint& from, test::Endpoint& to, std::size_t size) {
     auto& source = from.region(size + 3);
     auto& sink = to.region(size + 10);
@@ -115,6 +116,8 @@ TEST_P(Transfer, ReadsFetchWhole) {
   COVERS("RFC5040-5.2.1-17");
   COVERS("RFC5040-5.2.2-4");
   COVERS("RFC5040-5.5-15");
+  COVERS("RFC5040-5.2.1-11");
+  COVERS("RFC5040-5.2.2-1");
   each([](Pair& p, test::Endpoint& from, test::Endpoint& to, std::size_t size) {
     auto& source = to.region(size + 10, test::kRemoteAll, 77);
     auto& sink = from.region(size + 3);
@@ -126,6 +129,7 @@ TEST_P(Transfer, ReadsFetchWhole) {
     EXPECT_EQ(from.sends[0].op, rdmap::WcOp::kRead);
     EXPECT_EQ(from.sends[0].byte_len, size);
     EXPECT_TRUE(std::equal(sink.bytes().begin() + 1, sink.bytes().end() - 2, source.bytes().begin() + 5));
+    EXPECT_TRUE(to.recvs.empty() && to.sends.empty()) << "the Data Source takes no part";
     EXPECT_EQ(sink.bytes()[0], std::byte{0});
     EXPECT_EQ(sink.bytes()[size + 1], std::byte{0});
     from.sends.clear();

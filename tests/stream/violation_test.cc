@@ -135,6 +135,16 @@ TEST_P(ViolationTest, TerminatesExactly) {
   COVERS("RFC5041-7.1-18");
   COVERS("RFC5041-7.1-19");
   COVERS("RFC5041-7.2-1");
+  COVERS("RFC5040-3.1-11");
+  COVERS("RFC5040-3.2-7");
+  COVERS("RFC5040-3.2-10");
+  COVERS("RFC5040-5.4-11");
+  COVERS("RFC5040-7-2");
+  COVERS("RFC5040-7-4");
+  COVERS("RFC5041-3-10");
+  COVERS("RFC5041-3-11");
+  COVERS("RFC5041-3-14");
+  COVERS("RFC5041-6.2.2-6");
   const auto& [v, crc, chunk] = GetParam();
   RawPeerOptions options;
   options.crc = crc;
@@ -207,6 +217,9 @@ TEST(Violation, NoReceivePosted) {
 TEST(Violation, MoreReadsThanIrd) {
   COVERS("RFC5040-6.1-10");
   COVERS("RFC5040-5.2.2-3");
+  COVERS("RFC5040-6.1-3");
+  COVERS("RFC6581-3-1");
+  COVERS("RFC6581-9.1-1");
   RawPeerOptions o;
   o.ird = o.ord = 2;
   RawPeer p(o);
@@ -217,6 +230,23 @@ TEST(Violation, MoreReadsThanIrd) {
   for (std::uint32_t msn = 3; msn < 6; ++msn) p.feed_ulpdu(read(open.stag(), 0x10000, 4, msn));
   const auto t = p.terminate();
   EXPECT_EQ(t.substr(0, 8), "1202c000");
+}
+
+// A peer that fills the Read queue of its connection takes nothing from another one.
+TEST(Violation, ReadQueuesAreNotShared) {
+  COVERS("RFC5040-8.1.2-8");
+  COVERS("RFC5042-6.4.3.3-1");
+  COVERS("RFC5042-A-3");
+  RawPeerOptions o;
+  o.ird = o.ord = 2;
+  RawPeer greedy(o), modest(o);
+  auto& wanted = greedy.end.region(100, test::kRemoteAll);
+  auto& open = modest.end.region(100, test::kRemoteAll);
+  for (std::uint32_t msn = 1; msn <= 2; ++msn) greedy.feed_ulpdu(read(wanted.stag(), 0x10000, 4, msn));
+  for (std::uint32_t msn = 1; msn <= 2; ++msn) modest.feed_ulpdu(read(open.stag(), 0x10000, 4, msn));
+  EXPECT_EQ(modest.ulpdus().size(), 2U);
+  greedy.feed_ulpdu(read(wanted.stag(), 0x10000, 4, 3));
+  EXPECT_EQ(greedy.terminate().substr(0, 8), "1202c000");
 }
 
 TEST(Violation, ReceiveMemoryNotRegistered) {
@@ -245,6 +275,8 @@ TEST(Violation, CrcErrorIsToldAndNothingBehindItIsDelivered) {
   COVERS("RFC5044-4.4-23");
   COVERS("RFC5041-6.2.2-2");
   COVERS("RFC5041-6.2.2-5");
+  COVERS("RFC5041-7-1");
+  COVERS("RFC5044-8-5");
   for (const std::size_t chunk : {std::size_t{1}, std::size_t{1 << 20}}) {
     RawPeer p;
     auto& local = p.end.region(100);

@@ -28,7 +28,7 @@ std::string run_mixed_scenario(Pair& p) {
   Region& a_sink = a.region(6100);
   Region& a_recv = a.region(3 * kLarge);
   Region& b_source = b.region(kLarge);
-  Region& b_remote = b.region(2 * kLarge, kRemoteAll | ddp::Access::kRemoteInvalidate);
+  Region& b_remote = b.region(2 * kLarge, kRemoteAll | ddp::Access::kRemoteInvalidate, 0x10000, b.key());
   Region& b_sink = b.region(5600);
   Region& b_recv = b.region(5 * kLarge);
   a_source.fill(pattern(kLarge, 1));

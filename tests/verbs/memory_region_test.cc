@@ -28,6 +28,7 @@ class MemoryRegionTest : public ::testing::Test {
 
 TEST_F(MemoryRegionTest, LivesAsLongAsTheObject) {
   COVERS("RFC5040-8.1.1-5");
+  COVERS("RFC5041-8.3.1-5");
   Stag stag{};
   {
     const MemoryRegion mr = region(pd_, memory_);

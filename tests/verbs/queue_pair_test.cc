@@ -29,6 +29,8 @@ class QueuePairTest : public ::testing::Test {
 };
 
 TEST_F(QueuePairTest, NumbersAndStreamsDiffer) {
+  COVERS("RFC5040-2.4-1");
+  COVERS("RFC5041-1.2-7");
   EXPECT_NE(qp_->number(), peer_->number());
   EXPECT_NE(qp_->stream(), peer_->stream());
 }
@@ -66,6 +68,8 @@ TEST_F(QueuePairTest, PostTellsTheDriverOncePerList) {
 }
 
 TEST_F(QueuePairTest, SaysWhatIsWrongWithAPost) {
+  COVERS("RFC5040-1.1-1");
+  COVERS("RFC5041-5.2-3");
   const auto small = make_qp(pd_, cq_, 2);
   std::array<SendWr, 3> list{SendWr{.wr_id = 1}, SendWr{.wr_id = 2}, SendWr{.wr_id = 3}};
   std::size_t posted = 99;
@@ -77,6 +81,8 @@ TEST_F(QueuePairTest, SaysWhatIsWrongWithAPost) {
   Sge quarter{memory_.data(), 0x80000000U, mr_.stag()};
   ASSERT_TRUE(huge.sges.add(quarter) && huge.sges.add(quarter));
   EXPECT_EQ(qp_->post_send(huge).error().code, Errc::kInvalidArgument);
+  const SendWr longest{.wr_id = 6, .sges = Sge{memory_.data(), 0xFFFFFFFFU, mr_.stag()}};
+  EXPECT_TRUE(qp_->post_send(longest).ok());
 
   SendWr read{.wr_id = 5, .op = SendOp::kRead};
   ASSERT_TRUE(read.sges.add(sge(mr_, 0, 8)) && read.sges.add(sge(mr_, 8, 8)));

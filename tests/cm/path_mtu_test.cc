@@ -1,0 +1,93 @@
+// The path MTU shrinks under an open connection, and FPDUs shrink with it. In a network namespace of its own, which
+// takes root.
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "iwarp/base/wire.h"
+#include "iwarp/ddp/segment_header.h"
+#include "iwarp/mpa/fpdu_encoder.h"
+#include "tests/cm/node.h"
+#include "tests/cm/raw_tcp.h"
+#include "tests/support/covers.h"
+
+namespace iwarp::test {
+namespace {
+
+bool bring_loopback_up(int mtu) {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_mtu = mtu;
+  bool ok = ::ioctl(fd, SIOCSIFMTU, &request) == 0;
+  request.ifr_flags = IFF_UP;
+  ok = ok && ::ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+  ::close(fd);
+  return ok;
+}
+
+// Takes FPDUs of Sends until `bytes` octets of payload have come, at least one; the longest ULPDU among them.
+std::size_t longest_ulpdu(RawTcp& peer, std::size_t& bytes) {
+  std::size_t longest = 0;
+  do {
+    const Bytes length = peer.read(mpa::kLengthBytes);
+    if (length.size() < mpa::kLengthBytes) return ADD_FAILURE() << "no FPDU", 0;
+    const std::size_t ulpdu = load_be<std::uint16_t>(length);
+    const std::size_t rest = mpa::fpdu_bytes(ulpdu) - mpa::kLengthBytes;
+    if (peer.read(rest).size() < rest) return ADD_FAILURE() << "half an FPDU", 0;
+    longest = std::max(longest, ulpdu);
+    bytes -= std::min(bytes, ulpdu - ddp::UntaggedHeader::kSize);
+  } while (bytes > 0);
+  return longest;
+}
+
+void send_while_the_path_mtu_shrinks() {
+  constexpr std::size_t kBytes = 16 << 20;  // more than the sockets hold
+  ASSERT_TRUE(bring_loopback_up(9000));
+  RawListener listener;
+  cm::Engine engine;
+  Node node(engine, {}, kBytes);
+  mpa::Policy policy;
+  policy.revision = 1;
+  auto connecting = start_connect(node, to_port(listener.port(), policy));
+  RawTcp peer = listener.accept();
+  ASSERT_TRUE(read_frame(peer, false).complete);
+  mpa::StartupFrame reply;
+  reply.is_reply = reply.crc = true;
+  reply.revision = 1;
+  ASSERT_TRUE(peer.send(octets(reply)));
+  ASSERT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+
+  node.send(1, kBytes);
+  std::size_t one = 1;
+  const std::size_t first = longest_ulpdu(peer, one);
+  EXPECT_GT(first, 8000U);
+  EXPECT_LT(first, 9000U);
+  ASSERT_TRUE(bring_loopback_up(1500));
+  std::size_t left = kBytes - (first - ddp::UntaggedHeader::kSize);
+  (void)longest_ulpdu(peer, left);
+  node.send(2, kBytes);
+  left = kBytes;
+  EXPECT_LE(longest_ulpdu(peer, left), 1500U - 40 - 6);
+}
+
+TEST(PathMtu, FpdusShrinkWithIt) {
+  bool alone = false;
+  std::thread([&] {
+    alone = ::unshare(CLONE_NEWNET) == 0;
+    if (alone) send_while_the_path_mtu_shrinks();
+  }).join();
+  if (!alone) GTEST_SKIP() << "needs a network namespace of its own: run it as root";
+  COVERS("RFC5044-3-2");
+  COVERS("RFC5044-4.5-5");
+}
+
+}  // namespace
+}  // namespace iwarp::test

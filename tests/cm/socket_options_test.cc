@@ -1,0 +1,55 @@
+// What is asked of TCP, and what it says about a connection.
+#include "iwarp/cm/socket_options.h"
+
+#include <gtest/gtest.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "tests/support/covers.h"
+
+namespace iwarp::cm {
+namespace {
+
+using boost::asio::ip::tcp;
+
+struct Joined {
+  // `announced_mss`: the longest segment the client wants; 0 leaves it to the interface.
+  explicit Joined(int announced_mss) {
+    tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+    client.open(tcp::v4());
+    if (announced_mss != 0) {
+      EXPECT_EQ(::setsockopt(client.native_handle(), IPPROTO_TCP, TCP_MAXSEG, &announced_mss, sizeof announced_mss), 0);
+    }
+    client.connect(acceptor.local_endpoint());
+    acceptor.accept(server);
+  }
+  boost::asio::io_context io;
+  tcp::socket client{io}, server{io};
+};
+
+TEST(EffectiveMss, IsWhatTcpAgreedOn) {
+  COVERS("RFC5044-2-1");
+  COVERS("RFC5044-5.1-2");
+  Joined small(1000);
+  for (tcp::socket* s : {&small.client, &small.server}) {  // options of each segment may come off it
+    EXPECT_LE(effective_mss(*s), 1000U);
+    EXPECT_GE(effective_mss(*s), 960U);
+  }
+  Joined large(0);
+  EXPECT_GT(effective_mss(large.client), 1448U) << "loopback has a large MTU";
+}
+
+TEST(Prepare, SendsSegmentsAtOnce) {
+  COVERS("RFC5044-5.1-4");
+  Joined joined(0);
+  tcp::no_delay no_delay;
+  joined.client.get_option(no_delay);
+  EXPECT_FALSE(no_delay.value());
+  ASSERT_TRUE(prepare(joined.client, {}).ok());
+  joined.client.get_option(no_delay);
+  EXPECT_TRUE(no_delay.value());
+  EXPECT_TRUE(joined.client.non_blocking());
+}
+
+}  // namespace
+}  // namespace iwarp::cm
