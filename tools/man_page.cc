@@ -74,17 +74,23 @@ std::string options_text(const CLI::App& app, const char* level) {
   return s;
 }
 
-// The footer as it stands, its lines kept.
+// The footer as it stands, its lines kept, under the headings that man pages have for them.
 std::string footer_text(const CLI::App& app, const char* level) {
-  const std::string footer = app.get_footer();
-  if (footer.empty()) return {};
-  std::string s = std::string(level) + " NOTES\n.nf\n";
-  std::istringstream lines(footer);
+  const std::string kExit = "Exit code:";
+  std::string s, heading;
+  std::istringstream lines(app.get_footer());
   for (std::string line; std::getline(lines, line);) {
     const bool examples = line == "Examples:" || line == "Example:";
-    s += examples ? ".fi\n" + std::string(level) + " EXAMPLES\n.nf\n" : escaped(line) + "\n";
+    const bool exit_code = line.compare(0, kExit.size(), kExit) == 0;
+    const std::string next = examples ? "EXAMPLES" : exit_code ? "EXIT STATUS" : heading.empty() ? "NOTES" : heading;
+    if (next != heading) {
+      s += (heading.empty() ? "" : ".fi\n") + std::string(level) + " \"" + next + "\"\n.nf\n";
+      heading = next;
+    }
+    if (exit_code) line.erase(0, line.find_first_not_of(' ', kExit.size()));
+    if (!examples) s += escaped(line) + "\n";
   }
-  return s + ".fi\n";
+  return heading.empty() ? s : s + ".fi\n";
 }
 
 std::string synopsis(const std::string& command, const CLI::App& app) {

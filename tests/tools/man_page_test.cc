@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "tools/command_line.h"
 
@@ -52,6 +53,16 @@ TEST(ManPages, EachSubcommandHasOneWithEveryFlag) {
   }
 }
 
+TEST(ManPages, AreWrittenByTheBuild) {
+  const tools::CommandLine commands;
+  for (const auto& [name, text] : pages_of(commands.app())) {
+    std::ifstream in(std::string(IWARP_MAN_PAGES) + "/" + name + ".1");
+    std::ostringstream written;
+    written << in.rdbuf();
+    EXPECT_EQ(written.str(), text) << name;
+  }
+}
+
 TEST(ManPages, TextIsNoMarkup) {
   CLI::App app("x", "top");
   CLI::App* sub = app.add_subcommand("odd", "does .this and \\that");
@@ -63,6 +74,19 @@ TEST(ManPages, TextIsNoMarkup) {
   EXPECT_THAT(page, AllOf(HasSubstr("does .this and \\ethat\n"), HasSubstr("\n\\&'first\n"),
                           HasSubstr("\n\\&.SH no heading\n"), HasSubstr("  top odd \\-x\n")));
   EXPECT_THAT(page, Not(HasSubstr("hidden")));
+}
+
+TEST(ManPages, FooterHasTheUsualHeadings) {
+  CLI::App app("x", "top");
+  app.add_subcommand("all", "a")->footer("Odd.\nExamples:\n  top all\nExit code: 0 well,\n1 ill.");
+  app.add_subcommand("some", "b")->footer("Example:\n  top some");
+  app.add_subcommand("none", "c");
+  const auto pages = pages_of(app);
+  EXPECT_THAT(pages.at("top-all"), HasSubstr(".SH \"NOTES\"\n.nf\nOdd.\n.fi\n.SH \"EXAMPLES\"\n.nf\n  top all\n.fi\n"
+                                             ".SH \"EXIT STATUS\"\n.nf\n0 well,\n1 ill.\n.fi\n"));
+  EXPECT_THAT(pages.at("top-some"),
+              AllOf(HasSubstr(".SH \"EXAMPLES\"\n.nf\n  top some\n.fi\n"), Not(HasSubstr("NOTES"))));
+  EXPECT_THAT(pages.at("top-none"), Not(HasSubstr(".nf")));
 }
 
 TEST(ManPages, AreWithoutWarnings) {
