@@ -49,7 +49,7 @@ class Soak {
     Vitals settled;
     for (int round = 1; round <= kRounds; ++round) {
       run_round(round);
-      const Vitals v = Vitals::now();
+      const Vitals v = vitals_at_rest();
       std::printf("%-6d %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10zu %10zu %6zu %8zu\n", round,
                   totals_.sessions.load(), totals_.messages.load(), totals_.flushed.load(), v.resident_bytes / 1024,
                   v.allocated_bytes / 1024, v.descriptors, v.threads);
@@ -153,6 +153,18 @@ class Soak {
   void replace(std::size_t slot, const std::shared_ptr<Session>& session) {
     const std::lock_guard lock(mu_);
     if (slots_[slot] == session) slots_[slot].reset();
+  }
+
+  // The listener may still be reading from sockets whose client has gone: until nothing changes any more.
+  static Vitals vitals_at_rest() {
+    Vitals v = Vitals::now();
+    for (int calm = 0, i = 0; calm < 50 && i < 10'000; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const Vitals next = Vitals::now();
+      calm = next.descriptors == v.descriptors ? calm + 1 : 0;
+      v = next;
+    }
+    return v;
   }
 
   static void compare(const Vitals& before, const Vitals& now) {
