@@ -232,6 +232,10 @@ void Session::until_over(const Handle& connection) {
   });
 }
 
+bool Session::connected() {
+  return get(client_connection_) != nullptr && get(server_connection_) != nullptr;
+}
+
 void Session::end(std::mt19937& random) {
   const Handle near = get(client_connection_), far = get(server_connection_);
   until_over(near);

@@ -92,6 +92,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void connect(std::uint16_t port, std::uint64_t id);
   void accept(cm::ConnectRequest& request);
 
+  // At both ends.
+  [[nodiscard]] bool connected();
   // One of the ways a connection may end, the orderly ones included. Keeps itself alive as long as that takes.
   void end(std::mt19937& random);
 

@@ -129,7 +129,8 @@ class Soak {
       while (session->client.poll() + session->server.poll() > 0) {
       }
       if (random() % 16 == 0) (void)end.cq().wait_for(std::chrono::microseconds(random() % 500));
-      const bool chosen = random() % 8 == 0 && !enough_ended();
+      // Most are let live until they are connected; some end within startup.
+      const bool chosen = random() % 8 == 0 && !enough_ended() && (session->connected() || random() % 8 == 0);
       if (chosen || session->client.used_up() || session->server.used_up()) {
         replace(slot, session);
         session->end(random);
