@@ -147,6 +147,7 @@ Result<void> Connection::start(mpa::Responder responder, EstablishedHandler hand
 }
 
 void Connection::disconnect() {
+  if (!qp_->pd().context()->alive()) return;  // a forked child: who held the lock when it forked never gives it back
   {
     const auto lock = qp_->lock();
     qp_->core().disconnect(Clock::now());
@@ -155,6 +156,7 @@ void Connection::disconnect() {
 }
 
 void Connection::abort(const Error& reason) {
+  if (!qp_->pd().context()->alive()) return;
   {
     const auto lock = qp_->lock();
     qp_->core().abort(reason);

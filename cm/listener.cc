@@ -10,6 +10,8 @@
 #include <boost/asio/write.hpp>
 #include <unordered_set>
 
+#include "iwarp/cm/accept_pause.h"
+
 namespace iwarp::cm {
 namespace {
 
@@ -18,8 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 // After a Reply with R=1 the peer closes (RFC 5044 s7.1.2 rule 2); whoever does not is closed after this.
 constexpr std::chrono::seconds kRejectLinger{5};
-// When descriptors have run out, accepting anew at once would only spin.
-constexpr std::chrono::milliseconds kAcceptPause{100};
 
 // Sends the bytes, half-closes, and waits for the peer's end, bounded in time and in what is read.
 class Farewell : public std::enable_shared_from_this<Farewell> {
@@ -138,7 +138,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
         options_(options),
         strand_(boost::asio::make_strand(engine.io())),
         acceptor_(strand_),
-        pause_(strand_) {}
+        pause_(strand_, options.on_shortage) {}
 
   Result<void> open() {
     if (auto ok = mpa::validate(options_.policy); !ok) return ok.error();
@@ -225,17 +225,12 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     acceptor_.async_accept(strand_, [self = shared_from_this()](boost::system::error_code ec, tcp::socket socket) {
       self->accepting_ = false;
       if (self->closed_) return;
-      if (ec) return self->pause();
+      if (ec) return self->pause_.begin(ec, [self] { self->accept_next(); });
       if (auto ok = prepare(socket, self->options_.socket); ok) {
         self->begin(std::make_shared<Pending>(std::move(socket), self->options_.policy, std::make_shared<Slot>(self)));
       }
       self->accept_next();
     });
-  }
-
-  void pause() {
-    pause_.expires_after(kAcceptPause);
-    pause_.async_wait([self = shared_from_this()](boost::system::error_code) { self->accept_next(); });
   }
 
   void begin(const std::shared_ptr<Pending>& p) {
@@ -320,7 +315,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   ListenOptions options_;
   boost::asio::strand<boost::asio::io_context::executor_type> strand_;
   tcp::acceptor acceptor_;
-  boost::asio::steady_timer pause_;
+  AcceptPause pause_;
   tcp::endpoint local_;
   bool closed_ = false, accepting_ = false;
   std::size_t pending_ = 0;

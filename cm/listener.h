@@ -21,6 +21,9 @@ struct ListenOptions {
   // lower lets few slow peers keep others out, higher costs a descriptor each.
   std::size_t max_pending = 256;
   SocketOptions socket{};
+  // Called in an engine thread when the process or the system has no descriptor or memory left for another connection;
+  // at most once in AcceptPause::kSilence. Accepting goes on by itself, clients wait meanwhile. May be empty.
+  std::function<void(Error)> on_shortage{};
 };
 
 // A peer's MPA Request that waits for a decision. Destroyed without one: rejected. Decide within seconds: the peer's

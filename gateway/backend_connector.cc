@@ -46,7 +46,9 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     boost::system::error_code ec;
     socket_.close(ec);
     socket_.open(to.protocol(), ec);
-    if (ec) return finish(make_error(Errc::kResource, "cannot open a socket"));
+    if (ec)
+      return finish(
+          make_error(Errc::kResource, "cannot open a socket for the TCP server: is the limit of open files reached?"));
     // Bound also where any port will do: a port that connect() chooses may be shared with connections to elsewhere, and
     // then cannot be bound again when this client comes back.
     const auto any = to.address().is_v4() ? boost::asio::ip::address(boost::asio::ip::address_v4::any())

@@ -1,9 +1,13 @@
 #include "iwarp/gateway/rdma_channel.h"
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/post.hpp>
 
 namespace iwarp::gateway {
 namespace {
+
+constexpr std::chrono::seconds kTellAgain{30};
 
 verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options stream, std::size_t sends,
                                      std::size_t receives) {
@@ -38,9 +42,20 @@ void RdmaChannel::arm(std::function<void()> wake) {
 void RdmaChannel::touch(TimePoint now) {
   last_used_ = now;
   if (!trim_at_ && pool_.idle_bytes() > 0) trim_at_ = now + kKeepIdleMemory;
+  if (pool_.shortages() == shortages_seen_) return;
+  shortages_seen_ = pool_.shortages();
+  retry_at_ = now + kRetryMemory;
+  if (told_ && now - *told_ < kTellAgain) return;
+  told_ = now;
+  spdlog::warn("no memory for a message: it waits, with {} KiB in use by its connection",
+               pool_.registered_bytes() / 1024);
 }
 
 void RdmaChannel::on_deadline(TimePoint now) {
+  if (retry_at_ && now >= *retry_at_) {
+    retry_at_.reset();
+    pool_.wake_waiting();
+  }
   if (!trim_at_ || now < *trim_at_) return;
   trim_at_ = last_used_ + kKeepIdleMemory;  // one wake-up in a while, however busy the connection is
   if (now < *trim_at_) return;

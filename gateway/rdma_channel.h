@@ -10,6 +10,7 @@
 
 #include "iwarp/base/time.h"
 #include "iwarp/cm/engine.h"
+#include "iwarp/gateway/deadline_timer.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
 #include "iwarp/verbs/queue_pair.h"
 
@@ -43,7 +44,9 @@ class RdmaChannel final : public verbs::Notifier {
   // is used; on_deadline(), at deadline() or later, frees memory that has not been used for kKeepIdleMemory.
   static constexpr std::chrono::seconds kKeepIdleMemory{10};
   void touch(TimePoint now);
-  [[nodiscard]] std::optional<TimePoint> deadline() const { return trim_at_; }
+  // When the system refuses memory, what needs it waits, and tries again every kRetryMemory.
+  static constexpr std::chrono::milliseconds kRetryMemory{100};
+  [[nodiscard]] std::optional<TimePoint> deadline() const { return earliest({trim_at_, retry_at_}); }
   void on_deadline(TimePoint now);
 
   // verbs::Notifier
@@ -60,7 +63,8 @@ class RdmaChannel final : public verbs::Notifier {
   rpcrdma::BufferPool pool_;
   std::function<void()> wake_;
   TimePoint last_used_{};
-  std::optional<TimePoint> trim_at_;
+  std::optional<TimePoint> trim_at_, retry_at_, told_;
+  std::uint64_t shortages_seen_ = 0;
 };
 
 }  // namespace iwarp::gateway

@@ -19,6 +19,7 @@ Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp
   cm::ListenOptions o;
   o.endpoint = listen;
   o.policy = options.policy;
+  o.on_shortage = [](const Error& e) { spdlog::warn("accepting pauses: {}", e.why); };
   auto listener = cm::Listener::listen(engine, o);  // req: RFC8166-2.2.3-1 RFC8167-2-2
   if (!listener) return listener.error();
   front->listener_ = std::move(*listener);
@@ -77,13 +78,17 @@ void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, c
   }
   if (sessions_.draining()) return refuse(*request, RefuseReason::kLimit, "shutting down");
   const auto client = request->remote().address();
-  auto session =
-      std::make_shared<RdmaSession>(engine_, options_, stats_, *request, std::move(socket),
-                                    [this, client](RdmaSession& ended, std::uint16_t port, bool outstanding) {
-                                      ports_.remember(client, port, outstanding, Clock::now());
-                                      sessions_.remove(&ended);
-                                    });
-  sessions_.add(session);
+  std::shared_ptr<RdmaSession> session;
+  try {
+    session = std::make_shared<RdmaSession>(engine_, options_, stats_, *request, std::move(socket),
+                                            [this, client](RdmaSession& ended, std::uint16_t port, bool outstanding) {
+                                              ports_.remember(client, port, outstanding, Clock::now());
+                                              sessions_.remove(&ended);
+                                            });
+    sessions_.add(session);
+  } catch (const std::bad_alloc&) {
+    return refuse(*request, RefuseReason::kLimit, "out of memory");
+  }
   session->accept(*request);
 }
 

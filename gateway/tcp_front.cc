@@ -6,12 +6,6 @@
 #include "iwarp/gateway/tcp_session.h"
 
 namespace iwarp::gateway {
-namespace {
-
-// When descriptors have run out, accepting anew at once would only spin.
-constexpr std::chrono::milliseconds kAcceptPause{100};
-
-}  // namespace
 
 using boost::asio::ip::tcp;
 
@@ -21,7 +15,7 @@ TcpFront::TcpFront(cm::Engine& engine, HostPort server, const Options& options)
       options_(options),
       sessions_(engine.io()),
       acceptor_(engine.io()),
-      pause_(engine.io()) {}
+      pause_(engine.io(), [](const Error& error) { spdlog::warn("accepting pauses: {}", error.why); }) {}
 
 Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::endpoint& listen,
                                                  const HostPort& server, const Options& options) {
@@ -52,9 +46,8 @@ void TcpFront::accept_next() {
       on_client(std::move(socket));
       return accept_next();
     }
-    pause_.expires_after(kAcceptPause);
-    pause_.async_wait([this, alive](boost::system::error_code cancelled) {
-      if (!alive.expired() && !cancelled) accept_next();
+    pause_.begin(ec, [this, alive] {
+      if (!alive.expired()) accept_next();
     });
   });
 }
@@ -72,9 +65,14 @@ void TcpFront::on_client(tcp::socket socket) {
   if (sessions_.draining() || sessions_.size() >= options_.max_connections)
     return refuse(RefuseReason::kLimit, "too many connections, or shutting down");
   if (auto ok = cm::prepare(socket, {}); !ok) return refuse(RefuseReason::kHandshakeFailed, ok.error().why);
-  auto session = std::make_shared<TcpSession>(engine_, options_, stats_, std::move(socket),
-                                              [this](TcpSession& ended) { sessions_.remove(&ended); });
-  sessions_.add(session);
+  std::shared_ptr<TcpSession> session;
+  try {
+    session = std::make_shared<TcpSession>(engine_, options_, stats_, std::move(socket),
+                                           [this](TcpSession& ended) { sessions_.remove(&ended); });
+    sessions_.add(session);
+  } catch (const std::bad_alloc&) {
+    return refuse(RefuseReason::kLimit, "out of memory");
+  }
   session->connect(server_, options_.source_map.source_for(unmapped(remote.address())));
 }
 

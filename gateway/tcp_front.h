@@ -1,9 +1,9 @@
 // `iwarp gateway --tcp-listen ... --rdma ...`: lets TCP ONC RPC clients reach an RPC-over-RDMA server. One thread.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
 
+#include "iwarp/cm/accept_pause.h"
 #include "iwarp/cm/engine.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/session_set.h"
@@ -36,7 +36,7 @@ class TcpFront final : public Front {
   Stats stats_;
   SessionSet sessions_;
   boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::steady_timer pause_;
+  cm::AcceptPause pause_;
   boost::asio::ip::tcp::endpoint local_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

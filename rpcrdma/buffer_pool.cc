@@ -98,7 +98,10 @@ std::optional<Buffer> BufferPool::acquire(std::size_t bytes, Purpose purpose, st
   } else if (size_class != 0) {
     piece = allocate(charge);
   }
-  if (!piece) return std::nullopt;
+  if (!piece) {
+    ++shortages_;
+    return std::nullopt;
+  }
 
   in_use += charge;
   Buffer out;

@@ -119,6 +119,11 @@ class BufferPool {
   [[nodiscard]] std::size_t idle_bytes() const { return idle_; }
   // Rises whenever a Buffer comes back: a cheap way to see whether waiting work may go on.
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
+  // Requests that failed because the system gave no memory, with budget left. No Buffer need be on its way back then:
+  // whoever waits has to try again by itself, or be told with wake_waiting() after a while.
+  [[nodiscard]] std::uint64_t shortages() const { return shortages_; }
+  // As if a Buffer had come back.
+  void wake_waiting() { ++releases_; }
   // Octets a request is charged with.
   [[nodiscard]] static std::size_t charged_bytes(std::size_t bytes);
 
@@ -150,6 +155,7 @@ class BufferPool {
   std::size_t idle_ = 0;
   std::size_t registered_ = 0;
   std::uint64_t releases_ = 0;
+  std::uint64_t shortages_ = 0;
 };
 
 }  // namespace iwarp::rpcrdma

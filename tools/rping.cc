@@ -13,6 +13,7 @@
 #include <iostream>
 #include <list>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "iwarp/base/wire.h"
@@ -300,6 +301,7 @@ int run_server(const Flags& flags) {
   flags.recorder.apply(engine);
   cm::ListenOptions o;
   o.policy = flags.policy.policy();
+  o.on_shortage = [](const Error& e) { spdlog::warn("accepting pauses: {}", e.why); };
   boost::system::error_code bad;
   const auto address = boost::asio::ip::make_address(flags.address.empty() ? "::" : flags.address, bad);
   if (bad) throw CLI::ValidationError("-a", "'" + flags.address + "' is not an IP address of this host");
@@ -328,10 +330,19 @@ int run_server(const Flags& flags) {
     }
     if (!flags.persistent) return serve(engine, flags, std::move(request));
     Client& client = clients.emplace_back();
-    client.thread = std::jthread([&engine, &flags, &over = client.over, r = std::move(request)]() mutable {
-      (void)serve(engine, flags, std::move(r));
-      over = true;
-    });
+    try {
+      client.thread = std::jthread([&engine, &flags, &over = client.over, r = std::move(request)]() mutable {
+        try {
+          (void)serve(engine, flags, std::move(r));
+        } catch (const std::exception& e) {
+          spdlog::error("client not served: {}", e.what());
+        }
+        over = true;
+      });
+    } catch (const std::system_error& e) {  // no thread to be had; the request went with the attempt, and is rejected
+      spdlog::error("client not served: {}", e.what());
+      clients.pop_back();
+    }
   }
 }
 

@@ -57,6 +57,7 @@ TEST(BufferPool, BudgetsOfPurposesAreIndependent) {
   auto d = pool.acquire(100, Purpose::kReply);
   EXPECT_TRUE(c && d);
   EXPECT_FALSE(pool.acquire(1, Purpose::kReply));
+  EXPECT_EQ(pool.shortages(), 0u);  // the budget is no shortage
   const auto before = pool.releases();
   a->reset();
   EXPECT_EQ(pool.releases(), before + 1);
@@ -88,8 +89,13 @@ TEST(BufferPool, FailedRegistrationIsExhaustion) {
   for (const std::size_t n : {std::size_t{10}, kBig, kBig * 2}) EXPECT_FALSE(pool.acquire(n, Purpose::kReply));
   EXPECT_EQ(pool.in_use_bytes(Purpose::kReply), 0u);
   EXPECT_EQ(pool.registered_bytes(), 0u);
+  EXPECT_EQ(pool.shortages(), 3u);
+  const auto before = pool.releases();
+  pool.wake_waiting();
+  EXPECT_GT(pool.releases(), before);
   keys.refuse = false;
   EXPECT_TRUE(pool.acquire(10, Purpose::kReply));
+  EXPECT_EQ(pool.shortages(), 3u);
 }
 
 TEST(Buffer, MovesAndSlices) {
