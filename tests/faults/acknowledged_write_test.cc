@@ -136,13 +136,13 @@ class AcknowledgedWrite : public ::testing::Test {
 
 TEST_F(AcknowledgedWrite, IsNeverLostNorTorn) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
-  constexpr int kFaults = 40;
+  constexpr int kFaults = 100;
   for (int i = 0; i < kFaults; ++i) {
     writer_.run(random_() % 30);
     break_something();
   }
   writer_.finish();
-  EXPECT_GT(writer_.acknowledged.size(), 300u);
+  EXPECT_GT(writer_.acknowledged.size(), 500u);
   EXPECT_GE(writer_.reconnects, std::size_t{kFaults} / 2);
   check();
 }
