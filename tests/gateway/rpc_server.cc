@@ -21,8 +21,8 @@ Bytes serve(const Bytes& call) {
   }
 }
 
-RpcServer::RpcServer(Loop& loop, const std::string& address)
-    : acceptor_(loop.io, {boost::asio::ip::make_address(address), 0}), local_(acceptor_.local_endpoint()) {
+RpcServer::RpcServer(Loop& loop, const std::string& address, std::uint16_t port)
+    : acceptor_(loop.io, {boost::asio::ip::make_address(address), port}), local_(acceptor_.local_endpoint()) {
   accept();
 }
 

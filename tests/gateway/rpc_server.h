@@ -14,7 +14,8 @@ namespace iwarp::gateway::test {
 
 class RpcServer {
  public:
-  explicit RpcServer(Loop& loop, const std::string& address = "127.0.0.1");
+  // Port 0: a free one.
+  explicit RpcServer(Loop& loop, const std::string& address = "127.0.0.1", std::uint16_t port = 0);
   ~RpcServer();
 
   [[nodiscard]] tcp::endpoint local() const { return local_; }

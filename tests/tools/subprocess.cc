@@ -27,19 +27,19 @@ void check(int error, const char* what) {
 
 }  // namespace
 
-Subprocess::Subprocess(const std::vector<std::string>& arguments) {
+Subprocess::Subprocess(const std::string& program, const std::vector<std::string>& arguments) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) check(errno, "pipe");
   posix_spawn_file_actions_t actions;
   check(::posix_spawn_file_actions_init(&actions), "posix_spawn");
   for (const int to : {STDOUT_FILENO, STDERR_FILENO})
     check(::posix_spawn_file_actions_adddup2(&actions, ends[1], to), "posix_spawn");
-  std::vector<std::string> words{IWARP_COMMAND};
+  std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());
   argv.push_back(nullptr);
-  const int failed = ::posix_spawn(&pid_, IWARP_COMMAND, &actions, nullptr, argv.data(), environ);
+  const int failed = ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   fd_ = ends[0];
@@ -64,12 +64,24 @@ bool Subprocess::read_more(Clock::time_point deadline) {
   return n > 0;
 }
 
-bool Subprocess::wait_for(const std::string& text) {
+bool Subprocess::wait_for(const std::string& text, std::size_t times) {
   const auto deadline = Clock::now() + kPatience;
-  while (output_.find(text) == std::string::npos) {
+  while (count(text) < times) {
     if (!read_more(deadline)) return false;
   }
   return true;
+}
+
+std::size_t Subprocess::count(const std::string& text) const {
+  std::size_t n = 0;
+  for (std::size_t at = output_.find(text); at != std::string::npos; at = output_.find(text, at + text.size())) ++n;
+  return n;
+}
+
+void Subprocess::read_pending() {
+  pollfd p{fd_, POLLIN, 0};
+  while (::poll(&p, 1, 0) == 1 && read_more(Clock::now() + kPatience)) {
+  }
 }
 
 int Subprocess::wait() {

@@ -1,5 +1,5 @@
-// The command `iwarp` as a subprocess: its arguments, its output, its exit code. Every wait is bounded; the destructor
-// kills what still runs.
+// The command `iwarp`, or another program, as a subprocess: its arguments, its output, its exit code. Every wait is
+// bounded; the destructor kills what still runs.
 #pragma once
 
 #include <sys/types.h>
@@ -13,17 +13,24 @@ namespace iwarp::test {
 class Subprocess {
  public:
   // Starts `iwarp` with these arguments; standard output and error go into one text.
-  explicit Subprocess(const std::vector<std::string>& arguments);
+  explicit Subprocess(const std::vector<std::string>& arguments) : Subprocess(IWARP_COMMAND, arguments) {}
+  // The same with another program, named by its path.
+  Subprocess(const std::string& program, const std::vector<std::string>& arguments);
   ~Subprocess();
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
 
-  // Reads until the output holds `text`; false when the process ends, or time runs out, before that.
-  bool wait_for(const std::string& text);
+  // Reads until the output holds `text` that often; false when the process ends, or time runs out, before that.
+  bool wait_for(const std::string& text, std::size_t times = 1);
+  // How often the output holds `text` so far.
+  [[nodiscard]] std::size_t count(const std::string& text) const;
+  // Reads what there is, without waiting for more.
+  void read_pending();
   // Reads to the end and waits. The exit code; 128 + signal when it was killed; -1 when it does not end in time (it is
   // killed then).
   int wait();
   void signal(int number) const;
+  [[nodiscard]] pid_t pid() const { return pid_; }
   // What it wrote so far.
   [[nodiscard]] const std::string& output() const { return output_; }
   // The number behind the last ':' of the line that holds "listening on": the port of a server started at port 0.

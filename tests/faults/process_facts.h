@@ -1,0 +1,26 @@
+// What another process uses, and how much it may.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+
+namespace iwarp::faults {
+
+// Sets the soft limit of a running process. Throws when that is not allowed.
+void limit(pid_t process, __rlimit_resource resource, std::size_t value);
+// Lets a process open so many more descriptors.
+void leave_descriptors(pid_t process, std::size_t more);
+// Open descriptors.
+[[nodiscard]] std::size_t descriptors(pid_t process);
+// Processor time so far, to 10 ms.
+[[nodiscard]] std::chrono::milliseconds cpu_time(pid_t process);
+// Octets: address space now, and the most memory that was ever resident.
+struct Memory {
+  std::size_t mapped = 0, peak = 0;
+};
+[[nodiscard]] Memory memory(pid_t process);
+
+}  // namespace iwarp::faults
