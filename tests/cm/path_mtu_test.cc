@@ -73,9 +73,15 @@ void send_while_the_path_mtu_shrinks() {
   ASSERT_TRUE(bring_loopback_up(1500));
   std::size_t left = kBytes - (first - ddp::UntaggedHeader::kSize);
   (void)longest_ulpdu(peer, left);
-  node.send(2, kBytes);
-  left = kBytes;
-  EXPECT_LE(longest_ulpdu(peer, left), 1500U - 40 - 6);
+  // The kernel notices when it sends the next segment, and we when a full socket has room again: both happen in each of
+  // these messages, but in which of them first is theirs to say.
+  std::size_t longest = first;
+  for (std::uint64_t id = 2; id < 8 && longest > 1500U - 40 - 6; ++id) {
+    node.send(id, kBytes);
+    left = kBytes;
+    longest = longest_ulpdu(peer, left);
+  }
+  EXPECT_LE(longest, 1500U - 40 - 6);
 }
 
 TEST(PathMtu, FpdusShrinkWithIt) {

@@ -20,6 +20,9 @@ namespace {
 using boost::asio::ip::tcp;
 using namespace std::chrono_literals;
 
+// A sample takes an hour at most.
+constexpr std::chrono::seconds kLongestTest = 2h;
+
 // The passive ends of one test, a thread each.
 class Running {
  public:
@@ -85,9 +88,11 @@ nlohmann::json answer(const nlohmann::json& message, const std::string& host, st
 
 void converse(Control& control, const std::string& host) {
   std::unique_ptr<Running> running;
+  std::chrono::seconds patience = 10s;  // nobody else is served meanwhile
   while (!interrupted) {
-    const auto message = control.receive(24h);
+    const auto message = control.receive(patience);
     if (!message) return;
+    patience = kLongestTest;
     try {
       control.send(answer(*message, host, running));
     } catch (const nlohmann::json::exception& e) {
@@ -127,19 +132,25 @@ void serve(const tcp::endpoint& endpoint, bool once, const std::function<void(co
   tcp::acceptor acceptor(io, endpoint);
   listening(acceptor.local_endpoint());
   std::shared_ptr<Control> current;
-  std::jthread thread;
   std::atomic<bool> busy{false};
+  std::jthread thread;  // joined before what it uses goes
   while (!interrupted) {
     pollfd waited{acceptor.native_handle(), POLLIN, 0};
     if (::poll(&waited, 1, -1) <= 0) continue;  // a signal
     boost::system::error_code ec;
     tcp::socket socket(io);
     acceptor.accept(socket, ec);
-    if (ec) continue;
+    if (ec) {
+      std::this_thread::sleep_for(100ms);  // no descriptor is left, perhaps
+      continue;
+    }
     const std::string host = socket.local_endpoint(ec).address().to_string();
     if (ec) continue;
     if (busy) {
-      Control(std::move(socket)).send({{"error", "another client is being served: try again later"}});
+      try {
+        Control(std::move(socket)).send({{"error", "another client is being served: try again later"}});
+      } catch (const std::exception&) {  // it has gone again
+      }
       continue;
     }
     if (thread.joinable()) thread.join();

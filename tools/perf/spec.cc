@@ -115,6 +115,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
   demand(s.cpu >= -1 && s.cpu < 1024, "cpu must be -1 to 1023");
   demand(s.region_bytes() <= kMaxRegion, "size times depth must not exceed 1 GiB");
+  demand(s.region_bytes() * s.threads <= 4 * kMaxRegion, "size times depth times threads must not exceed 4 GiB");
 }
 
 }  // namespace iwarp::tools::perf
