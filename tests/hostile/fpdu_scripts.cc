@@ -27,7 +27,7 @@ Bytes flipped(Bytes octets, std::size_t at) {
 }
 
 Bytes without_crc(Bytes fpdu) {
-  fpdu.resize(fpdu.size() - 4);
+  fpdu.erase(fpdu.end() - 4, fpdu.end());
   return fpdu;
 }
 
