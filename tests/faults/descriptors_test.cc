@@ -52,6 +52,7 @@ class NoDescriptors : public ::testing::Test {
 };
 
 TEST_F(NoDescriptors, RdmaFront) {
+  if (kSanitized) GTEST_SKIP() << "descriptors cannot be limited under a sanitizer";
   Subprocess& gateway = chain_[Chain::kRdmaFront];
   const std::size_t full = descriptors(gateway.pid()) + 5;
   leave_descriptors(gateway.pid(), 5);  // two clients need two each
@@ -90,6 +91,7 @@ TEST_F(NoDescriptors, RdmaFront) {
 }
 
 TEST_F(NoDescriptors, TcpFront) {
+  if (kSanitized) GTEST_SKIP() << "descriptors cannot be limited under a sanitizer";
   Subprocess& gateway = chain_[Chain::kTcpFront];
   leave_descriptors(gateway.pid(), 4);
   const auto port = chain_.port(Chain::kTcpFront);
@@ -111,6 +113,7 @@ TEST_F(NoDescriptors, TcpFront) {
 }
 
 TEST_F(NoDescriptors, TcpFrontThatCannotReachTheServer) {
+  if (kSanitized) GTEST_SKIP() << "descriptors cannot be limited under a sanitizer";
   Subprocess& gateway = chain_[Chain::kTcpFront];
   leave_descriptors(gateway.pid(), 3);
   const auto port = chain_.port(Chain::kTcpFront);
@@ -123,6 +126,7 @@ TEST_F(NoDescriptors, TcpFrontThatCannotReachTheServer) {
 }
 
 TEST(NoDescriptorsForRping, ServesWhoIsConnected) {
+  if (kSanitized) GTEST_SKIP() << "descriptors cannot be limited under a sanitizer";
   Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0"});
   const std::string port = server.listening_port();
   const std::vector<std::string> endless{"rping", "-c", "-a", "127.0.0.1", "-p", port, "-v", "-V"};

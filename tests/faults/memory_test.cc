@@ -13,13 +13,6 @@ namespace {
 using namespace std::chrono_literals;
 namespace samples = rpcrdma::test;
 
-// A sanitizer keeps freed memory, and ends the process where the system gives none.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kClients = 4;
 constexpr std::uint32_t kCalls = 24;  // of each client

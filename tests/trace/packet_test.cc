@@ -51,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(Ip, PacketOfVersion, ::testing::Bool(), [](const auto& 
 
 TEST_P(PacketOfVersion, WrittenAndRead) {
   const Bytes payload = test::pattern(33);
-  const TcpSegment s = tcp(LinkType::kEthernet, data_packet(GetParam(), payload));
+  const Packet packet = data_packet(GetParam(), payload);
+  const TcpSegment s = tcp(LinkType::kEthernet, packet);  // names the packet's octets
   EXPECT_EQ(s.source, GetParam() ? kClient6 : kClient4);
   EXPECT_EQ(s.destination, GetParam() ? kServer6 : kServer4);
   EXPECT_EQ(Bytes(s.payload.begin(), s.payload.end()), payload);
