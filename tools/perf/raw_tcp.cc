@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tools/perf/end.h"
+#include "tools/perf/ping_pong.h"
 #include "tools/perf/tcp_socket.h"
 
 namespace iwarp::tools::perf {
@@ -102,19 +102,7 @@ class PingPong final : public Active {
       : socket_(TcpSocket::connect(host, port, spec.manual)), out_(spec.size), in_(spec.size) {}
 
   Sample run(std::chrono::nanoseconds duration) override {
-    Sample s;
-    s.microseconds.reserve(1 << 16);
-    const auto begin = Clock::now();
-    for (auto now = begin; now < begin + duration;) {
-      turn();
-      const auto after = Clock::now();
-      s.microseconds.push_back(std::chrono::duration<float, std::micro>(after - now).count() / 2);
-      now = after;
-    }
-    s.seconds = since(begin);
-    s.operations = s.microseconds.size();
-    s.octets = s.operations * out_.size() * 2;
-    return s;
+    return ping_pong(duration, out_.size(), [this] { turn(); });
   }
 
   void verify() override {

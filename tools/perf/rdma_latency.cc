@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/perf/ping_pong.h"
 #include "tools/perf/rdma_tests.h"
 
 namespace iwarp::tools::perf {
@@ -58,19 +59,7 @@ class Latency final : public Active {
   }
 
   Sample run(std::chrono::nanoseconds duration) override {
-    Sample s;
-    s.microseconds.reserve(1 << 16);
-    const auto begin = Clock::now();
-    for (auto now = begin; now < begin + duration;) {
-      turn();
-      const auto after = Clock::now();
-      s.microseconds.push_back(std::chrono::duration<float, std::micro>(after - now).count() / 2);
-      now = after;
-    }
-    s.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    s.operations = s.microseconds.size();
-    s.octets = s.operations * side_.spec().size * 2;
-    return s;
+    return ping_pong(duration, side_.spec().size, [this] { turn(); });
   }
 
   void verify() override {
@@ -133,10 +122,11 @@ void latency_passive(RdmaSide& side, const std::atomic<bool>& stop) {
   std::optional<std::uint64_t> before;  // answered in the last turn: the answer has left its buffer by now
   while (!stop && !side.ended()) {
     for (const auto& c : side.poll(completions)) {
-      const verbs::SendWr wr{.sges = side.slice(c.wr_id * spec.size, spec.size), .signaled = false};
-      side.post({&wr, 1});
       if (before) side.post_receive(*before, side.slice(*before * spec.size, spec.size));
       before = c.wr_id;
+      // Last of all: with this answer the other end may be content, and end the connection.
+      const verbs::SendWr wr{.sges = side.slice(c.wr_id * spec.size, spec.size), .signaled = false};
+      side.post({&wr, 1});
     }
     if (!side.ended()) side.progress();
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "tools/perf/rdma_tests.h"
@@ -141,6 +142,7 @@ void send_passive(RdmaSide& side, const std::atomic<bool>& stop) {
   const std::uint32_t enough = static_cast<std::uint32_t>(send_credits(spec) / 4);
   std::uint32_t owed = 0;
   bool damaged = false;
+  std::optional<Note> answer;
   while (!stop && !side.ended()) {
     for (const auto& c : side.poll(completions)) {
       if (c.op != verbs::WcOp::kRecv) continue;
@@ -149,9 +151,11 @@ void send_passive(RdmaSide& side, const std::atomic<bool>& stop) {
       if (m.note == Note::kVerify && !has_pattern(data + kNoteBytes, slot - kNoteBytes, m.value)) damaged = true;
       side.post_receive(c.wr_id, side.slice(c.wr_id * slot, slot));
       ++owed;
-      if (m.note == Note::kEnd) side.say({std::exchange(damaged, false) ? Note::kBad : Note::kGood, 0});
+      if (m.note == Note::kEnd) answer = std::exchange(damaged, false) ? Note::kBad : Note::kGood;
     }
     if (owed > enough) side.say({Note::kCredit, std::exchange(owed, 0)});
+    // Last of all: with this answer the other end may be content, and end the connection.
+    if (answer) side.say({*std::exchange(answer, std::nullopt), 0});
     if (!side.ended()) side.progress();
   }
 }
