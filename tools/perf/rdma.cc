@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <mutex>
+#include <optional>
 
 #include "tools/perf/rdma_tests.h"
 
@@ -13,10 +14,16 @@ class RdmaPassive final : public Passive {
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::make_address(host), 0};
     o.policy = policy_of(spec);
+    pd_.emplace(engine_.context());
     engine_.set_tap_maker(tap_maker);
     auto listener = cm::Listener::listen(engine_, o);
     if (!listener) throw std::runtime_error(std::string("cannot listen on ") + host + ": " + listener.error().why);
     listener_ = std::move(*listener);
+  }
+
+  ~RdmaPassive() override {
+    const std::lock_guard lock(mu_);
+    listener_.reset();
   }
 
   [[nodiscard]] std::uint16_t port() const override { return listener_->local().port(); }
@@ -73,7 +80,7 @@ class RdmaPassive final : public Passive {
   // The engine keeps the connection until the peer resets it.
   void take(cm::ConnectRequest& request) {
     auto qp = std::make_shared<verbs::QueuePair>(
-        pd_,
+        *pd_,
         verbs::QueuePair::Options{.send_cq = &unused_, .recv_cq = &unused_, .stream = {.sq_depth = 4, .rq_depth = 4}});
     request.accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
   }
@@ -81,9 +88,9 @@ class RdmaPassive final : public Passive {
   Spec spec_;
   verbs::CompletionQueue unused_{64};  // of the connections of connect_rate, which live as long as the engine
   std::mutex mu_;                      // guards listener_ in connect_rate
-  cm::Engine engine_;
-  verbs::ProtectionDomain pd_{engine_.context()};
   std::unique_ptr<cm::Listener> listener_;
+  std::optional<verbs::ProtectionDomain> pd_;
+  cm::Engine engine_;  // goes first: until then its threads may be in take()
 };
 
 }  // namespace
