@@ -263,10 +263,11 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
                               });
   }
 
-  static void show(const Pending& p, boost::system::error_code ec, std::size_t n) {
+  static void show(Pending& p, boost::system::error_code ec, std::size_t n) {
     if (ec) {
       const bool fin = ec == boost::asio::error::eof;
       p.tap->received_end(fin ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
+      if (!fin) p.tap.reset();  // nothing can be sent any more
     } else {
       p.tap->received({ConstBytes{p.bytes}.first(n)}, Clock::now());
     }
@@ -287,6 +288,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
         end(p);
         failed_.fetch_add(1);
         if (p->responder.tx_bytes().empty()) {
+          if (p->tap != nullptr) p->tap->sent_end(ByteTap::End::kFin, Clock::now());
           boost::system::error_code ec;
           p->socket.close(ec);
         } else {

@@ -165,9 +165,9 @@ class Tap final : public cm::ByteTap {
 }  // namespace
 
 void RecorderFlags::add(CLI::App& app) {
-  app.add_option("--trace", trace_,
-                 "Write a line for each message of every connection to this file; - is standard error");
-  app.add_flag("--trace-fpdus", verbose_, "... also for each FPDU and each DDP segment");
+  CLI::Option* trace = app.add_option(
+      "--trace", trace_, "Write a line for each message of every connection to this file; - is standard error");
+  app.add_flag("--trace-fpdus", verbose_, "... also for each FPDU and each DDP segment")->needs(trace);
   app.add_option("--pcap", pcap_, "Write a capture of every connection, with packet headers made up, to this file");
 }
 

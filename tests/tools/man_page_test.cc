@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "tests/tools/subprocess.h"
 #include "tools/command_line.h"
 
 namespace iwarp::test {
@@ -95,13 +96,9 @@ TEST(ManPages, AreWithoutWarnings) {
   const std::string file = ::testing::TempDir() + "iwarp-man-" + std::to_string(::getpid());
   for (const auto& [name, text] : pages_of(commands.app())) {
     std::ofstream(file) << text;
-    const std::string command = "LC_ALL=C man --warnings -Z -Tutf8 -l " + file + " 2>&1 >/dev/null";
-    FILE* pipe = ::popen(command.c_str(), "r");
-    ASSERT_NE(pipe, nullptr);
-    std::string complaints;
-    for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) complaints += static_cast<char>(c);
-    EXPECT_EQ(::pclose(pipe), 0) << name;
-    EXPECT_THAT(complaints, IsEmpty()) << name;
+    const Finished f = shell("LC_ALL=C man --warnings -Z -Tutf8 -l " + file + " 2>&1 >/dev/null");
+    EXPECT_EQ(f.code, 0) << name;
+    EXPECT_THAT(f.output, IsEmpty()) << name;
   }
   std::filesystem::remove(file);
 }

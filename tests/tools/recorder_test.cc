@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -36,15 +35,6 @@ Lines with(const Lines& lines, const std::string& text) {
     if (line.find(text) != std::string::npos) out.push_back(line);
   }
   return out;
-}
-
-std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return "cannot run " + command;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
-  if (::pclose(pipe) != 0) text += "failed: " + command;
-  return text;
 }
 
 class Recorded : public ::testing::TestWithParam<const char*> {
@@ -99,10 +89,12 @@ TEST_P(Recorded, ServerSawWhatTheClientSent) {
 TEST_P(Recorded, TsharkFindsNoFault) {
   if (std::system("tshark --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is not installed";
   const std::string tshark = "tshark -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r '" + capture() + "' ";
-  EXPECT_THAT(output_of(tshark + "-Y 'tcp.checksum.status == 0 || ip.checksum.status == 0 || tcp.analysis.flags || "
-                                 "_ws.malformed' 2>/dev/null"),
-              IsEmpty());
-  EXPECT_THAT(output_of(tshark + "-T fields -e iwarp_rdma.opcode 2>/dev/null"), HasSubstr("0x03"));
+  const Finished faults = shell(tshark +
+                                "-Y 'tcp.checksum.status == 0 || ip.checksum.status == 0 || tcp.analysis.flags "
+                                "|| _ws.malformed' 2>/dev/null");
+  EXPECT_EQ(faults.code, 0);
+  EXPECT_THAT(faults.output, IsEmpty());
+  EXPECT_THAT(shell(tshark + "-T fields -e iwarp_rdma.opcode 2>/dev/null").output, HasSubstr("0x03"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Family, Recorded, ::testing::Values("127.0.0.1", "::1"),
@@ -143,6 +135,21 @@ TEST(Recorder, PerfRecordsItsConnections) {
   const Lines served = lines(file + ".server");
   EXPECT_THAT(with(served, "rx mpa Request("), Not(IsEmpty()));
   EXPECT_THAT(with(served, "rx rdmap Write("), Not(IsEmpty()));
+}
+
+// A connection that never gets beyond its startup has a beginning and an end as well.
+TEST(Recorder, ShowsTheEndOfARefusedStartup) {
+  const std::string file = ::testing::TempDir() + "iwarp-refused-" + std::to_string(::getpid());
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "--trace", file});
+  const std::string port = server.listening_port();
+  ASSERT_EQ(shell("bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port + "; printf %64s x >&3; cat <&3'").code, 0);
+  ASSERT_EQ(run({"rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", "1"}).code, 0);
+  ASSERT_EQ(server.wait(), 0) << server.output();
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  EXPECT_THAT(with(lines_of(text.str()), "1 tx tcp Fin()"), SizeIs(1)) << text.str();
+  std::filesystem::remove(file);
 }
 
 TEST(Recorder, FileThatCannotBeWritten) {

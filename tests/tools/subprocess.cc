@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -115,6 +116,15 @@ Finished run(const std::vector<std::string>& arguments) {
   Subprocess p(arguments);
   const int code = p.wait();
   return {code, p.output()};
+}
+
+Finished shell(const std::string& command) {
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
+  std::string text;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
 }
 
 }  // namespace iwarp::test

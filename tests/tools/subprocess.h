@@ -51,5 +51,7 @@ struct Finished {
 };
 // Runs it to its end.
 Finished run(const std::vector<std::string>& arguments);
+// Runs another program, by way of the shell; its standard output.
+Finished shell(const std::string& command);
 
 }  // namespace iwarp::test

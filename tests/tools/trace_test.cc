@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -45,14 +44,11 @@ TEST_P(TraceOf, HasNoUndecodedByte) {
 TEST_P(TraceOf, HasTheMessagesThatTsharkSees) {
   const std::string file = kVectors + GetParam() + ".pcap";
   if (std::system("tshark --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is not installed";
-  FILE* pipe = ::popen(
-      ("tshark -r '" + file + "' -T fields -e iwarp_rdma.opcode -e iwarp_ddp.last_flag 2>/dev/null").c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string text;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
-  ASSERT_EQ(::pclose(pipe), 0);
+  const Finished tshark =
+      shell("tshark -r '" + file + "' -T fields -e iwarp_rdma.opcode -e iwarp_ddp.last_flag 2>/dev/null");
+  ASSERT_EQ(tshark.code, 0);
   std::map<int, int> theirs;
-  std::istringstream rows(text);
+  std::istringstream rows(tshark.output);
   for (std::string row; std::getline(rows, row);) {
     std::istringstream opcodes(row.substr(0, row.find('\t'))), flags(row.substr(row.find('\t') + 1));
     for (std::string op, last; std::getline(opcodes, op, ',') && std::getline(flags, last, ',');) {

@@ -52,6 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"ProbeTimeout", {"probe", "[::1]:1", "--timeout", "0"}, "--timeout"},
         Wrong{"ProbeQuestion", {"probe", "[::1]:1", "--only", "crc"}, "unknown question 'crc': use enhanced"},
         Wrong{"ProbePrivateData", {"probe", "[::1]:1", "--private-data", "0g"}, "up to 508 octets in hex"},
+        Wrong{"FpdusWithoutTrace", {"rping", "-s", "-a", "127.0.0.1", "--trace-fpdus"}, "--trace"},
         Wrong{"TraceWithoutFile", {"trace"}, "FILE"}, Wrong{"TracePort", {"trace", "x", "--port", "0"}, "--port"},
         Wrong{"GatewayWithoutDirection", {"gateway"}, "--rdma-listen with --tcp, or --tcp-listen with --rdma"},
         Wrong{"GatewayBothDirections",
