@@ -265,8 +265,8 @@ bool TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
                  record.size(), sent.error().why);
     // Something shorter, so that the server need not wait.
     const auto error = rpcrdma::make_error_reply(*xid, rpcrdma::AcceptStat::kSystemErr);
-    std::copy(error.begin(), error.end(), record.bytes().begin());
     record.set_view(record.headroom(), error.size());
+    std::copy(error.begin(), error.end(), record.bytes().begin());
     if (sent = requester_->reply_backward(call->token, std::move(record)); !sent)
       requester_->abandon_backward(call->token);
   }

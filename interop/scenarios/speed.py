@@ -7,6 +7,7 @@ The CRC follows the variant: default runs without, crc with.
 from __future__ import annotations
 
 import json
+import re
 import statistics
 
 from lib.errors import check
@@ -63,6 +64,8 @@ def _siw(context: Context, operation: str, size: int, port: int) -> float:
     context.guest.wait_listening(port, 15, rdma=True)
     client = context.guest.spawn(f"{command} {GUEST_ADDRESS}")
     rate = context.guest.must(f"python3 -B -c '{_LOOPBACK_RATE}'", _TIMEOUT)
-    client.kill()
+    output = client.kill()
+    # Its row of results comes at the end.
+    check(re.search(rf"^ *{size} +\d+ ", output, re.M) is None, f"{command} had ended within the sample")
     server.kill()
     return float(rate)
