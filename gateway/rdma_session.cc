@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 // Rounds of work before other connections get their turn.
 constexpr unsigned kWorkBudget = 16;
+constexpr unsigned kRecordBudget = 64;  // records taken in each of these rounds
 
 rpcrdma::ResponderOptions responder_options(const Options& o) {
   rpcrdma::ResponderOptions r;
@@ -112,6 +113,7 @@ void RdmaSession::pump() {
       responder_.progress();
     }
     note_refusals();
+    answer_failed_backward();
     progress = forward_to_tcp() || progress;
     progress = take_records() || progress;
     if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Responder::MustClose{ok.error()});
@@ -200,7 +202,7 @@ void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) {
     spdlog::warn("backward call unanswered peer={} xid={:#x} after={}ms", cm::to_string(connection_->remote()),
                  failed.xid, options_.backward_timeout.count());
   }
-  answer_backward(failed.xid);
+  failed_backward_.push_back(failed.xid);
 }
 
 void RdmaSession::handle(const rpcrdma::Responder::MustClose& must_close) {
@@ -223,7 +225,8 @@ bool RdmaSession::forward_to_tcp() {
 
 bool RdmaSession::take_records() {
   bool progress = false;
-  while (!closing_) {
+  for (unsigned taken = 0; !closing_; ++taken) {
+    if (taken == kRecordBudget) return true;  // others have their turn
     auto record = tcp_->read();
     if (!record) break;
     give_to_rdma(std::move(*record));
@@ -291,18 +294,26 @@ void RdmaSession::give_backward_call(rpcrdma::Buffer record) {
   }
   spdlog::warn("backward call refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), xid,
                record.size(), sent.error().why);
-  answer_backward(xid);
+  answer_backward(xid, std::move(record));
 }
 
-// The server's backward Call cannot reach the client: an RPC error lets the server go on.
-void RdmaSession::answer_backward(std::uint32_t xid) {
-  auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kBackward,
-                                        rpcrdma::kHeadroomBytes);
-  if (!buffer) return;
+// The server's backward Call cannot reach the client: an RPC error, in that buffer, lets the server go on.
+void RdmaSession::answer_backward(std::uint32_t xid, rpcrdma::Buffer buffer) {
   const auto error = rpcrdma::make_error_reply(xid, rpcrdma::AcceptStat::kSystemErr);
-  std::copy(error.begin(), error.end(), buffer->bytes().begin());
+  buffer.set_view(buffer.headroom(), error.size());
+  std::copy(error.begin(), error.end(), buffer.bytes().begin());
   stats_.received(MessageKind::kBackwardReply);
-  to_tcp_.push_back({std::move(*buffer), MessageKind::kBackwardReply});
+  to_tcp_.push_back({std::move(buffer), MessageKind::kBackwardReply});
+}
+
+void RdmaSession::answer_failed_backward() {
+  while (!failed_backward_.empty()) {
+    auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kBackward,
+                                          rpcrdma::kHeadroomBytes);
+    if (!buffer) return;  // when one comes back
+    answer_backward(failed_backward_.front(), std::move(*buffer));
+    failed_backward_.pop_front();
+  }
 }
 
 void RdmaSession::on_disconnected(const stream::Disconnected& how) {
@@ -338,7 +349,7 @@ void RdmaSession::drain() {
 
 void RdmaSession::finish_if_drained() {
   if (!draining_ || closing_ || connection_ == nullptr || !responder_.idle() || !outstanding_.empty() ||
-      !to_tcp_.empty() || !tcp_->all_sent())
+      !failed_backward_.empty() || !to_tcp_.empty() || !tcp_->all_sent())
     return;
   closing_ = true;
   connection_->disconnect();

@@ -46,7 +46,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   [[nodiscard]] bool take_records();
   void give_to_rdma(rpcrdma::Buffer record);
   void give_backward_call(rpcrdma::Buffer record);
-  void answer_backward(std::uint32_t xid);
+  void answer_backward(std::uint32_t xid, rpcrdma::Buffer buffer);
+  void answer_failed_backward();
   void finish_if_drained();
   void finish_if_delivered();
   void on_deadline();
@@ -69,6 +70,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   std::shared_ptr<cm::Connection> connection_;
   std::unordered_map<std::uint32_t, rpcrdma::CallToken> outstanding_;  // Calls at the server, by xid
   std::deque<Outgoing> to_tcp_;
+  std::deque<std::uint32_t> failed_backward_;  // xids that the server is owed an error for
   DeadlineTimer timer_;
   std::optional<TimePoint> delivery_ends_;  // set when the server has closed
   std::uint64_t releases_seen_ = 0;

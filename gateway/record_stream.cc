@@ -79,6 +79,7 @@ bool RecordStream::receive_some() {
   } else if (ec == boost::asio::error::eof) {
     end(reader_.rx_end().value_or(make_error(Errc::kPeerClosed)));
   } else {
+    broken_ = true;
     end(make_error(Errc::kConnectionLost));
   }
   return false;

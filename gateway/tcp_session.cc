@@ -15,6 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kWorkBudget = 16;
+// Records taken in each of these rounds, and in one turn when all that is left to do is to drop them.
+constexpr unsigned kRecordBudget = 64;
 // More than any client's slot table.
 constexpr std::size_t kMaxQueuedCalls = 1024;
 
@@ -198,7 +200,8 @@ bool TcpSession::forward_to_tcp() {
 
 bool TcpSession::take_records() {
   bool progress = false;
-  while (!closing_) {
+  for (unsigned taken = 0; !closing_; ++taken) {
+    if (taken == kRecordBudget) return true;  // others have their turn
     if (!held_record_) held_record_ = tcp_->read();
     if (!held_record_) break;
     if (!give_to_rdma(*held_record_)) return progress;
@@ -316,7 +319,9 @@ void TcpSession::on_disconnected(const stream::Disconnected& how) {
 void TcpSession::deliver_rest() {
   if (tcp_->closed()) return;
   (void)forward_to_tcp();
-  while (auto record = tcp_->read()) {  // the client sends it again on its next connection
+  std::optional<rpcrdma::Buffer> record;
+  for (unsigned taken = 0; taken < kRecordBudget && (record = tcp_->read()); ++taken) {
+    // The client sends it again on its next connection.
     const auto direction = rpcrdma::rpc_direction(record->bytes());
     const auto kind = direction == rpcrdma::RpcDirection::kReply ? MessageKind::kBackwardReply : MessageKind::kCall;
     stats_.received(kind);
@@ -325,6 +330,10 @@ void TcpSession::deliver_rest() {
   const bool sent = to_tcp_.empty() && tcp_->all_sent();
   if (tcp_->broken() || (sent && (tcp_->all_taken() || tcp_->ended())) || Clock::now() >= *delivery_ends_) return end();
   if (sent) tcp_->end_sending();
+  if (!record) return;
+  boost::asio::post(engine_.io(), [weak = weak_from_this()] {  // perhaps there are more
+    if (auto self = weak.lock()) self->deliver_rest();
+  });
 }
 
 void TcpSession::end() {

@@ -1,5 +1,6 @@
 // Bad input on either side of the RDMA front: at worst its own connection ends, with the right answer and one clear log
 // line.
+#include "tests/gateway/flood.h"
 #include "tests/gateway/front_fixture.h"
 #include "tests/support/covers.h"
 
@@ -43,6 +44,16 @@ TEST_F(RdmaFrontHostile, AnswersUnknownVersionsWithErrVers) {
   expect_alive(*c);
   EXPECT_EQ(messages(MessageKind::kCall).forwarded, 1u);
   expect_nothing_pending();
+}
+
+// A TCP server that sends, faster than they can be read, Replies that nobody asked for.
+TEST_F(RdmaFrontHostile, AFloodOfRecordsStarvesNobody) {
+  tcp::acceptor acceptor(loop.io, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  open({"127.0.0.1", acceptor.local_endpoint().port()});
+  auto c = client();
+  const Flood flood(acceptor.accept(), samples::rpc_reply(7));
+  ASSERT_TRUE(loop.until([&] { return dropped(MessageKind::kReply, DropReason::kUnknownXid) > 10000; }));
+  EXPECT_FALSE(flood.exhausted());
 }
 
 TEST_F(RdmaFrontHostile, AnswersUnusableChunksWithErrChunk) {

@@ -2,7 +2,10 @@
 // it, or a hand-driven one.
 #include "iwarp/gateway/tcp_front.h"
 
+#include <boost/asio/write.hpp>
+
 #include "iwarp/rpcrdma/nfs_binding.h"
+#include "tests/gateway/flood.h"
 #include "tests/gateway/front_fixture.h"
 #include "tests/support/covers.h"
 
@@ -238,6 +241,56 @@ TEST_F(Chained, ClosesTheServerWhenTheClientIsGone) {
     reset ? c->reset() : c->close();
     ASSERT_TRUE(loop.until([&] { return server.peers.back()->ended() && tcp_front->snapshot().active() == 0; }));
   }
+}
+
+// The server may never answer: its Calls die with the client.
+TEST_F(Chained, EndsAtOnceWhenAClientResetsWithACallOutstanding) {
+  auto c = warm_client();
+  server.on_call = [](TcpPeer&, const Bytes&) {};
+  c->send(samples::null_call(1));
+  ASSERT_TRUE(loop.until([&] { return server.calls.size() == 2; }));
+  c->reset();
+  ASSERT_TRUE(loop.until([&] { return server.peers.back()->ended() && tcp_front->snapshot().active() == 0; }));
+  expect_tcp_front_adds_up();
+}
+
+// Records that are dropped at once, faster than they can be read: nobody else waits for their end.
+TEST_F(Chained, AFloodOfRecordsStarvesNobody) {
+  auto good = warm_client();
+  tcp::socket socket(loop.io);
+  socket.connect(tcp_front->local());
+  const Flood flood(std::move(socket), samples::words({7, 1}));  // Replies to no backward Call
+  const auto dropped = [&] {
+    return tcp_messages(MessageKind::kBackwardReply).dropped[static_cast<std::size_t>(DropReason::kUnknownXid)];
+  };
+  ASSERT_TRUE(loop.until([&] { return dropped() > 10000; }));
+  for (std::uint32_t xid = 1; xid <= 10; ++xid) {
+    good->send(samples::null_call(xid));
+    EXPECT_EQ(await(*good), samples::rpc_reply(xid));
+  }
+  EXPECT_FALSE(flood.exhausted());
+}
+
+// The same while all that is left to do is to deliver what the client does not take.
+TEST_F(ChainedSlow, AFloodOfRecordsDoesNotKeepItBeyondTheLimit) {
+  options.delivery_timeout = 300ms;
+  options.memory_bytes = 32u << 20;
+  open();
+  open_tcp(front->local());
+  tcp::socket socket(loop.io);
+  socket.connect(tcp_front->local());
+  boost::asio::write(socket, boost::asio::buffer(record_mark(samples::null_call(1).size()) + samples::null_call(1)));
+  ASSERT_TRUE(loop.until([&] { return tcp_messages(MessageKind::kReply).forwarded == 1; }));
+  for (std::uint32_t xid = 2; xid < 2 + kReads; ++xid) {
+    const Bytes call = samples::read_call(xid, kBytes);
+    boost::asio::write(socket, boost::asio::buffer(record_mark(call.size()) + call));
+  }
+  ASSERT_TRUE(loop.until([&] { return tcp_messages(MessageKind::kReply).received == kReads + 1; }));
+  const Flood flood(std::move(socket), samples::words({7, 1}));
+  server.peers.back()->close();
+  ASSERT_TRUE(loop.until([&] { return tcp_front->snapshot().active() == 0; }));
+  EXPECT_GT(tcp_messages(MessageKind::kBackwardReply).dropped_total(), 0U);
+  EXPECT_FALSE(flood.exhausted());
 }
 
 TEST_F(Chained, DropsCallsWhoseXidIsOutstanding) {
