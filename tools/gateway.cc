@@ -10,6 +10,7 @@
 #include "iwarp/gateway/tcp_front.h"
 #include "tools/command.h"
 #include "tools/connection_log.h"
+#include "tools/descriptor_limit.h"
 #include "tools/policy_flags.h"
 #include "tools/recorder.h"
 
@@ -84,6 +85,13 @@ int run(const Flags& flags) {
       rdma_front ? need(HostPort::parse(flags.tcp), "--tcp") : need(HostPort::parse(flags.rdma), "--rdma");
   if (server.port == 0) throw CLI::ValidationError(rdma_front ? "--tcp" : "--rdma", "port 0 is no port to forward to");
 
+  // A connection has a socket on either side.
+  if (const std::size_t limit = raise_descriptor_limit(); limit / 2 < flags.options.max_connections) {
+    spdlog::warn(
+        "{} descriptors (RLIMIT_NOFILE) are too few for --max-connections {}: raise the hard limit "
+        "(ulimit -Hn, LimitNOFILE=), or clients will have to wait",
+        limit, flags.options.max_connections);
+  }
   boost::asio::io_context io(1);
   cm::Engine engine(io);
   flags.recorder.apply(engine);

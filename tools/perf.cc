@@ -55,7 +55,7 @@ struct Flags {
 };
 
 void on_signal(int) {
-  interrupted = true;
+  interrupt();
 }
 
 // "HOST:PORT", "HOST", "[V6]:PORT"

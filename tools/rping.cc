@@ -22,6 +22,7 @@
 #include "iwarp/verbs/memory_region.h"
 #include "tools/command.h"
 #include "tools/connection_log.h"
+#include "tools/descriptor_limit.h"
 #include "tools/policy_flags.h"
 #include "tools/recorder.h"
 
@@ -142,8 +143,9 @@ class Side {
     const auto deadline = Clock::now() + std::chrono::seconds(flags_.timeout_seconds);
     while (cq_.poll({&c, 1}) == 0) {
       if (interrupted) return false;
-      if (flags_.client && flags_.timeout_seconds != 0 && Clock::now() >= deadline) {
-        spdlog::error("no answer from the server within {} s (--timeout)", flags_.timeout_seconds);
+      if (flags_.timeout_seconds != 0 && Clock::now() >= deadline) {
+        spdlog::error("nothing from the {} within {} s (--timeout)", flags_.client ? "server" : "client",
+                      flags_.timeout_seconds);
         timed_out_ = true;
         return false;
       }
@@ -181,12 +183,13 @@ class Side {
   bool timed_out_ = false;
 };
 
-void fill(std::span<std::byte> buffer, std::uint64_t iteration, char first) {
+// "rdma-ping-7: HIJ...": the letters start one further with each iteration.
+void fill(std::span<std::byte> buffer, std::uint64_t iteration) {
   std::array<char, 48> head{};
   const int n = std::snprintf(head.data(), head.size(), "rdma-ping-%d: ", static_cast<int>(iteration));
   const std::size_t text = std::min(static_cast<std::size_t>(n), buffer.size());
   std::memcpy(buffer.data(), head.data(), text);
-  char c = first;
+  char c = static_cast<char>(65 + iteration % 58);
   for (std::size_t i = text; i < buffer.size(); ++i) {
     buffer[i] = static_cast<std::byte>(c);
     c = c == 122 ? char{65} : static_cast<char>(c + 1);
@@ -195,10 +198,8 @@ void fill(std::span<std::byte> buffer, std::uint64_t iteration, char first) {
 }
 
 bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
-  char first = 65;
   for (std::uint64_t i = 0; flags_.count == 0 || i < flags_.count; ++i) {
-    fill(source_, i, first);
-    first = first == 122 ? char{65} : static_cast<char>(first + 1);
+    fill(source_, i);
     if (!send_info(source_mr_, flags_.size) || !await_message()) return false;
     if (!send_info(data_mr_, flags_.size) || !await_message()) return false;
     if (flags_.validate && std::memcmp(source_.data(), data_.data(), flags_.size) != 0) {
@@ -225,11 +226,14 @@ bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
     if (!run({.op = verbs::SendOp::kRead, .sges = sink, .remote_stag = remote_stag_, .remote_to = remote_to_}))
       return false;
     if (flags_.verbose) std::cout << "server ping data: " << printable(ConstBytes{data_}.first(remote_size_)) << '\n';
-    if (flags_.validate &&
-        !std::equal(data_.begin(), data_.begin() + 10, reinterpret_cast<const std::byte*>("rdma-ping-"))) {
-      spdlog::error("what the client pinged with does not start with rdma-ping-");
-      data_error_ = true;
-      return false;
+    if (flags_.validate && remote_size_ > 0) {
+      const auto expected = std::span{source_}.first(remote_size_);
+      fill(expected, i);
+      if (!std::equal(expected.begin(), expected.end(), data_.begin())) {
+        spdlog::error("what the client pinged with is not rping's pattern of iteration {}", i);
+        data_error_ = true;
+        return false;
+      }
     }
     if (!send_info({}, 0) || !await_message()) return false;
     const std::size_t text = ::strnlen(reinterpret_cast<const char*>(data_.data()), data_.size() - 1) + 1;
@@ -259,7 +263,7 @@ int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Sid
   const stream::Disconnected how = connection->async_wait_disconnected(boost::asio::use_future).get();
   log_closed(*connection, how);
   if (interrupted) return kExitInterrupted;
-  return ok && !side.data_error() && cm::ordinary_end(how) ? kExitOk : kExitFailed;
+  return ok && !side.data_error() && !side.timed_out() && cm::ordinary_end(how) ? kExitOk : kExitFailed;
 }
 
 int run_client(const Flags& flags) {
@@ -297,6 +301,7 @@ int serve(cm::Engine& engine, const Flags& flags, std::unique_ptr<cm::ConnectReq
 }
 
 int run_server(const Flags& flags) {
+  if (flags.persistent) raise_descriptor_limit();
   cm::Engine engine;
   flags.recorder.apply(engine);
   cm::ListenOptions o;
@@ -364,8 +369,7 @@ Run add_rping(CLI::App& app) {
          "-C,--count", flags->count,
          "Client: iterations (default: until interrupted). A server, like rdma-core's, leaves the number to its client")
       ->check(CLI::Range(0, 2147483647));
-  cmd->add_option("--timeout", flags->timeout_seconds,
-                  "Client: seconds to wait for each step of the server; 0: for ever")
+  cmd->add_option("--timeout", flags->timeout_seconds, "Seconds to wait for each step of the other side; 0: for ever")
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
   cmd->add_flag("-V,--validate", flags->validate, "Verify the data");

@@ -53,9 +53,21 @@ TEST(Rping, ClientGivesUpOnAServerThatDoesNotAnswer) {
   ASSERT_TRUE(server.wait_for("rdma-ping-10: "));
   server.signal(SIGSTOP);
   EXPECT_EQ(pinging.wait(), 1);
-  EXPECT_THAT(pinging.output(), HasSubstr("no answer from the server within 1 s (--timeout)"));
+  EXPECT_THAT(pinging.output(), HasSubstr("nothing from the server within 1 s (--timeout)"));
   server.signal(SIGCONT);
   EXPECT_NE(server.wait(), -1);
+}
+
+// Or 256 of them would keep all others out for ever.
+TEST(Rping, ServerGivesUpOnAClientThatIsSilent) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-v", "--timeout", "1"});
+  Subprocess pinging(client(server.listening_port(), {}));
+  ASSERT_TRUE(server.wait_for("rdma-ping-10: "));
+  pinging.signal(SIGSTOP);
+  EXPECT_EQ(server.wait(), 1);
+  EXPECT_THAT(server.output(), HasSubstr("nothing from the client within 1 s (--timeout)"));
+  pinging.signal(SIGCONT);
+  EXPECT_EQ(pinging.wait(), 1);
 }
 
 class RpingSize : public ::testing::TestWithParam<const char*> {};

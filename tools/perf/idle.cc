@@ -1,7 +1,6 @@
 #include "tools/perf/idle.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tools/descriptor_limit.h"
 #include "tools/perf/rdma_side.h"
 #include "tools/perf/statistics.h"
 
@@ -49,15 +49,6 @@ Holdings holdings() {
     }
   }
   return h;
-}
-
-std::size_t raise_descriptor_limit() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  return limit.rlim_cur;
 }
 
 IdleReport measure_idle(Control& control, const std::string& host, std::size_t count,

@@ -17,9 +17,6 @@ struct Holdings {
 };
 [[nodiscard]] Holdings holdings();
 
-// Raises the soft limit of descriptors to the hard one; the limit that then holds.
-std::size_t raise_descriptor_limit();
-
 struct IdleReport {
   std::size_t connections = 0;
   double client_bytes_each = 0, server_bytes_each = 0;  // resident memory, queue pairs with 4 entries a queue included

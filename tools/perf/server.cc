@@ -3,13 +3,19 @@
 #include <poll.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <array>
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
+#include <cstring>
 #include <list>
 #include <mutex>
 #include <thread>
 
+#include "tools/descriptor_limit.h"
 #include "tools/perf/control.h"
 #include "tools/perf/end.h"
 #include "tools/perf/idle.h"
@@ -20,8 +26,30 @@ namespace {
 using boost::asio::ip::tcp;
 using namespace std::chrono_literals;
 
-// A sample takes an hour at most.
-constexpr std::chrono::seconds kLongestTest = 2h;
+// Nobody else is served while a client is silent. A sample takes an hour at most.
+constexpr std::chrono::seconds kPatience = 10s, kLongestTest = 2h;
+
+// Where a signal handler says that serve() should look up. A flag alone, set just before poll(), would go unseen.
+std::atomic<int> alarm_fd{-1};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler reads it");
+
+class Alarm {
+ public:
+  Alarm() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (fd_ < 0) throw std::runtime_error(std::string("cannot make an eventfd: ") + std::strerror(errno));
+    alarm_fd = fd_;
+  }
+  ~Alarm() {
+    alarm_fd = -1;
+    ::close(fd_);
+  }
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
 
 // The passive ends of one test, a thread each.
 class Running {
@@ -29,16 +57,11 @@ class Running {
   Running(const Spec& spec, const std::string& host) {
     for (std::uint32_t i = 0; i < spec.threads; ++i)
       ends_.push_back(is_raw(spec.test) ? listen_raw(spec, host) : listen_rdma(spec, host));
-    for (const auto& end : ends_) {
-      threads_.emplace_back([this, &end = *end, cpu = spec.cpu] {
-        try {
-          bind_to_cpu(cpu);
-          end.serve(stop_);
-        } catch (const std::exception& e) {
-          const std::lock_guard lock(mu_);
-          if (failure_.empty()) failure_ = e.what();
-        }
-      });
+    try {
+      for (const auto& end : ends_) threads_.emplace_back([this, &end = *end, cpu = spec.cpu] { serve(end, cpu); });
+    } catch (...) {  // no thread to be had: those that run would never end
+      (void)stop();
+      throw;
     }
   }
   ~Running() { (void)stop(); }
@@ -57,6 +80,16 @@ class Running {
   }
 
  private:
+  void serve(Passive& end, int cpu) {
+    try {
+      bind_to_cpu(cpu);
+      end.serve(stop_);
+    } catch (const std::exception& e) {
+      const std::lock_guard lock(mu_);
+      if (failure_.empty()) failure_ = e.what();
+    }
+  }
+
   std::vector<std::unique_ptr<Passive>> ends_;
   std::atomic<bool> stop_{false};
   std::mutex mu_;
@@ -88,18 +121,16 @@ nlohmann::json answer(const nlohmann::json& message, const std::string& host, st
 
 void converse(Control& control, const std::string& host) {
   std::unique_ptr<Running> running;
-  std::chrono::seconds patience = 10s;  // nobody else is served meanwhile
   while (!interrupted) {
-    const auto message = control.receive(patience);
+    const auto message = control.receive(running ? kLongestTest : kPatience);
     if (!message) return;
-    patience = kLongestTest;
     try {
       control.send(answer(*message, host, running));
     } catch (const nlohmann::json::exception& e) {
       control.send({{"error", std::string("malformed request: ") + e.what()}});
     } catch (const std::invalid_argument& e) {
       control.send({{"error", e.what()}});
-    } catch (const boost::system::system_error& e) {
+    } catch (const std::runtime_error& e) {  // sockets, threads
       control.send({{"error", e.what()}});
     }
   }
@@ -127,7 +158,15 @@ void bind_to_cpu(int cpu) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
+void interrupt() {
+  const int before = errno;
+  interrupted = true;
+  if (const int fd = alarm_fd; fd >= 0) (void)::eventfd_write(fd, 1);
+  errno = before;
+}
+
 void serve(const tcp::endpoint& endpoint, bool once, const std::function<void(const tcp::endpoint&)>& listening) {
+  const Alarm alarm;
   boost::asio::io_context io;
   tcp::acceptor acceptor(io, endpoint);
   listening(acceptor.local_endpoint());
@@ -135,8 +174,8 @@ void serve(const tcp::endpoint& endpoint, bool once, const std::function<void(co
   std::atomic<bool> busy{false};
   std::jthread thread;  // joined before what it uses goes
   while (!interrupted) {
-    pollfd waited{acceptor.native_handle(), POLLIN, 0};
-    if (::poll(&waited, 1, -1) <= 0) continue;  // a signal
+    std::array<pollfd, 2> waited{{{acceptor.native_handle(), POLLIN, 0}, {alarm.fd(), POLLIN, 0}}};
+    if (::poll(waited.data(), waited.size(), -1) <= 0 || waited[0].revents == 0) continue;
     boost::system::error_code ec;
     tcp::socket socket(io);
     acceptor.accept(socket, ec);

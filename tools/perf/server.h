@@ -12,6 +12,9 @@ namespace iwarp::tools::perf {
 // Binds the calling thread, and those it starts, to a processor; -1: to all. No error when there is no such one.
 void bind_to_cpu(int cpu);
 
+// Sets `interrupted` and makes serve() return. For signal handlers.
+void interrupt();
+
 // Serves control connections one after the other until interrupted; a second one at the same time is told so.
 // `listening` hears the address first. With `once` it returns when the first client has gone. Throws
 // boost::system::system_error when it cannot listen.
