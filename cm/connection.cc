@@ -18,6 +18,8 @@ constexpr std::size_t kScratchBytes = 256 * 1024;
 constexpr std::size_t kMaxIovecs = 512;  // below IOV_MAX; a batch of the core has fewer
 // Rounds of sending and receiving before other connections get their turn.
 constexpr unsigned kWorkBudget = 16;
+// Batches sent before TCP is asked again for its segment size, though it never made us wait.
+constexpr unsigned kEmssEvery = 256;
 
 // Lent to whichever connection this thread drives: an idle connection owns no staging memory.
 MutBytes thread_scratch() {
@@ -192,6 +194,7 @@ bool Connection::transmit() {
   std::array<iovec, kMaxIovecs> iov;
   bool moved = false;
   more_work_ = false;
+  if (++batches_ % kEmssEvery == 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2
   for (unsigned round = 0;; ++round) {
     if (round == kWorkBudget) {
       more_work_ = true;

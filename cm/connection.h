@@ -102,6 +102,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   bool read_armed_ = false, write_armed_ = false;
   bool tx_blocked_ = false, rx_wanted_ = false, more_work_ = false;
   bool released_ = false;
+  unsigned batches_ = 0;          // sent
   std::shared_ptr<ByteTap> tap_;  // null unless somebody watches
   std::optional<TimePoint> timer_deadline_;
   EstablishedHandler established_;

@@ -21,6 +21,7 @@ constexpr unsigned kPollsPerReactor = 16;
 // A sleep and a wake-up cost about this much, on both sides: waiting so long awake is no worse. After kVainSpins in
 // vain it is tried ever more rarely, so an idle thread does not burn its processor.
 constexpr std::chrono::microseconds kSpin{20};
+constexpr std::chrono::milliseconds kMostSpin{1};  // while other connections are busy: the reactor has more to serve
 constexpr unsigned kVainSpins = 4;
 constexpr unsigned kMostSkipped = 1024;
 constexpr std::chrono::milliseconds kBorrowedLook{1};
@@ -125,12 +126,12 @@ bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQue
     leader_cq_.store(cq);
     lock.unlock();
     while (!ready() && Clock::now() < deadline) {
-      if (may_spin_ && cq != nullptr) spin(*cq);
-      if (!ready()) io_->run_one_until(deadline);
-      if (future_followers_.load() > 0) {
-        const std::lock_guard tell(mu_);
-        followers_cv_.notify_all();
+      if (may_spin_ && cq != nullptr) {
+        spin(*cq);
+        tell_futures();  // before this thread may sleep
       }
+      if (!ready()) io_->run_one_until(deadline);
+      tell_futures();
     }
     lock.lock();
     leader_cq_.store(nullptr);
@@ -151,6 +152,12 @@ void Engine::wake(verbs::CompletionQueue& cq) {
     const std::lock_guard lock(mu_);
     followers_cv_.notify_all();
   }
+}
+
+void Engine::tell_futures() {
+  if (future_followers_.load() == 0) return;
+  const std::lock_guard lock(mu_);
+  followers_cv_.notify_all();
 }
 
 bool Engine::drive_hot(bool& moved) {
@@ -176,14 +183,16 @@ void Engine::spin(verbs::CompletionQueue& cq) {
   }
   bool moved = false;
   bool useful = false;
-  for (auto until = Clock::now() + kSpin; drive_hot(moved);) {
+  auto until = Clock::now() + kSpin;
+  const auto turn_ends = until + kMostSpin;
+  while (drive_hot(moved)) {
     useful = useful || moved;
     if (!cq.empty()) {
       vain_spins_ = 0;
       return;
     }
     const auto now = Clock::now();
-    if (moved) until = now + kSpin;
+    if (moved) until = std::min(now + kSpin, turn_ends);
     if (now >= until) break;
   }
   if (useful) {
@@ -196,12 +205,15 @@ void Engine::spin(verbs::CompletionQueue& cq) {
 void Engine::poll() {
   if (!context_->alive()) return;
   bool moved = false;
-  if (drive_hot(moved) && polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerReactor != 0) return;
+  const bool few = drive_hot(moved);
+  tell_futures();
+  if (few && polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerReactor != 0) return;
   std::unique_lock lock(mu_);
   if (leading_) return;  // two threads in one io_context would take each other's wake-ups
   leading_ = true;
   lock.unlock();
   io_->poll();
+  tell_futures();
   lock.lock();
   leading_ = false;
   if (waiters_ > 0) followers_cv_.notify_one();

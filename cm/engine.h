@@ -81,6 +81,8 @@ class Engine final : public verbs::Progress {
   // Drives the connections without asking the reactor, when they are few. `moved`: octets did.
   bool drive_hot(bool& moved);
   void spin(verbs::CompletionQueue& cq);
+  // A handler that just ran may have made one ready.
+  void tell_futures();
   // `cq`: the queue that `ready` asks about, or null.
   bool wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq,
                   std::chrono::steady_clock::time_point deadline);
