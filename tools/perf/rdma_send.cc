@@ -22,7 +22,7 @@ class Sends final : public Active {
   Sends(const Spec& spec, const std::string& host, std::uint16_t port)
       : engine_(mode_of(spec)),
         side_(spec, engine_, 0),
-        list_(spec.test == Test::kSendRate ? spec.list : std::max(1U, spec.depth / 4)),
+        list_(spec.test == Test::kSendRate ? spec.list : std::max(1U, spec.depth / 2)),
         credits_(send_credits(spec)),
         work_(list_) {
     side_.connect(host, port);
