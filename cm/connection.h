@@ -71,7 +71,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
   // --- For Engine.
   // True when octets moved.
-  bool drive() { return drive(0); }
+  bool drive(TimePoint now) { return drive(0, now); }
   void detach_from_engine();
 
   // verbs::Driver
@@ -81,12 +81,12 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
   enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8 };
 
-  bool drive(unsigned fired);
+  bool drive(unsigned fired, TimePoint now);
   void on_disconnected(std::function<void(stream::Disconnected)> handler);
   [[nodiscard]] Result<void> begin(EstablishedHandler handler);
   // The members below need the queue pair's lock.
-  [[nodiscard]] bool transmit();
-  [[nodiscard]] bool receive();
+  [[nodiscard]] bool transmit(TimePoint now);
+  [[nodiscard]] bool receive(TimePoint now);
   void apply_link_action();
   void release_socket(bool reset);
   void arm();

@@ -17,7 +17,8 @@ constexpr std::chrono::milliseconds kLook{1};
 constexpr unsigned kLooks = 5;
 // Manual polling tries up to this many sockets directly; with more, epoll is the cheaper way.
 constexpr std::size_t kHotConnections = 4;
-constexpr unsigned kPollsPerReactor = 16;
+// What only the reactor sees, such as new connections, waits so long.
+constexpr std::chrono::microseconds kReactorEvery{50};
 // A sleep and a wake-up cost about this much, on both sides: waiting so long awake is no worse. After kVainSpins in
 // vain it is tried ever more rarely, so an idle thread does not burn its processor.
 constexpr std::chrono::microseconds kSpin{20};
@@ -160,7 +161,7 @@ void Engine::tell_futures() {
   followers_cv_.notify_all();
 }
 
-bool Engine::drive_hot(bool& moved) {
+bool Engine::drive_hot(Clock::time_point now, bool& moved) {
   std::array<std::shared_ptr<Connection>, kHotConnections> hot;
   std::size_t n = 0;
   {
@@ -172,7 +173,7 @@ bool Engine::drive_hot(bool& moved) {
     }
   }
   moved = false;
-  for (std::size_t i = 0; i < n; ++i) moved = hot[i]->drive() || moved;
+  for (std::size_t i = 0; i < n; ++i) moved = hot[i]->drive(now) || moved;
   return n != 0;
 }
 
@@ -183,15 +184,16 @@ void Engine::spin(verbs::CompletionQueue& cq) {
   }
   bool moved = false;
   bool useful = false;
-  auto until = Clock::now() + kSpin;
+  auto now = Clock::now();
+  auto until = now + kSpin;
   const auto turn_ends = until + kMostSpin;
-  while (drive_hot(moved)) {
+  while (drive_hot(now, moved)) {
     useful = useful || moved;
     if (!cq.empty()) {
       vain_spins_ = 0;
       return;
     }
-    const auto now = Clock::now();
+    now = Clock::now();
     if (moved) until = std::min(now + kSpin, turn_ends);
     if (now >= until) break;
   }
@@ -205,9 +207,11 @@ void Engine::spin(verbs::CompletionQueue& cq) {
 void Engine::poll() {
   if (!context_->alive()) return;
   bool moved = false;
-  const bool few = drive_hot(moved);
+  const auto now = Clock::now();
+  const bool few = drive_hot(now, moved);
   tell_futures();
-  if (few && polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerReactor != 0) return;
+  if (few && now - reactor_polled_.load(std::memory_order_relaxed) < kReactorEvery) return;
+  reactor_polled_.store(now, std::memory_order_relaxed);
   std::unique_lock lock(mu_);
   if (leading_) return;  // two threads in one io_context would take each other's wake-ups
   leading_ = true;

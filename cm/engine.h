@@ -79,7 +79,7 @@ class Engine final : public verbs::Progress {
   void background();
   void interrupt();
   // Drives the connections without asking the reactor, when they are few. `moved`: octets did.
-  bool drive_hot(bool& moved);
+  bool drive_hot(std::chrono::steady_clock::time_point now, bool& moved);
   void spin(verbs::CompletionQueue& cq);
   // A handler that just ran may have made one ready.
   void tell_futures();
@@ -116,7 +116,7 @@ class Engine final : public verbs::Progress {
 
   std::mutex connections_mu_;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
-  std::atomic<unsigned> polls_{0};
+  std::atomic<std::chrono::steady_clock::time_point> reactor_polled_{};
 };
 
 }  // namespace iwarp::cm

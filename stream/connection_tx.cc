@@ -7,9 +7,9 @@
 namespace iwarp::stream {
 namespace {
 
-// One batch, octets and pieces. Long: TCP sends half as much again per second in calls of 512 KiB as in calls of 256 KiB,
-// because acknowledgements that come meanwhile cost less. Short enough to stay in cache between CRC and copy, and below
-// IOV_MAX.
+// One batch, octets and pieces. Long: TCP sends half as much again per second in calls of 512 KiB as in calls of 256
+// KiB, because acknowledgements that come meanwhile cost less. Short enough to stay in cache between CRC and copy, and
+// below IOV_MAX.
 constexpr std::size_t kBatchBytes = 512 * 1024;
 constexpr std::size_t kBatchPieces = 256;
 // Payload up to this is cheaper to copy beside its header than to gather.
