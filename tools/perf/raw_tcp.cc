@@ -75,7 +75,7 @@ class Bulk final : public Active {
   std::vector<std::byte> region_;
 };
 
-// Receives into a region as large as ours, looks at the first octet of every buffer.
+// Receives into a region as large as ours, looks at the first octet of every buffer. The socket may spin.
 void sink(const Spec& spec, const TcpSocket& socket) {
   std::vector<std::byte> region(spec.region_bytes());
   std::size_t at = 0, looked = 0, verified = 0;
