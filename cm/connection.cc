@@ -18,6 +18,8 @@ constexpr std::size_t kScratchBytes = 256 * 1024;
 constexpr std::size_t kMaxIovecs = 512;  // below IOV_MAX; a batch of the core has fewer
 // Rounds of sending and receiving before other connections get their turn.
 constexpr unsigned kWorkBudget = 16;
+// Octets sent before something is received.
+constexpr std::size_t kTransmitBytes = 4 * 1024 * 1024;
 // Batches sent before TCP is asked again for its segment size, though it never made us wait.
 constexpr unsigned kEmssEvery = 256;
 
@@ -208,7 +210,7 @@ void Connection::kick() {
   if (!tx_blocked_) (void)transmit(Clock::now());
   if (qp_->core().phase() != stream::Phase::kFull || more_work_) {
     // What follows may call the application, which posting must not do.
-    boost::asio::post(engine_io_, [self] { self->drive(Clock::now()); });
+    post_drive();
   } else if (tx_blocked_ && !write_armed_) {
     arm();
   }
@@ -218,10 +220,10 @@ void Connection::kick() {
 bool Connection::transmit(TimePoint now) {
   stream::Connection& core = qp_->core();
   bool moved = false;
+  std::size_t octets = 0;
   more_work_ = false;
-  if (++batches_ % kEmssEvery == 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2
   for (unsigned round = 0;; ++round) {
-    if (round == kWorkBudget) {
+    if (round == kWorkBudget || octets >= kTransmitBytes) {
       more_work_ = true;
       return moved;
     }
@@ -245,6 +247,8 @@ bool Connection::transmit(TimePoint now) {
       tap_->sent(first_octets(spans, static_cast<std::size_t>(n)), Clock::now());
     core.tx_commit(static_cast<std::size_t>(n), now);
     moved = true;
+    octets += static_cast<std::size_t>(n);
+    if (++batches_ % kEmssEvery == 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2
     if (static_cast<std::size_t>(n) < total) {
       tx_blocked_ = true;
       return moved;
@@ -280,9 +284,17 @@ bool Connection::receive(TimePoint now) {
   return true;
 }
 
+// One at a time: each may post the next.
+void Connection::post_drive() {
+  if (std::exchange(drive_posted_, true)) return;
+  boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(kPosted, Clock::now()); });
+}
+
 bool Connection::drive(unsigned fired, TimePoint now) {
   std::vector<stream::Event> events;
   std::unique_lock lock = qp_->lock();
+  now = driven_ = std::max(now, driven_);  // another thread may have been quicker
+  if ((fired & kPosted) != 0) drive_posted_ = false;
   if ((fired & kReadable) != 0) read_armed_ = false;
   if ((fired & kWritable) != 0) write_armed_ = tx_blocked_ = false;
   if (released_ || !qp_->pd().context()->alive()) return false;
@@ -303,7 +315,7 @@ bool Connection::drive(unsigned fired, TimePoint now) {
   while (auto event = core.poll_event()) events.push_back(std::move(*event));
   if (!released_) {
     arm();
-    if (again) boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(Clock::now()); });
+    if (again) post_drive();
   }
   if (!events.empty()) deliver(events, lock, (fired & kApplication) != 0);
   return moved;

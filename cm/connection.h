@@ -79,7 +79,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
 
  private:
   // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
-  enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8 };
+  enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16 };
 
   bool drive(unsigned fired, TimePoint now);
   void on_disconnected(std::function<void(stream::Disconnected)> handler);
@@ -87,6 +87,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // The members below need the queue pair's lock.
   [[nodiscard]] bool transmit(TimePoint now);
   [[nodiscard]] bool receive(TimePoint now);
+  void post_drive();
   void apply_link_action();
   void release_socket(bool reset);
   void arm();
@@ -102,6 +103,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   bool read_armed_ = false, write_armed_ = false;
   bool tx_blocked_ = false, rx_wanted_ = false, more_work_ = false;
   bool released_ = false;
+  bool drive_posted_ = false;
+  TimePoint driven_{};            // last
   unsigned batches_ = 0;          // sent
   std::shared_ptr<ByteTap> tap_;  // null unless somebody watches
   std::optional<TimePoint> timer_deadline_;

@@ -26,6 +26,7 @@ constexpr std::chrono::milliseconds kMostSpin{1};  // while other connections ar
 constexpr unsigned kVainSpins = 4;
 constexpr unsigned kMostSkipped = 1024;
 constexpr std::chrono::milliseconds kBorrowedLook{1};
+constexpr unsigned kHandlersPerTurn = 64;
 
 }  // namespace
 
@@ -127,11 +128,14 @@ bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQue
     leader_cq_.store(cq);
     lock.unlock();
     while (!ready() && Clock::now() < deadline) {
+      unsigned handlers = 0;
       if (may_spin_ && cq != nullptr) {
-        spin(*cq);
+        // Connections that are always busy do not keep the reactor from the others.
+        const bool busy = spin(*cq);
+        while (busy && handlers < kHandlersPerTurn && io_->poll_one() != 0) ++handlers;
         tell_futures();  // before this thread may sleep
       }
-      if (!ready()) io_->run_one_until(deadline);
+      if (handlers == 0 && !ready()) io_->run_one_until(deadline);
       tell_futures();
     }
     lock.lock();
@@ -177,10 +181,10 @@ bool Engine::drive_hot(Clock::time_point now, bool& moved) {
   return n != 0;
 }
 
-void Engine::spin(verbs::CompletionQueue& cq) {
+bool Engine::spin(verbs::CompletionQueue& cq) {
   if (spins_to_skip_ > 0) {
     --spins_to_skip_;
-    return;
+    return false;
   }
   bool moved = false;
   bool useful = false;
@@ -191,10 +195,14 @@ void Engine::spin(verbs::CompletionQueue& cq) {
     useful = useful || moved;
     if (!cq.empty()) {
       vain_spins_ = 0;
-      return;
+      return false;
     }
     now = Clock::now();
     if (moved) until = std::min(now + kSpin, turn_ends);
+    if (now >= turn_ends) {
+      vain_spins_ = 0;
+      return true;
+    }
     if (now >= until) break;
   }
   if (useful) {
@@ -202,6 +210,7 @@ void Engine::spin(verbs::CompletionQueue& cq) {
   } else if (++vain_spins_ >= kVainSpins) {
     spins_to_skip_ = std::min(kMostSkipped, 1U << std::min(vain_spins_ - kVainSpins, 16U));
   }
+  return false;
 }
 
 void Engine::poll() {
@@ -216,7 +225,7 @@ void Engine::poll() {
   if (leading_) return;  // two threads in one io_context would take each other's wake-ups
   leading_ = true;
   lock.unlock();
-  io_->poll();
+  for (unsigned n = 0; n < kHandlersPerTurn && io_->poll_one() != 0;) ++n;  // those may post others without end
   tell_futures();
   lock.lock();
   leading_ = false;

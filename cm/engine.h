@@ -2,9 +2,9 @@
 //
 // Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
 // in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
-// between threads costs more than the message; before it sleeps it looks at the sockets for some microseconds, as long
-// as that pays. Manual: nothing moves but in poll() and wait_for(), in the caller's
-// thread: lowest latency. Borrowed: the caller runs its io_context, in threads of its own; wait_for() only sleeps.
+// between threads costs more than the message; before it sleeps it looks at the sockets for 20 us behind the last
+// octet, as long as that pays. Manual: nothing moves but in poll() and wait_for(), in the caller's thread: lowest
+// latency. Borrowed: the caller runs its io_context, in threads of its own; wait_for() only sleeps.
 //
 // Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still
 // open are reset then, and report kAborted; of a Connection that outlives the engine only the inspecting calls may be
@@ -80,7 +80,8 @@ class Engine final : public verbs::Progress {
   void interrupt();
   // Drives the connections without asking the reactor, when they are few. `moved`: octets did.
   bool drive_hot(std::chrono::steady_clock::time_point now, bool& moved);
-  void spin(verbs::CompletionQueue& cq);
+  // True: they are still busy, and others should have a turn.
+  bool spin(verbs::CompletionQueue& cq);
   // A handler that just ran may have made one ready.
   void tell_futures();
   // `cq`: the queue that `ready` asks about, or null.

@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 // Rounds of work before other connections get their turn.
 constexpr unsigned kWorkBudget = 16;
 constexpr unsigned kRecordBudget = 64;  // records taken in each of these rounds
+constexpr std::size_t kMaxFailedBackward = 1024;
 
 rpcrdma::ResponderOptions responder_options(const Options& o) {
   rpcrdma::ResponderOptions r;
@@ -113,9 +114,9 @@ void RdmaSession::pump() {
       responder_.progress();
     }
     note_refusals();
+    progress = take_records() || progress;
     answer_failed_backward();
     progress = forward_to_tcp() || progress;
-    progress = take_records() || progress;
     if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Responder::MustClose{ok.error()});
     progress = progress || channel_.pool().releases() != releases_seen_;
   }
@@ -128,16 +129,23 @@ void RdmaSession::pump() {
   timer_.set(earliest({responder_.deadline(), delivery_ends, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
-  const auto wake = [weak = weak_from_this()] {
+  if (progress) return post_pump();
+  channel_.arm([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->pump();
-  };
-  if (progress) {
-    boost::asio::post(engine_.io(), wake);
-    return;
-  }
-  channel_.arm(wake);
-  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); }))
-    boost::asio::post(engine_.io(), wake);
+  });
+  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) post_pump();
+}
+
+// One at a time, however many things wake the session: or each would post its own successor for as long as there is
+// work.
+void RdmaSession::post_pump() {
+  if (std::exchange(pump_posted_, true)) return;
+  boost::asio::post(engine_.io(), [weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (!self) return;
+    self->pump_posted_ = false;
+    self->pump();
+  });
 }
 
 void RdmaSession::on_deadline() {
@@ -202,7 +210,7 @@ void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) {
     spdlog::warn("backward call unanswered peer={} xid={:#x} after={}ms", cm::to_string(connection_->remote()),
                  failed.xid, options_.backward_timeout.count());
   }
-  failed_backward_.push_back(failed.xid);
+  owe_error(failed.xid);
 }
 
 void RdmaSession::handle(const rpcrdma::Responder::MustClose& must_close) {
@@ -294,16 +302,13 @@ void RdmaSession::give_backward_call(rpcrdma::Buffer record) {
   }
   spdlog::warn("backward call refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), xid,
                record.size(), sent.error().why);
-  answer_backward(xid, std::move(record));
+  owe_error(xid);
 }
 
-// The server's backward Call cannot reach the client: an RPC error, in that buffer, lets the server go on.
-void RdmaSession::answer_backward(std::uint32_t xid, rpcrdma::Buffer buffer) {
-  const auto error = rpcrdma::make_error_reply(xid, rpcrdma::AcceptStat::kSystemErr);
-  buffer.set_view(buffer.headroom(), error.size());
-  std::copy(error.begin(), error.end(), buffer.bytes().begin());
-  stats_.received(MessageKind::kBackwardReply);
-  to_tcp_.push_back({std::move(buffer), MessageKind::kBackwardReply});
+// The server's backward Call cannot reach the client: an RPC error lets the server go on. A server that leaves so many
+// of them unread gets no more.
+void RdmaSession::owe_error(std::uint32_t xid) {
+  if (failed_backward_.size() < kMaxFailedBackward) failed_backward_.push_back(xid);
 }
 
 void RdmaSession::answer_failed_backward() {
@@ -311,7 +316,10 @@ void RdmaSession::answer_failed_backward() {
     auto buffer = channel_.pool().acquire(rpcrdma::kErrorReplyBytes, rpcrdma::BufferPool::Purpose::kBackward,
                                           rpcrdma::kHeadroomBytes);
     if (!buffer) return;  // when one comes back
-    answer_backward(failed_backward_.front(), std::move(*buffer));
+    const auto error = rpcrdma::make_error_reply(failed_backward_.front(), rpcrdma::AcceptStat::kSystemErr);
+    std::copy(error.begin(), error.end(), buffer->bytes().begin());
+    stats_.received(MessageKind::kBackwardReply);
+    to_tcp_.push_back({std::move(*buffer), MessageKind::kBackwardReply});
     failed_backward_.pop_front();
   }
 }

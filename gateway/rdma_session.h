@@ -38,6 +38,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
   void on_disconnected(const stream::Disconnected& how);
   void pump();
+  void post_pump();
   void handle(rpcrdma::Responder::CallReceived call);
   void handle(rpcrdma::Responder::BackwardReply reply);
   void handle(const rpcrdma::Responder::BackwardFailed& failed);
@@ -46,7 +47,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   [[nodiscard]] bool take_records();
   void give_to_rdma(rpcrdma::Buffer record);
   void give_backward_call(rpcrdma::Buffer record);
-  void answer_backward(std::uint32_t xid, rpcrdma::Buffer buffer);
+  void owe_error(std::uint32_t xid);
   void answer_failed_backward();
   void finish_if_drained();
   void finish_if_delivered();
@@ -76,6 +77,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   std::uint64_t releases_seen_ = 0;
   rpcrdma::Responder::Stats refusals_seen_{};
   std::uint16_t backend_port_ = 0;
+  bool pump_posted_ = false;
   bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;
 };
 

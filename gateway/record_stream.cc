@@ -2,6 +2,7 @@
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -131,6 +132,20 @@ void RecordStream::wait_readable() {
   socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
     self->read_armed_ = false;
     if (!ec && !self->closed_ && self->wake_) self->wake_();
+  });
+}
+
+void RecordStream::watch_for_reset() {
+  if (closed_) return;
+  socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](boost::system::error_code ec) {
+    if (ec || self->closed_) return;
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (::getsockopt(self->socket_.native_handle(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error == 0)
+      return self->watch_for_reset();  // urgent data
+    self->broken_ = true;
+    self->end(make_error(Errc::kConnectionLost));
+    if (self->wake_) self->wake_();
   });
 }
 

@@ -29,6 +29,10 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   // `wake` is called on the event loop whenever read() or the send queue may have made progress, until close().
   void start(std::function<void()> wake) { wake_ = std::move(wake); }
 
+  // From now on a reset by the other end is noticed also while nothing is read: broken() then holds, and what was not
+  // read is lost.
+  void watch_for_reset();
+
   // The next record, or nothing: no complete record yet, no buffer to be had (call again when buffers came back), or
   // the end: see ended().
   [[nodiscard]] std::optional<rpcrdma::Buffer> read();

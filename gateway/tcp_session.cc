@@ -104,8 +104,9 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
       [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   if (auto ok = requester_->start(); !ok) return handle(rpcrdma::Requester::MustClose{ok.error()});
   tcp_->start([weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->delivery_ends_ ? self->deliver_rest() : self->pump();
+    if (auto self = weak.lock()) self->resume();
   });
+  tcp_->watch_for_reset();
   pump();
 }
 
@@ -136,16 +137,27 @@ void TcpSession::pump() {
   timer_.set(earliest({unanswered, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
-  const auto wake = [weak = weak_from_this()] {
+  if (progress) return post_resume();
+  channel_.arm([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->pump();
-  };
-  if (progress) {
-    boost::asio::post(engine_.io(), wake);
-    return;
-  }
-  channel_.arm(wake);
-  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); }))
-    boost::asio::post(engine_.io(), wake);
+  });
+  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) post_resume();
+}
+
+void TcpSession::resume() {
+  delivery_ends_ ? deliver_rest() : pump();
+}
+
+// One at a time, however many things wake the session: or each would post its own successor for as long as there is
+// work.
+void TcpSession::post_resume() {
+  if (std::exchange(resume_posted_, true)) return;
+  boost::asio::post(engine_.io(), [weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (!self) return;
+    self->resume_posted_ = false;
+    self->resume();
+  });
 }
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
@@ -200,7 +212,7 @@ bool TcpSession::forward_to_tcp() {
 
 bool TcpSession::take_records() {
   bool progress = false;
-  for (unsigned taken = 0; !closing_; ++taken) {
+  for (unsigned taken = 0; !closing_ && !tcp_->broken(); ++taken) {
     if (taken == kRecordBudget) return true;  // others have their turn
     if (!held_record_) held_record_ = tcp_->read();
     if (!held_record_) break;
@@ -330,10 +342,7 @@ void TcpSession::deliver_rest() {
   const bool sent = to_tcp_.empty() && tcp_->all_sent();
   if (tcp_->broken() || (sent && (tcp_->all_taken() || tcp_->ended())) || Clock::now() >= *delivery_ends_) return end();
   if (sent) tcp_->end_sending();
-  if (!record) return;
-  boost::asio::post(engine_.io(), [weak = weak_from_this()] {  // perhaps there are more
-    if (auto self = weak.lock()) self->deliver_rest();
-  });
+  if (record) post_resume();  // perhaps there are more
 }
 
 void TcpSession::end() {

@@ -34,6 +34,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
   void on_disconnected(const stream::Disconnected& how);
   void pump();
+  void resume();  // pump(), or deliver_rest() at the end
+  void post_resume();
   void handle(rpcrdma::Requester::ReplyReceived reply);
   void handle(const rpcrdma::Requester::CallFailed& failed);
   void handle(rpcrdma::Requester::BackwardCall call);
@@ -79,6 +81,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   std::optional<TimePoint> delivery_ends_;  // set when the RDMA connection has ended
   std::optional<rpcrdma::Buffer> held_record_;
   std::uint64_t releases_seen_ = 0;
+  bool resume_posted_ = false;
   bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;
 };
 

@@ -1,15 +1,22 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by scripts/test and by .ci/*: headings, time per step, stop at the first failure.
-#   step TITLE COMMAND...   runs the command; on failure says which step failed and how to repeat it, and exits.
+#   step TITLE COMMAND...   runs the command; on failure says which step failed and how to repeat it, and exits. Exit status 77:
+#                           it cannot be had on this machine; collected in not_run.
 #   within SECONDS COMMAND...   runs the command, and ends it with all that it started when it takes longer.
 
 iwarp_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+not_run=()
 step() {
   local title=$1 begin=$SECONDS status=0
   shift
   printf '\n== %s\n' "$title"
   "$@" || status=$?
+  if [ $status -eq 77 ]; then # not to be had here; the command has said why
+    printf '== NOT RUN: %s\n' "$title"
+    not_run+=("$title")
+    return
+  fi
   if [ $status -ne 0 ]; then
     printf '== FAILED after %d s: %s (exit status %d)\n   command: %s\n' $((SECONDS - begin)) "$title" $status "$*" >&2
     exit $status

@@ -12,6 +12,7 @@ MutBytes TxGather::allocate(std::size_t n) {
   if (blocks_.empty() || blocks_.back().size - blocks_.back().used < n) {
     const std::size_t size = std::max(n, kBlockBytes);
     blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size, 0, end_});
+    staged_ += size;
   }
   Block& b = blocks_.back();
   b.used += n;
@@ -84,12 +85,6 @@ void TxGather::drop_unbegun() {
   if (pieces_.empty()) clear();
 }
 
-std::size_t TxGather::staged_bytes() const {
-  std::size_t sum = 0;
-  for (const Block& b : blocks_) sum += b.size;
-  return sum;
-}
-
 std::span<const ConstBytes> TxGather::spans() {
   spans_.clear();
   for (const Piece& p : pieces_) spans_.push_back(p.bytes);
@@ -119,7 +114,10 @@ void TxGather::commit(std::size_t n, std::vector<Done>& done) {
   suspend();
   joinable_ = false;
   // A peer that takes data as slowly as we add it must not make the storage grow.
-  while (blocks_.size() > 1 && blocks_.front().last <= committed_) blocks_.pop_front();
+  while (blocks_.size() > 1 && blocks_.front().last <= committed_) {
+    staged_ -= blocks_.front().size;
+    blocks_.pop_front();
+  }
   if (!fpdus_.empty() && fpdus_.front().may_change && fpdus_.front().begin < committed_) copy_aside_rest_of_front();
 }
 
@@ -144,6 +142,7 @@ void TxGather::clear() {
   pieces_.clear();
   fpdus_.clear();
   blocks_.clear();
+  staged_ = 0;
   spans_.clear();
   pieces_popped_ = 0;
   end_ = fpdu_begin_ = committed_;

@@ -19,7 +19,7 @@ class TxGather {
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
   [[nodiscard]] std::size_t pieces() const { return pieces_.size(); }
   // Storage held for headers, trailers and copies.
-  [[nodiscard]] std::size_t staged_bytes() const;
+  [[nodiscard]] std::size_t staged_bytes() const { return staged_; }
   [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(end_ - committed_); }
 
   // Storage for octets of the next FPDU. Valid until they are committed.
@@ -77,6 +77,7 @@ class TxGather {
   std::deque<Fpdu> fpdus_;
   std::deque<Block> blocks_;
   std::vector<ConstBytes> spans_;
+  std::size_t staged_ = 0;
   std::size_t pieces_popped_ = 0;
   std::uint64_t committed_ = 0, end_ = 0, fpdu_begin_ = 0;
   bool broken_ = false;

@@ -132,10 +132,10 @@ class Side {
     return true;
   }
   bool await_message() {
-    while (messages_ == 0) {
+    while (!received_) {
       if (!pump()) return false;
     }
-    --messages_;
+    remote_ = *std::exchange(received_, std::nullopt);
     return true;
   }
   bool pump() {
@@ -160,11 +160,13 @@ class Side {
       spdlog::error("peer sent a message of {} octets where rping has {}", c.byte_len, kInfoBytes);
       return false;
     }
+    // The one in use has been judged, and is not touched.
+    if (received_) {
+      spdlog::error("peer sent a message out of turn");
+      return false;
+    }
     const auto v = *FixedView<kInfoBytes>::of(recv_);
-    remote_to_ = v.be<std::uint64_t, 0>();
-    remote_stag_ = Stag{v.be<std::uint32_t, 8>()};
-    remote_size_ = v.be<std::uint32_t, 12>();
-    ++messages_;
+    received_ = {v.be<std::uint64_t, 0>(), Stag{v.be<std::uint32_t, 8>()}, v.be<std::uint32_t, 12>()};
     return static_cast<bool>(post_recv());
   }
 
@@ -175,10 +177,15 @@ class Side {
   std::vector<std::byte> data_, source_;
   std::shared_ptr<verbs::QueuePair> qp_;
   MemoryRegion send_mr_, recv_mr_, data_mr_, source_mr_;
-  std::size_t sends_done_ = 0, messages_ = 0;
-  std::uint64_t remote_to_ = 0;
-  Stag remote_stag_{};
-  std::uint32_t remote_size_ = 0;
+  // What the peer advertises.
+  struct Remote {
+    std::uint64_t to = 0;
+    Stag stag{};
+    std::uint32_t size = 0;
+  };
+  std::size_t sends_done_ = 0;
+  Remote remote_;                   // of the message last waited for
+  std::optional<Remote> received_;  // not yet waited for
   bool data_error_ = false;
   bool timed_out_ = false;
 };
@@ -216,18 +223,18 @@ bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
 bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
   for (std::uint64_t i = 0;; ++i) {
     if (!await_message()) return i > 0;  // the client decides how often, and ends the connection
-    if (remote_size_ > flags_.size) {
-      spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_size_,
-                    flags_.size, remote_size_);
+    if (remote_.size > flags_.size) {
+      spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_.size,
+                    flags_.size, remote_.size);
       connection->abort();
       return false;
     }
-    const verbs::Sge sink{data_.data(), remote_size_, data_mr_.stag()};
-    if (!run({.op = verbs::SendOp::kRead, .sges = sink, .remote_stag = remote_stag_, .remote_to = remote_to_}))
+    const verbs::Sge sink{data_.data(), remote_.size, data_mr_.stag()};
+    if (!run({.op = verbs::SendOp::kRead, .sges = sink, .remote_stag = remote_.stag, .remote_to = remote_.to}))
       return false;
-    if (flags_.verbose) std::cout << "server ping data: " << printable(ConstBytes{data_}.first(remote_size_)) << '\n';
-    if (flags_.validate && remote_size_ > 0) {
-      const auto expected = std::span{source_}.first(remote_size_);
+    if (flags_.verbose) std::cout << "server ping data: " << printable(ConstBytes{data_}.first(remote_.size)) << '\n';
+    if (flags_.validate && remote_.size > 0) {
+      const auto expected = std::span{source_}.first(remote_.size);
       fill(expected, i);
       if (!std::equal(expected.begin(), expected.end(), data_.begin())) {
         spdlog::error("what the client pinged with is not rping's pattern of iteration {}", i);
@@ -237,9 +244,9 @@ bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
     }
     if (!send_info({}, 0) || !await_message()) return false;
     const std::size_t text = ::strnlen(reinterpret_cast<const char*>(data_.data()), data_.size() - 1) + 1;
-    const verbs::Sge back{data_.data(), static_cast<std::uint32_t>(std::min<std::size_t>(text, remote_size_)),
+    const verbs::Sge back{data_.data(), static_cast<std::uint32_t>(std::min<std::size_t>(text, remote_.size)),
                           data_mr_.stag()};
-    if (!run({.op = verbs::SendOp::kWrite, .sges = back, .remote_stag = remote_stag_, .remote_to = remote_to_}))
+    if (!run({.op = verbs::SendOp::kWrite, .sges = back, .remote_stag = remote_.stag, .remote_to = remote_.to}))
       return false;
     if (!send_info({}, 0)) return false;
   }

@@ -145,6 +145,25 @@ def rpc_reassembly():
     write('rpc_reassembly', 'requester-backward', b'\x01\x04\x00' + b'\x18\x00\x00\x00\x00\x00\x00' + b'\x09\x00\x00\x00\x00' + run)
 
 
+def capture():
+    """NFS/RDMA port or not | operations: 0 handshake, 2 data (length, octets), 3 FIN; +0x80 from the server, 0x10... lost etc."""
+    for name in ('siw-rping', 'siw-p2p-rping', 'siw-crc-rping'):
+        def packets(fate=lambda number: 0):
+            for number, (client, octets) in enumerate(turns(name)):
+                yield bytes([2 | (0 if client else 0x80) | fate(number) << 4]) + len(octets).to_bytes(2, 'big') + octets
+        fin = b'\x03\x83'
+        write('capture', name, b'\x00\x00' + b''.join(packets()) + fin)
+        write('capture', f'{name}-nfs-port', b'\x01\x00' + b''.join(packets()) + fin)
+        write('capture', f'{name}-begun-too-late', b'\x00' + b''.join(list(packets())[3:]) + fin)
+        for fate, damage in enumerate(('lost', 'held', 'twice', 'cut'), 1):
+            damaged = b'\x05'.join(packets(lambda number, fate=fate: fate if number % 4 == 3 else 0))
+            write('capture', f'{name}-{damage}', b'\x00\x00' + damaged + fin)
+    for link in range(5):
+        ip = bytes.fromhex('450000280000400040060000 0a000001 0a000002'.replace(' ', '')) + bytes.fromhex('0fa01c06' + '00000001' * 2 + '5010ffff00000000')
+        front = (14, 16, 20, 4, 0)[link]
+        write('capture', f'raw-{link}', bytes([0, 7, link, 0, front + len(ip)]) + bytes(max(front - 2, 0)) + b'\x08\x00'[:front] + ip)
+
+
 if __name__ == '__main__':
-    for make in (startup, fpdu_decoder, rpcrdma, record_reader, stream, rpc_reassembly):
+    for make in (startup, fpdu_decoder, rpcrdma, record_reader, stream, rpc_reassembly, capture):
         make()

@@ -254,6 +254,23 @@ TEST_F(Chained, EndsAtOnceWhenAClientResetsWithACallOutstanding) {
   expect_tcp_front_adds_up();
 }
 
+// The same while the gateway reads nothing from the client, because it has Calls enough.
+TEST_F(Chained, EndsAtOnceWhenAClientResetsThatIsNotRead) {
+  auto c = warm_client();
+  server.on_call = [](TcpPeer&, const Bytes&) {};
+  constexpr std::uint32_t kCalls = 3000;
+  for (std::uint32_t xid = 1; xid <= kCalls; ++xid) c->send(samples::null_call(xid));
+  ASSERT_TRUE(loop.until([&] { return tcp_messages(MessageKind::kCall).received > 1000; }));
+  Stats::Snapshot last;
+  do {
+    last = tcp_front->snapshot();
+    loop.run_for(100ms);
+  } while (!(last == tcp_front->snapshot()));
+  EXPECT_LT(tcp_messages(MessageKind::kCall).received, kCalls);
+  c->reset();
+  ASSERT_TRUE(loop.until([&] { return server.peers.back()->ended() && tcp_front->snapshot().active() == 0; }));
+}
+
 // Records that are dropped at once, faster than they can be read: nobody else waits for their end.
 TEST_F(Chained, AFloodOfRecordsStarvesNobody) {
   auto good = warm_client();

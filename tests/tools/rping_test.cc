@@ -7,6 +7,8 @@
 
 #include <csignal>
 
+#include "iwarp/base/wire.h"
+#include "tests/cm/node.h"
 #include "tests/tools/subprocess.h"
 
 namespace iwarp::test {
@@ -60,14 +62,47 @@ TEST(Rping, ClientGivesUpOnAServerThatDoesNotAnswer) {
 
 // Or 256 of them would keep all others out for ever.
 TEST(Rping, ServerGivesUpOnAClientThatIsSilent) {
-  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-v", "--timeout", "1"});
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-v", "--timeout", "3"});
   Subprocess pinging(client(server.listening_port(), {}));
   ASSERT_TRUE(server.wait_for("rdma-ping-10: "));
   pinging.signal(SIGSTOP);
   EXPECT_EQ(server.wait(), 1);
-  EXPECT_THAT(server.output(), HasSubstr("nothing from the client within 1 s (--timeout)"));
+  EXPECT_THAT(server.output(), HasSubstr("nothing from the client within 3 s (--timeout)"));
   pinging.signal(SIGCONT);
   EXPECT_EQ(pinging.wait(), 1);
+}
+
+// A second message, which promises more than there is room for, while the server still reads what the first one
+// promised.
+TEST(Rping, ServerEndsWhenMessagesComeOutOfTurn) {
+  for (const Words& flags : {Words{"-V"}, Words{"-V", "-v"}}) {
+    Words words{"rping", "-s", "-a", "127.0.0.1", "-p", "0"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    Subprocess server(words);
+    const auto port = static_cast<std::uint16_t>(std::stoi(server.listening_port()));
+    cm::Engine engine(cm::Engine::Mode::kManual);  // nobody answers the server's Read
+    Node node(engine);
+    Connecting connecting = start_connect(node, to_port(port));
+    ASSERT_TRUE(engine.wait_for(connecting, kPatience));
+    const Outcome outcome = get_outcome(std::move(connecting));
+    ASSERT_EQ(outcome.error.code, Errc::kOk) << outcome.error.why;
+    for (const std::uint32_t size : {64U, 0xFFFFFFFFU}) {
+      FixedWriter<16> w{std::span<std::byte, 16>(node.out.data() + (size == 64 ? 0 : 16), 16)};
+      w.be<0>(node.in_mr.to_of(node.in.data()));
+      w.be<8>(raw(node.in_mr.stag()));
+      w.be<12>(size);
+    }
+    for (std::uint64_t id = 1; id <= 3; ++id) {
+      node.send(id, 16, id == 1 ? 0 : 16);
+      std::this_thread::sleep_for(50ms);  // until the server has taken it, and posted its next Receive
+    }
+    EXPECT_TRUE(eventually([&] {
+      engine.poll();
+      return outcome.connection->disconnected().has_value();
+    }));
+    EXPECT_EQ(server.wait(), 1) << server.output();
+    EXPECT_THAT(server.output(), HasSubstr("out of turn"));
+  }
 }
 
 class RpingSize : public ::testing::TestWithParam<const char*> {};

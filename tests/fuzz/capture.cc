@@ -1,0 +1,129 @@
+// Trace of a capture: packets as any file may hold them, and a connection made packet by packet, of which some are
+// lost, repeated, cut or out of order. Lines stay lines, memory is bounded, and what -v adds changes no total.
+//
+// Input: port of the server (NFS/RDMA or not) | operations (Run::operation).
+#include "iwarp/trace/capture.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "iwarp/trace/packet_maker.h"
+#include "tests/fuzz/check.h"
+#include "tests/support/hex.h"
+
+namespace iwarp::fuzz {
+namespace {
+
+using test::Bytes;
+using trace::Direction;
+using trace::LinkType;
+using trace::Packet;
+
+trace::Endpoint end(std::uint8_t last, std::uint16_t port) {
+  trace::Endpoint e;
+  e.address[10] = e.address[11] = std::byte{0xFF};
+  e.address[12] = std::byte{10};
+  e.address[15] = std::byte{last};
+  e.port = port;
+  return e;
+}
+
+class Run {
+ public:
+  Run(std::uint16_t port, bool verbose)
+      : capture_({.port = {}, .stream = {}, .verbose = verbose}), maker_(end(1, 4000), end(2, port)) {}
+
+  trace::Capture::Counts all(Script script) {
+    while (!script.done()) operation(script);
+    capture_.finish(at_);
+    check_lines();
+    return capture_.counts();
+  }
+
+ private:
+  void operation(Script& in) {
+    const std::uint8_t what = in.u8();
+    const Direction direction = (what & 0x80) != 0 ? Direction::kRx : Direction::kTx;
+    const std::uint8_t how = (what >> 4) & 7;  // what becomes of made packets
+    switch (what & 0x0F) {
+      case 0:
+        for (const Packet& p : maker_.handshake(direction)) give(p, how);
+        break;
+      case 1:
+        for (const Packet& p : maker_.data(direction, in.bytes(in.u8()))) give(p, how);
+        break;
+      case 2:
+        for (const Packet& p : maker_.data(direction, in.bytes(in.u16()))) give(p, how);
+        break;
+      case 3:
+        give(maker_.fin(direction), how);
+        break;
+      case 4:
+        give(maker_.reset(direction), how);
+        break;
+      case 5:
+        if (!held_.empty()) give(std::exchange(held_, {}), 0);
+        break;
+      case 6:
+        at_ += std::chrono::milliseconds(in.u16());
+        break;
+      default: {
+        const auto link = static_cast<LinkType>(in.u8() % 5);
+        const std::uint8_t more = in.u8();
+        const ConstBytes captured = in.bytes(in.u8());
+        capture(link, captured, captured.size() + more);
+      }
+    }
+    check_lines();
+  }
+
+  void give(const Packet& p, std::uint8_t how) {
+    switch (how) {
+      case 1:  // lost
+        return;
+      case 2:  // held back: reordered
+        held_ = p;
+        return;
+      case 3:  // twice
+        capture(LinkType::kEthernet, p, p.size());
+        break;
+      case 4:  // cut by the capture
+        return capture(LinkType::kEthernet, ConstBytes(p).first(p.size() / 2), p.size());
+      default:
+        break;
+    }
+    capture(LinkType::kEthernet, p, p.size());
+  }
+
+  void capture(LinkType link, ConstBytes captured, std::size_t wire_bytes) {
+    const Bytes own(captured.begin(), captured.end());  // gone when packet() returns
+    capture_.packet(at_, link, own, wire_bytes);
+    at_ += std::chrono::milliseconds(1);
+  }
+
+  void check_lines() {
+    for (const std::string& line : capture_.take_lines()) {
+      FUZZ_CHECK(!line.empty() && line.back() == ')');
+      FUZZ_CHECK(std::all_of(line.begin(), line.end(), [](unsigned char c) { return std::isprint(c) != 0; }));
+    }
+  }
+
+  trace::Capture capture_;
+  trace::PacketMaker maker_;
+  Packet held_;
+  Duration at_{};
+};
+
+}  // namespace
+}  // namespace iwarp::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace iwarp::fuzz;
+  Script script(as_input(data, size));
+  const std::uint16_t port = script.flag() ? iwarp::trace::Capture::kNfsRdmaPort : 7174;
+  const auto brief = Run(port, false).all(script), verbose = Run(port, true).all(script);
+  FUZZ_CHECK(brief.packets == verbose.packets && brief.connections == verbose.connections);
+  FUZZ_CHECK(brief.totals.bytes == verbose.totals.bytes && brief.totals.messages == verbose.totals.messages);
+  FUZZ_CHECK(brief.totals.undecoded == verbose.totals.undecoded && brief.totals.lost == verbose.totals.lost);
+  return 0;
+}
