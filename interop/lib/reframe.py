@@ -54,13 +54,19 @@ class _Direction:
                 self.pending += data[skip:]
                 self.next_sequence = (self.next_sequence + len(data) - skip) & 0xFFFFFFFF
 
+    @property
+    def written(self) -> int:
+        """The sequence number after the last whole frame. No packet written may name a later one, be it as its own or as
+        the one it acknowledges: tshark would call the frame that follows a retransmission and leave it undecoded."""
+        return (self.next_sequence - len(self.pending)) & 0xFFFFFFFF
+
     def frames(self) -> Iterator[tuple[int, bytes]]:
         """Whole frames with the sequence number of their first octet."""
         while True:
             size = self._frame_bytes()
             if size is None or len(self.pending) < size:
                 return
-            start = (self.next_sequence - len(self.pending)) & 0xFFFFFFFF
+            start = self.written
             frame = bytes(self.pending[:size])
             del self.pending[:size]
             self.started = True
@@ -93,16 +99,19 @@ def reframe(source: Path, target: Path, ports: Collection[int]) -> list[str]:
             half = halves.get(key)
             if half is None:
                 continue
+            other = halves.get((segment.destination, segment.ports[::-1]))
+            if other is not None and _distance(other.written, segment.acknowledged) > 0:
+                segment.acknowledged = other.written
             if segment.payload:
                 half.add(segment.sequence, segment.payload)
                 for start, frame in half.frames():
                     for offset in range(0, len(frame), _TCP_LIMIT):
                         _write(writer, stamp, segment, start + offset, frame[offset:offset + _TCP_LIMIT], _ACK)
             elif not segment.flags & (_FIN | _RST):
-                _write(writer, stamp, segment, segment.sequence, b"", segment.flags)
+                _write(writer, stamp, segment, half.written, b"", segment.flags)
             if segment.flags & (_FIN | _RST):
                 half.reset = bool(segment.flags & _RST)
-                _write(writer, stamp, segment, segment.sequence + len(segment.payload), b"", segment.flags)
+                _write(writer, stamp, segment, half.written, b"", segment.flags)
     for (_, pair), half in halves.items():
         problems += _unfinished(half, pair)
     return problems

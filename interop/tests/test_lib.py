@@ -104,26 +104,33 @@ STARTUP = b"MPA ID Rep Frame" + b"\x10\x02\x00\x04" + b"\x00\x01\x00\x01"
 FPDUS = [struct.pack(">H", size) + bytes([0xC1, 0x43]) + bytes(size - 2) + bytes(-(size + 2) % 4) + b"crc!" for size in (18, 19, 20, 1400)]
 
 
-def packet(sequence: int, payload: bytes, flags: int = 0x10, ports: tuple[int, int] = (7174, 40000)) -> bytes:
-    network = struct.pack(">BBHHHBBH", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0) + b"\x0a\0\2\2" + b"\x0a\0\2\x0f"
-    transport = struct.pack(">HHIIBBHHH", *ports, sequence & 0xFFFFFFFF, 1, 0x50, flags, 1000, 0, 0)
+def packet(sequence: int, payload: bytes, flags: int = 0x10, ports: tuple[int, int] = (7174, 40000), acknowledged: int = 1) -> bytes:
+    addresses = [b"\x0a\0\2\2", b"\x0a\0\2\x0f"]
+    source, destination = addresses if ports[0] < ports[1] else reversed(addresses)
+    network = struct.pack(">BBHHHBBH", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0) + source + destination
+    transport = struct.pack(">HHIIBBHHH", *ports, sequence & 0xFFFFFFFF, acknowledged, 0x50, flags, 1000, 0, 0)
     data = bytes(12) + b"\x08\x00" + network + transport + payload
     return struct.pack("<IIII", 1, 2, len(data), len(data)) + data
 
 
 class Reframe(unittest.TestCase):
-    def cut(self, packets: list[bytes]) -> tuple[list[bytes], list[str]]:
-        """Payloads of the rewritten capture that are not empty, and the problems found."""
+    def rewrite(self, packets: list[bytes]) -> tuple[list[bytes], list[str]]:
+        """The packets of the rewritten capture from IPv4 on, and the problems found."""
         with tempfile.TemporaryDirectory() as directory:
             source, target = Path(directory) / "in", Path(directory) / "out"
             source.write_bytes(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + b"".join(packets))
             problems = reframe(source, target, {7174})
-            data, offset, payloads = target.read_bytes(), 24, []
+            data, offset, rewritten = target.read_bytes(), 24, []
             while offset < len(data):
                 size = struct.unpack_from("<I", data, offset + 8)[0]
-                payloads.append(data[offset + 16 + 54:offset + 16 + size])
+                rewritten.append(data[offset + 16 + 14:offset + 16 + size])
                 offset += 16 + size
-        return [payload for payload in payloads if payload], problems
+        return rewritten, problems
+
+    def cut(self, packets: list[bytes]) -> tuple[list[bytes], list[str]]:
+        """Payloads of the rewritten capture that are not empty, and the problems found."""
+        rewritten, problems = self.rewrite(packets)
+        return [datagram[40:] for datagram in rewritten if datagram[40:]], problems
 
     def test_every_segment_size_gives_the_same_frames(self) -> None:
         stream = STARTUP + b"".join(FPDUS)
@@ -147,6 +154,19 @@ class Reframe(unittest.TestCase):
     def test_lost_octets_are_reported(self) -> None:
         _, problems = self.cut([packet(0, b"", 0x02), packet(1, STARTUP), packet(100, FPDUS[0])])
         self.assertEqual(problems, ["port 7174 to 40000 misses octets in the capture"])
+
+    def test_no_packet_runs_ahead_of_the_frames(self) -> None:
+        """tshark takes a frame for a retransmission after a packet, or an acknowledgement, of a later sequence number."""
+        stream = STARTUP + FPDUS[0]
+        cut = len(STARTUP) + 5
+        there, back = (7174, 40000), (40000, 7174)
+        rewritten, problems = self.rewrite([
+            packet(0, b"", 0x02, there), packet(0, b"", 0x02, back), packet(1, stream[:cut], 0x10, there),
+            packet(1 + cut, b"", 0x10, there), packet(1, STARTUP, 0x10, back, 1 + cut), packet(1 + cut, stream[cut:], 0x10, there)])
+        numbers = [struct.unpack_from(">HHII", datagram, 20) for datagram in rewritten[2:]]
+        framed = 1 + len(STARTUP)
+        self.assertEqual(numbers, [(*there, 1, 1), (*there, framed, 1), (*back, 1, framed), (*there, framed, 1)])
+        self.assertEqual(problems, [])
 
     def test_other_ports_are_left_out(self) -> None:
         self.assertEqual(self.cut([packet(0, b"", 0x02, (1, 2)), packet(1, STARTUP, 0x10, (1, 2))]), ([], []))
