@@ -76,13 +76,13 @@ void TxGather::truncate(std::size_t fpdus_kept) {
   if (!fpdus_.empty()) fpdus_.back().pieces_end = pieces_popped_ + pieces_.size();
   end_ = fpdu_begin_ = keep_until;
   joinable_ = false;
+  if (pieces_.empty()) clear();  // what is dropped is not staged any more
 }
 
 void TxGather::drop_unbegun() {
   const bool begun = !fpdus_.empty() && fpdus_.front().begin < committed_;
   truncate(begun ? 1 : 0);
   if (begun) copy_aside_rest_of_front();
-  if (pieces_.empty()) clear();
 }
 
 std::span<const ConstBytes> TxGather::spans() {

@@ -208,6 +208,24 @@ TEST(SendSource, RevokedBeforeAnyOctetIsSent) {
   EXPECT_EQ(p.end.sends.at(0).status, Errc::kLocalProtection);
 }
 
+// The Terminate finds room though as much as may be staged stood behind the Send, and was dropped with it.
+TEST(SendSource, RevokedInFrontOfABatchOfCopies) {
+  RawPeer p(raw(true));
+  auto& source = p.end.region(1000);
+  auto& read_source = p.end.region(3'000'000, test::kRemoteAll);
+  const auto encode = [&] {
+    EXPECT_FALSE(p.end.conn().tx_buffers(p.now).empty());
+    p.end.conn().tx_commit(0, p.now);
+  };
+  p.feed_ulpdu(test::write_segment(Stag{1}, 0, {}));
+  p.end.post(test::send_wr(1, source.all()));
+  encode();
+  p.feed_ulpdu(test::read_request_segment({Stag{0x500}, 0, 3'000'000, read_source.stag(), read_source.to()}));
+  encode();
+  source.revoke();
+  EXPECT_EQ(p.terminate(), "00000000");
+}
+
 // A violation flushes: from then on the memory of a half-sent Send is the application's, yet its FPDU has to end as it
 // began.
 TEST(SendSource, ReusedAfterAFlush) {
