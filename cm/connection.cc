@@ -29,40 +29,34 @@ MutBytes thread_scratch() {
   return {scratch.get(), kScratchBytes};
 }
 
+using Iovecs = std::array<iovec, kMaxIovecs>;
+
+// What sendmsg() and recvmsg() take; it points into `iovecs`.
 template <class Span>
-std::size_t to_iovecs(std::span<const Span> spans, std::array<iovec, kMaxIovecs>& out, std::size_t& total) {
-  const std::size_t n = std::min(spans.size(), out.size());
-  total = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    out[i] = {const_cast<std::byte*>(spans[i].data()), spans[i].size()};  // NOLINT: iovec has no const form
-    total += spans[i].size();
+msghdr to_message(std::span<const Span> pieces, Iovecs& iovecs, std::size_t& total) {
+  msghdr message{};
+  message.msg_iov = iovecs.data();
+  message.msg_iovlen = std::min(pieces.size(), iovecs.size());
+  for (std::size_t i = 0; i < message.msg_iovlen; ++i) {
+    iovecs[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};  // NOLINT: iovec has no const form
+    total += pieces[i].size();
   }
-  return n;
+  return message;
 }
 
 // One system call. `total`: the octets it was given. A single piece takes the shorter way through the kernel, which
 // shows in the latency of small messages.
 ssize_t send_pieces(int fd, std::span<const ConstBytes> pieces, std::size_t& total) {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
-  if (pieces.size() == 1) {
-    total = pieces[0].size();
-    return ::send(fd, pieces[0].data(), total, kFlags);
-  }
-  std::array<iovec, kMaxIovecs> iov;
-  msghdr message{};
-  message.msg_iov = iov.data();
-  message.msg_iovlen = to_iovecs(pieces, iov, total);
+  if (pieces.size() == 1) return ::send(fd, pieces[0].data(), total = pieces[0].size(), kFlags);
+  Iovecs iovecs;
+  const msghdr message = to_message(pieces, iovecs, total = 0);
   return ::sendmsg(fd, &message, kFlags);
 }
 ssize_t receive_pieces(int fd, std::span<const MutBytes> pieces, std::size_t& total) {
-  if (pieces.size() == 1) {
-    total = pieces[0].size();
-    return ::recv(fd, pieces[0].data(), total, MSG_DONTWAIT);
-  }
-  std::array<iovec, kMaxIovecs> iov;
-  msghdr message{};
-  message.msg_iov = iov.data();
-  message.msg_iovlen = to_iovecs(pieces, iov, total);
+  if (pieces.size() == 1) return ::recv(fd, pieces[0].data(), total = pieces[0].size(), MSG_DONTWAIT);
+  Iovecs iovecs;
+  msghdr message = to_message(pieces, iovecs, total = 0);
   return ::recvmsg(fd, &message, MSG_DONTWAIT);
 }
 
