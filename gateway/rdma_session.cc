@@ -2,8 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/post.hpp>
-
 #include "iwarp/gateway/rdma_counters.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 
@@ -136,16 +134,8 @@ void RdmaSession::pump() {
   if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) post_pump();
 }
 
-// One at a time, however many things wake the session: or each would post its own successor for as long as there is
-// work.
 void RdmaSession::post_pump() {
-  if (std::exchange(pump_posted_, true)) return;
-  boost::asio::post(engine_.io(), [weak = weak_from_this()] {
-    auto self = weak.lock();
-    if (!self) return;
-    self->pump_posted_ = false;
-    self->pump();
-  });
+  turn_.post(engine_.io(), weak_from_this(), &RdmaSession::pump);
 }
 
 void RdmaSession::on_deadline() {

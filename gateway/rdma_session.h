@@ -12,6 +12,7 @@
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
 #include "iwarp/gateway/session.h"
+#include "iwarp/gateway/turn.h"
 #include "iwarp/rpcrdma/responder.h"
 
 namespace iwarp::gateway {
@@ -77,7 +78,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   std::uint64_t releases_seen_ = 0;
   rpcrdma::Responder::Stats refusals_seen_{};
   std::uint16_t backend_port_ = 0;
-  bool pump_posted_ = false;
+  Turn turn_;
   bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;
 };
 

@@ -2,8 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/post.hpp>
-
 #include "iwarp/cm/connector.h"
 #include "iwarp/gateway/rdma_counters.h"
 #include "iwarp/rpcrdma/nfs_binding.h"
@@ -148,16 +146,8 @@ void TcpSession::resume() {
   delivery_ends_ ? deliver_rest() : pump();
 }
 
-// One at a time, however many things wake the session: or each would post its own successor for as long as there is
-// work.
 void TcpSession::post_resume() {
-  if (std::exchange(resume_posted_, true)) return;
-  boost::asio::post(engine_.io(), [weak = weak_from_this()] {
-    auto self = weak.lock();
-    if (!self) return;
-    self->resume_posted_ = false;
-    self->resume();
-  });
+  turn_.post(engine_.io(), weak_from_this(), &TcpSession::resume);
 }
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {

@@ -11,6 +11,7 @@
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
 #include "iwarp/gateway/session.h"
+#include "iwarp/gateway/turn.h"
 #include "iwarp/rpcrdma/requester.h"
 
 namespace iwarp::gateway {
@@ -81,7 +82,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   std::optional<TimePoint> delivery_ends_;  // set when the RDMA connection has ended
   std::optional<rpcrdma::Buffer> held_record_;
   std::uint64_t releases_seen_ = 0;
-  bool resume_posted_ = false;
+  Turn turn_;
   bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;
 };
 
