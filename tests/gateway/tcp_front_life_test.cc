@@ -1,0 +1,108 @@
+// The TCP front: connections that end, at either side and at any time.
+#include "tests/gateway/chained.h"
+#include "tests/support/covers.h"
+
+namespace iwarp::gateway::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_F(Chained, SurvivesTheServersRestart) {
+  COVERS("RFC8167-4.3.1-3");
+  auto c = tcp_client();
+  server.on_call = [](TcpPeer&, const Bytes&) {};
+  c->send(samples::null_call(1));
+  ASSERT_TRUE(loop.until([&] { return !server.calls.empty(); }));
+  server.peers[0]->close();
+  ASSERT_TRUE(loop.until([&] { return c->ended(); }));  // all the way to the client, which will replay
+  server.on_call = {};
+  c = tcp_client();
+  c->send(samples::null_call(1));
+  EXPECT_EQ(await(*c), samples::rpc_reply(1));
+}
+
+TEST_F(Chained, ClosesTheServerWhenTheClientIsGone) {
+  for (const bool reset : {true, false}) {
+    auto c = tcp_client();
+    c->send(samples::null_call(1));
+    (void)await(*c);
+    reset ? c->reset() : c->close();
+    ASSERT_TRUE(loop.until([&] { return server.peers.back()->ended() && tcp_front->snapshot().active() == 0; }));
+  }
+}
+
+// The server may never answer: its Calls die with the client.
+TEST_F(Chained, EndsAtOnceWhenAClientResetsWithACallOutstanding) {
+  auto c = warm_client();
+  server.on_call = [](TcpPeer&, const Bytes&) {};
+  c->send(samples::null_call(1));
+  ASSERT_TRUE(loop.until([&] { return server.calls.size() == 2; }));
+  c->reset();
+  ASSERT_TRUE(loop.until([&] { return server.peers.back()->ended() && tcp_front->snapshot().active() == 0; }));
+  expect_tcp_front_adds_up();
+}
+
+// The same while the gateway reads nothing from the client, because it has Calls enough.
+TEST_F(Chained, EndsAtOnceWhenAClientResetsThatIsNotRead) {
+  auto c = warm_client();
+  server.on_call = [](TcpPeer&, const Bytes&) {};
+  constexpr std::uint32_t kCalls = 3000;
+  for (std::uint32_t xid = 1; xid <= kCalls; ++xid) c->send(samples::null_call(xid));
+  ASSERT_TRUE(loop.until([&] { return tcp_messages(MessageKind::kCall).received > 1000; }));
+  Stats::Snapshot last;
+  do {
+    last = tcp_front->snapshot();
+    loop.run_for(100ms);
+  } while (!(last == tcp_front->snapshot()));
+  EXPECT_LT(tcp_messages(MessageKind::kCall).received, kCalls);
+  c->reset();
+  ASSERT_TRUE(loop.until([&] { return server.peers.back()->ended() && tcp_front->snapshot().active() == 0; }));
+}
+
+TEST_F(Chained, ClosesTheClientWhenTheRdmaServerIsUnreachable) {
+  front.reset();
+  auto c = tcp_client();
+  c->send(samples::null_call(1));
+  ASSERT_TRUE(loop.until([&] { return c->ended(); }));
+  EXPECT_EQ(tcp_front->snapshot().refused[static_cast<std::size_t>(RefuseReason::kBackendUnreachable)], 1u);
+  open(server.host_port());
+}
+
+TEST_F(Chained, DrainsAndStops) {
+  std::vector<Bytes> waiting;
+  server.on_call = [&](TcpPeer&, const Bytes& call) { waiting.push_back(call); };
+  options.drain_timeout = 300ms;
+  open_tcp(front->local());
+  auto busy = tcp_client();
+  auto quiet = tcp_client();
+  busy->send(samples::null_call(1));
+  ASSERT_TRUE(loop.until([&] { return waiting.size() == 1; }));
+  bool drained = false;
+  tcp_front->drain([&] { drained = true; });
+  ASSERT_TRUE(loop.until([&] { return quiet->ended(); }));
+  EXPECT_FALSE(drained);
+  server.peers[0]->send(serve(waiting[0]));
+  EXPECT_EQ(await(*busy), samples::rpc_reply(1));
+  ASSERT_TRUE(loop.until([&] { return drained && busy->ended(); }));
+
+  open_tcp(front->local());
+  busy = tcp_client();
+  busy->send(samples::null_call(2));
+  ASSERT_TRUE(loop.until([&] { return waiting.size() == 2; }));
+  drained = false;
+  tcp_front->drain([&] { drained = true; });
+  ASSERT_TRUE(loop.until([&] { return drained && busy->ended(); }));  // after 300 ms, unanswered
+}
+
+TEST_F(Chained, MayBeDestroyedAtAnyTime) {
+  auto busy = warm_client();
+  server.on_call = [](TcpPeer&, const Bytes&) {};
+  for (std::uint32_t xid = 1; xid < 100; ++xid) busy->send(samples::write_call(xid, pattern(20000)));
+  auto connecting = tcp_client();
+  ASSERT_TRUE(loop.until([&] { return server.calls.size() > 3; }));
+  tcp_front.reset();
+  ASSERT_TRUE(loop.until([&] { return busy->ended() && front->snapshot().active() == 0; }));
+}
+
+}  // namespace
+}  // namespace iwarp::gateway::test
