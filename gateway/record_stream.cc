@@ -139,13 +139,19 @@ void RecordStream::watch_for_reset() {
   if (closed_) return;
   socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](boost::system::error_code ec) {
     if (ec || self->closed_) return;
+    const int fd = self->socket_.native_handle();
     int error = 0;
     socklen_t size = sizeof error;
-    if (::getsockopt(self->socket_.native_handle(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error == 0)
-      return self->watch_for_reset();  // urgent data
-    self->broken_ = true;
-    self->end(make_error(Errc::kConnectionLost));
-    if (self->wake_) self->wake_();
+    if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
+      self->broken_ = true;
+      self->end(make_error(Errc::kConnectionLost));
+      if (self->wake_) self->wake_();
+      return;
+    }
+    // Urgent data mean nothing to RPC. They are taken out of the way, or the wait would end at once for ever, as it
+    // would after both ends have closed, or after a read() or write() that has met the reset.
+    std::byte urgent;
+    if (::recv(fd, &urgent, 1, MSG_OOB | MSG_DONTWAIT) >= 0) self->watch_for_reset();
   });
 }
 

@@ -38,7 +38,7 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   [[nodiscard]] std::optional<rpcrdma::Buffer> read();
   // Why reading is over: kPeerClosed between records, or an error. Records read before are still given out by read().
   [[nodiscard]] const std::optional<Error>& ended() const { return ended_; }
-  // Sending failed: what is queued will never leave.
+  // The connection is lost: what is queued will never leave, and no more will come.
   [[nodiscard]] bool broken() const { return broken_; }
 
   // Queues a record and sends what TCP takes. False (message untouched) when too many are queued: try again after the

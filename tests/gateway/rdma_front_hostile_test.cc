@@ -50,9 +50,14 @@ TEST_F(RdmaFrontHostile, AnswersUnknownVersionsWithErrVers) {
 TEST_F(RdmaFrontHostile, AFloodOfRecordsStarvesNobody) {
   tcp::acceptor acceptor(loop.io, {boost::asio::ip::make_address("127.0.0.1"), 0});
   open({"127.0.0.1", acceptor.local_endpoint().port()});
+  auto good = client();
+  const auto answering = std::make_shared<TcpPeer>(acceptor.accept());
+  answering->on_record = [](TcpPeer& from, const Bytes& call) { from.send(serve(call)); };
+  answering->start();
   auto c = client();
   const Flood flood(acceptor.accept(), samples::rpc_reply(7));
   ASSERT_TRUE(loop.until([&] { return dropped(MessageKind::kReply, DropReason::kUnknownXid) > 10000; }));
+  for (int n = 0; n < 10; ++n) expect_alive(*good);
   EXPECT_FALSE(flood.exhausted());
 }
 

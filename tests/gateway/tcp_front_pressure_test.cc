@@ -90,8 +90,26 @@ TEST_F(ChainedSlow, AFloodOfRecordsDoesNotKeepItBeyondTheLimit) {
   const Flood flood(std::move(socket), samples::words({7, 1}));
   server.peers.back()->close();
   ASSERT_TRUE(loop.until([&] { return tcp_front->snapshot().active() == 0; }));
-  EXPECT_GT(tcp_messages(MessageKind::kBackwardReply).dropped_total(), 0U);
+  const auto& dropped = tcp_messages(MessageKind::kBackwardReply).dropped;
+  EXPECT_GT(dropped[static_cast<std::size_t>(DropReason::kConnectionClosed)], 0U);  // taken while delivering
   EXPECT_FALSE(flood.exhausted());
+}
+
+// Urgent data mean nothing here. They stay in the socket until somebody takes them, and would keep the loop awake.
+TEST_F(Chained, UrgentDataKeepNobodyAwake) {
+  tcp::socket socket(loop.io);
+  socket.connect(tcp_front->local());
+  for (std::uint32_t n = 1; n <= 3; ++n) {
+    boost::asio::write(socket, boost::asio::buffer(record_mark(samples::null_call(n).size()) + samples::null_call(n)));
+    ASSERT_TRUE(loop.until([&] { return tcp_messages(MessageKind::kReply).forwarded == n; }));
+    loop.run_for(50ms);
+    const char octet = 'x';
+    socket.send(boost::asio::buffer(&octet, 1), tcp::socket::message_out_of_band);
+    loop.run_for(50ms);
+    loop.io.restart();
+    EXPECT_LT(loop.io.run_for(50ms), 100U);
+  }
+  EXPECT_EQ(tcp_front->snapshot().active(), 1U);
 }
 
 // A TCP client that sends much and takes nothing: memory stays bounded, others are served.
