@@ -1,13 +1,11 @@
 #include "iwarp/cm/connection.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <array>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <sstream>
+
+#include "iwarp/cm/socket_io.h"
 
 namespace iwarp::cm {
 namespace {
@@ -15,7 +13,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kScratchBytes = 256 * 1024;
-constexpr std::size_t kMaxIovecs = 512;  // below IOV_MAX; a batch of the core has fewer
 // Rounds of sending and receiving before other connections get their turn.
 constexpr unsigned kWorkBudget = 16;
 // Octets sent before something is received.
@@ -27,41 +24,6 @@ constexpr unsigned kEmssEvery = 256;
 MutBytes thread_scratch() {
   thread_local const std::unique_ptr<std::byte[]> scratch = std::make_unique_for_overwrite<std::byte[]>(kScratchBytes);
   return {scratch.get(), kScratchBytes};
-}
-
-using Iovecs = std::array<iovec, kMaxIovecs>;
-
-// What sendmsg() and recvmsg() take; it points into `iovecs`.
-template <class Span>
-msghdr to_message(std::span<const Span> pieces, Iovecs& iovecs, std::size_t& total) {
-  msghdr message{};
-  message.msg_iov = iovecs.data();
-  message.msg_iovlen = std::min(pieces.size(), iovecs.size());
-  for (std::size_t i = 0; i < message.msg_iovlen; ++i) {
-    iovecs[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};  // NOLINT: iovec has no const form
-    total += pieces[i].size();
-  }
-  return message;
-}
-
-// One system call. `total`: the octets it was given. A single piece takes the shorter way through the kernel, which
-// shows in the latency of small messages.
-ssize_t send_pieces(int fd, std::span<const ConstBytes> pieces, std::size_t& total) {
-  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
-  if (pieces.size() == 1) return ::send(fd, pieces[0].data(), total = pieces[0].size(), kFlags);
-  Iovecs iovecs;
-  const msghdr message = to_message(pieces, iovecs, total = 0);
-  return ::sendmsg(fd, &message, kFlags);
-}
-ssize_t receive_pieces(int fd, std::span<const MutBytes> pieces, std::size_t& total) {
-  if (pieces.size() == 1) return ::recv(fd, pieces[0].data(), total = pieces[0].size(), MSG_DONTWAIT);
-  Iovecs iovecs;
-  msghdr message = to_message(pieces, iovecs, total = 0);
-  return ::recvmsg(fd, &message, MSG_DONTWAIT);
-}
-
-bool would_block(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK;
 }
 
 }  // namespace
@@ -174,7 +136,7 @@ void Connection::disconnect() {
   if (!qp_->pd().context()->alive()) return;  // a forked child: who held the lock when it forked never gives it back
   {
     const auto lock = qp_->lock();
-    qp_->core().disconnect(Clock::now());
+    qp_->core().disconnect(advance(Clock::now()));
   }
   drive(kApplication, Clock::now());
 }
@@ -201,13 +163,18 @@ void Connection::on_disconnected(std::function<void(stream::Disconnected)> handl
 void Connection::kick() {
   const auto self = weak_from_this().lock();
   if (released_ || self == nullptr) return;
-  if (!tx_blocked_) (void)transmit(Clock::now());
+  if (!tx_blocked_) (void)transmit(advance(Clock::now()));
   if (qp_->core().phase() != stream::Phase::kFull || more_work_) {
     // What follows may call the application, which posting must not do.
     post_drive();
   } else if (tx_blocked_ && !write_armed_) {
     arm();
   }
+}
+
+// Another thread may have read the clock later and got the lock sooner.
+TimePoint Connection::advance(TimePoint now) {
+  return latest_ = std::max(latest_, now);
 }
 
 // Sends until nothing is left or TCP takes no more. True when octets moved.
@@ -223,27 +190,25 @@ bool Connection::transmit(TimePoint now) {
     }
     const auto spans = core.tx_buffers(now);
     if (spans.empty()) break;
-    std::size_t total = 0;
-    const ssize_t n = send_pieces(socket_->native_handle(), spans, total);
-    if (n < 0) {
-      const int error = errno;
+    const Transfer sent = send_pieces(socket_->native_handle(), spans);
+    if (sent.error != 0) {
       core.tx_commit(0, now);
-      if (error == EINTR) continue;
-      if (would_block(error)) {
+      if (sent.error == EINTR) continue;
+      if (sent.would_block()) {
         tx_blocked_ = true;
-      } else if (error != EPIPE) {
+      } else if (sent.error != EPIPE) {
         // EPIPE: the peer's end is still to be read, and says more.
         core.rx_end(stream::TcpEnd::kReset, now);
       }
       return moved;
     }
     if (tap_ != nullptr) [[unlikely]]
-      tap_->sent(first_octets(spans, static_cast<std::size_t>(n)), Clock::now());
-    core.tx_commit(static_cast<std::size_t>(n), now);
+      tap_->sent(first_octets(spans, sent.n), Clock::now());
+    core.tx_commit(sent.n, now);
     moved = true;
-    octets += static_cast<std::size_t>(n);
+    octets += sent.n;
     if (++batches_ % kEmssEvery == 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2
-    if (static_cast<std::size_t>(n) < total) {
+    if (!sent.whole) {
       tx_blocked_ = true;
       return moved;
     }
@@ -258,23 +223,22 @@ bool Connection::receive(TimePoint now) {
   rx_wanted_ = false;
   const auto spans = core.rx_buffers(thread_scratch());
   if (spans.empty()) return false;
-  std::size_t total = 0;
-  const ssize_t n = receive_pieces(socket_->native_handle(), spans, total);
-  const int error = errno;
-  if (tap_ != nullptr && n > 0) [[unlikely]]
-    tap_->received(first_octets(spans, static_cast<std::size_t>(n)), Clock::now());
-  core.rx_commit(n > 0 ? static_cast<std::size_t>(n) : 0, now);
-  if (n > 0) {
+  const Transfer got = receive_pieces(socket_->native_handle(), spans);
+  if (tap_ != nullptr && got.n > 0) [[unlikely]]
+    tap_->received(first_octets(spans, got.n), Clock::now());
+  core.rx_commit(got.n, now);
+  if (got.n > 0) {
     // Less than asked for: the socket is empty now, another read would only say so.
-    rx_wanted_ = static_cast<std::size_t>(n) < total;
+    rx_wanted_ = !got.whole;
     return true;
   }
-  if (n < 0 && (would_block(error) || error == EINTR)) {
+  if (got.would_block() || got.error == EINTR) {
     rx_wanted_ = true;
     return false;
   }
-  if (tap_ != nullptr) tap_->received_end(n == 0 ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
-  core.rx_end(n == 0 ? stream::TcpEnd::kFin : stream::TcpEnd::kReset, now);
+  const bool fin = got.error == 0;
+  if (tap_ != nullptr) tap_->received_end(fin ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
+  core.rx_end(fin ? stream::TcpEnd::kFin : stream::TcpEnd::kReset, now);
   return true;
 }
 
@@ -287,7 +251,7 @@ void Connection::post_drive() {
 bool Connection::drive(unsigned fired, TimePoint now) {
   std::vector<stream::Event> events;
   std::unique_lock lock = qp_->lock();
-  now = driven_ = std::max(now, driven_);  // another thread may have been quicker
+  now = advance(now);
   if ((fired & kPosted) != 0) drive_posted_ = false;
   if ((fired & kReadable) != 0) read_armed_ = false;
   if ((fired & kWritable) != 0) write_armed_ = tx_blocked_ = false;

@@ -85,6 +85,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void on_disconnected(std::function<void(stream::Disconnected)> handler);
   [[nodiscard]] Result<void> begin(EstablishedHandler handler);
   // The members below need the queue pair's lock.
+  [[nodiscard]] TimePoint advance(TimePoint now);
   [[nodiscard]] bool transmit(TimePoint now);
   [[nodiscard]] bool receive(TimePoint now);
   void post_drive();
@@ -104,7 +105,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   bool tx_blocked_ = false, rx_wanted_ = false, more_work_ = false;
   bool released_ = false;
   bool drive_posted_ = false;
-  TimePoint driven_{};            // last
+  TimePoint latest_{};            // that the core was told
   unsigned batches_ = 0;          // sent
   std::shared_ptr<ByteTap> tap_;  // null unless somebody watches
   std::optional<TimePoint> timer_deadline_;

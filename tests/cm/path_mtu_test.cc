@@ -48,51 +48,91 @@ std::size_t longest_ulpdu(RawTcp& peer, std::size_t& bytes) {
   return longest;
 }
 
-void send_while_the_path_mtu_shrinks() {
-  constexpr std::size_t kBytes = 16 << 20;  // more than the sockets hold
-  ASSERT_TRUE(bring_loopback_up(9000));
-  RawListener listener;
+// Our end of a connection, in a network of 9000 octets, and the raw other end.
+struct Connected {
+  static constexpr std::size_t kBytes = 16 << 20;  // more than the sockets hold
   cm::Engine engine;
-  Node node(engine, {}, kBytes);
-  mpa::Policy policy;
-  policy.revision = 1;
-  auto connecting = start_connect(node, to_port(listener.port(), policy));
-  RawTcp peer = listener.accept();
-  ASSERT_TRUE(read_frame(peer, false).complete);
-  mpa::StartupFrame reply;
-  reply.is_reply = reply.crc = true;
-  reply.revision = 1;
-  ASSERT_TRUE(peer.send(octets(reply)));
-  ASSERT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+  Node node{engine, {}, kBytes};
+  RawTcp peer = connect();
 
-  node.send(1, kBytes);
+ private:
+  RawTcp connect() {
+    EXPECT_TRUE(bring_loopback_up(9000));
+    RawListener listener;
+    mpa::Policy policy;
+    policy.revision = 1;
+    auto connecting = start_connect(node, to_port(listener.port(), policy));
+    RawTcp accepted = listener.accept();
+    EXPECT_TRUE(read_frame(accepted, false).complete);
+    mpa::StartupFrame reply;
+    reply.is_reply = reply.crc = true;
+    reply.revision = 1;
+    EXPECT_TRUE(accepted.send(octets(reply)));
+    EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+    return accepted;
+  }
+};
+
+constexpr std::size_t kLongestAfter = 1500 - 40 - 6;  // IPv4 and TCP headers, length and CRC of the FPDU
+
+void send_while_the_path_mtu_shrinks() {
+  Connected c;
+  c.node.send(1, c.kBytes);
   std::size_t one = 1;
-  const std::size_t first = longest_ulpdu(peer, one);
+  const std::size_t first = longest_ulpdu(c.peer, one);
   EXPECT_GT(first, 8000U);
   EXPECT_LT(first, 9000U);
   ASSERT_TRUE(bring_loopback_up(1500));
-  std::size_t left = kBytes - (first - ddp::UntaggedHeader::kSize);
-  (void)longest_ulpdu(peer, left);
+  std::size_t left = c.kBytes - (first - ddp::UntaggedHeader::kSize);
+  (void)longest_ulpdu(c.peer, left);
   // The kernel notices when it sends the next segment, and we when a full socket has room again: both happen in each of
   // these messages, but in which of them first is theirs to say.
   std::size_t longest = first;
-  for (std::uint64_t id = 2; id < 8 && longest > 1500U - 40 - 6; ++id) {
-    node.send(id, kBytes);
-    left = kBytes;
-    longest = longest_ulpdu(peer, left);
+  for (std::uint64_t id = 2; id < 8 && longest > kLongestAfter; ++id) {
+    c.node.send(id, c.kBytes);
+    left = c.kBytes;
+    longest = longest_ulpdu(c.peer, left);
   }
-  EXPECT_LE(longest, 1500U - 40 - 6);
+  EXPECT_LE(longest, kLongestAfter);
 }
 
-TEST(PathMtu, FpdusShrinkWithIt) {
+// Small messages, for which TCP always has room.
+void send_without_waiting_after_the_path_mtu_shrank() {
+  Connected c;
+  ASSERT_TRUE(bring_loopback_up(1500));
+  constexpr std::uint64_t kMessages = 300;
+  for (std::uint64_t id = 1; id <= kMessages; ++id) {
+    c.node.send(id, 64);
+    c.node.expect(verbs::WcOp::kSend, id);
+    std::size_t left = 64;
+    (void)longest_ulpdu(c.peer, left);
+  }
+  c.node.send(kMessages + 1, 8000);
+  std::size_t left = 8000;
+  EXPECT_LE(longest_ulpdu(c.peer, left), kLongestAfter);
+}
+
+// False when that is not allowed here.
+bool in_a_network_of_its_own(void (*run)()) {
   bool alone = false;
   std::thread([&] {
     alone = ::unshare(CLONE_NEWNET) == 0;
-    if (alone) send_while_the_path_mtu_shrinks();
+    if (alone) run();
   }).join();
-  if (!alone) GTEST_SKIP() << "needs a network namespace of its own: run it as root";
+  return alone;
+}
+
+TEST(PathMtu, FpdusShrinkWithIt) {
+  if (!in_a_network_of_its_own(send_while_the_path_mtu_shrinks))
+    GTEST_SKIP() << "needs a network namespace of its own: run it as root";
   COVERS("RFC5044-3-2");
   COVERS("RFC5044-4.5-5");
+}
+
+TEST(PathMtu, FpdusShrinkWhenNothingEverBlocks) {
+  if (!in_a_network_of_its_own(send_without_waiting_after_the_path_mtu_shrank))
+    GTEST_SKIP() << "needs a network namespace of its own: run it as root";
+  COVERS("RFC5044-3-2");
 }
 
 }  // namespace
