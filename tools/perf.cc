@@ -50,6 +50,7 @@ struct Flags {
   std::vector<int> cpus;
   bool markdown = false;
   bool no_verify = false;
+  bool no_calibration = false;
   std::size_t connections = 10000;
   RecorderFlags recorder;
 };
@@ -159,7 +160,7 @@ std::vector<Spec> plan(const Flags& flags) {
       s.crc = flags.crc == "on";
       s.direct = flags.placement == "direct";
       s.manual = flags.progress == "manual" || *test == Test::kWriteLat;
-      s.depth = flags.depth.value_or(unit_of(*test) == Unit::kOctetsPerSecond ? 16 : 256);
+      s.depth = flags.depth.value_or(default_depth(*test, size));
       if (flags.cpus.size() == 2) s.cpu = flags.cpus[1];
       s.list = std::min(s.list, s.depth);
       if (s.test == Test::kTcpRate) s.call = s.size;
@@ -185,6 +186,7 @@ int run_client(const Flags& flags) {
   p.pairs = flags.pairs;
   p.seconds = std::chrono::milliseconds(static_cast<long>(flags.seconds * 1000));
   p.verify = !flags.no_verify;
+  p.calibrate = !flags.no_calibration;
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   Runner runner(control, host, p, [&](const std::string& text) {
     if (terminal) std::cerr << "\r\033[K" << text << std::flush;
@@ -271,7 +273,8 @@ Run add_perf(CLI::App& app) {
   run->add_option("--pairs", flags->pairs, "Samples of ours and of the baseline, in turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  run->add_option("--depth", flags->depth, "Operations outstanding (default 16 for throughput, 256 for rates)")
+  run->add_option("--depth", flags->depth,
+                  "Operations outstanding (default: throughput 32, 16 above 64 KiB; rates 256)")
       ->check(CLI::Range(1, 4096));
   run->add_option("--list", flags->spec.list, "send_rate: work requests posted by one call")
       ->check(CLI::Range(1, 4096))
@@ -297,6 +300,9 @@ Run add_perf(CLI::App& app) {
       ->check(CLI::Range(0, 1023));
   run->add_option("--json", flags->json, "Write all figures to this file as well");
   run->add_flag("--markdown", flags->markdown, "Table with bars");
+  run->add_flag(
+      "--no-calibration", flags->no_calibration,
+      "Do not look for the calls with which tcp_bw is best (seven seconds for each size): sleep, and take 64 KiB");
   run->add_flag("--no-verify", flags->no_verify, "Leave out the untimed pass that compares the data");
   flags->recorder.add(*run);
   run->footer(

@@ -52,8 +52,8 @@ def _ours(context: Context, operation: str, size: int) -> float:
     """Octets per second."""
     crc = "on" if context.peer_wants_crc else "off"
     report = "/run/perf.json"
-    context.guest.must(f"/run/host{context.binary} perf run {operation}_bw --size {size} --crc {crc} --seconds {_SECONDS} "
-                       f"--pairs 1 --json {report} >/dev/null", _TIMEOUT)
+    context.guest.must(f"/run/host{context.binary} perf run {operation}_bw --size {size} --crc {crc} "
+                       f"--seconds {_SECONDS} --pairs 1 --no-calibration --json {report} >/dev/null", _TIMEOUT)
     return float(json.loads(context.guest.must(f"cat {report}"))[0]["ours"]["value"])
 
 

@@ -27,7 +27,7 @@ class PerfRun : public ::testing::TestWithParam<std::vector<std::string>> {
 TEST_P(PerfRun, MeasuresBesideItsBaseline) {
   std::vector<std::string> arguments = {"perf", "run"};
   arguments.insert(arguments.end(), GetParam().begin(), GetParam().end());
-  for (const char* more : {"--pairs=2", "--seconds=0.05", "--json"}) arguments.emplace_back(more);
+  for (const char* more : {"--pairs=2", "--seconds=0.05", "--no-calibration", "--json"}) arguments.emplace_back(more);
   arguments.push_back(report_);
   const Finished f = run(arguments);
   ASSERT_EQ(f.code, 0) << f.output;
@@ -68,11 +68,18 @@ TEST(Perf, ServesAClientAfterTheOther) {
   Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0"});
   const std::string peer = "127.0.0.1:" + server.listening_port();
   for (int i = 0; i < 2; ++i) {
-    const Finished f = run({"perf", "run", "write_bw", peer, "--size=4k", "--pairs=1", "--seconds=0.05"});
+    const Finished f =
+        run({"perf", "run", "write_bw", peer, "--size=4k", "--pairs=1", "--seconds=0.05", "--no-calibration"});
     EXPECT_EQ(f.code, 0) << f.output;
   }
   server.signal(SIGTERM);
   EXPECT_EQ(server.wait(), 130);
+}
+
+TEST(Perf, LooksForTheBestCallsOfPlainTcp) {
+  const Finished f = run({"perf", "run", "tcp_bw", "--size=64k", "--pairs=1", "--seconds=0.05"});
+  ASSERT_EQ(f.code, 0) << f.output;
+  EXPECT_THAT(f.output, ::testing::ContainsRegex("calls of (64 KiB|256 KiB|1 MiB) and (64 KiB|256 KiB|1 MiB), "));
 }
 
 TEST(Perf, CountsWhatIdleConnectionsHold) {

@@ -80,7 +80,7 @@ void sink(const Spec& spec, const TcpSocket& socket) {
   std::vector<std::byte> region(spec.region_bytes());
   std::size_t at = 0, looked = 0, verified = 0;
   for (;;) {
-    const std::size_t n = socket.receive_some(&region[at], std::min<std::size_t>(spec.call, region.size() - at));
+    const std::size_t n = socket.receive_some(&region[at], std::min<std::size_t>(spec.receive, region.size() - at));
     if (n == 0) return;
     at += n;
     for (; looked + spec.size <= at; looked += spec.size) {

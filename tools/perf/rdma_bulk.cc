@@ -10,10 +10,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kSeed = 7;
 
+// Looks at the first octet of `n` buffers from `slot` on, as whoever uses the data would at least.
+void look(std::span<const std::byte> region, std::size_t size, std::size_t slot, std::size_t n) {
+  const volatile std::byte* const octets = region.data();
+  for (; n > 0; --n, ++slot) (void)octets[slot * size % region.size()];
+}
+
 class Bulk final : public Active {
  public:
   Bulk(const Spec& spec, const std::string& host, std::uint16_t port)
-      : engine_(mode_of(spec)), side_(spec, engine_, 0), list_(std::max(1U, spec.depth / 2)) {
+      : engine_(mode_of(spec)), side_(spec, engine_, 0), list_(std::max(1U, spec.depth / 4)) {
     side_.connect(host, port);
     work_.resize(list_);
   }
@@ -50,7 +56,7 @@ class Bulk final : public Active {
       exchange({Note::kFill, kSeed});
     }
     const std::size_t slots = region.size() / side_.spec().size;
-    next_ = 0;
+    next_ = done_ = 0;
     for (std::size_t posted = 0; posted < slots || outstanding_ > 0;) {
       if (posted < slots && outstanding_ + list_ <= side_.spec().depth) {
         post();
@@ -87,7 +93,11 @@ class Bulk final : public Active {
 
   void reap() {
     for (const auto& c : side_.poll(completions_)) {
-      if (!side_.is_note(c, answer_)) outstanding_ -= c.wr_id;
+      if (side_.is_note(c, answer_)) continue;
+      outstanding_ -= c.wr_id;
+      if (c.op != verbs::WcOp::kRead) continue;
+      look(side_.region(), side_.spec().size, done_, c.wr_id);
+      done_ += c.wr_id;
     }
     if (side_.ended()) throw std::runtime_error("the other end has closed the connection");
   }
@@ -105,7 +115,8 @@ class Bulk final : public Active {
   cm::Engine engine_;
   RdmaSide side_;
   std::size_t list_;
-  std::size_t next_ = 0;
+  std::size_t next_ = 0;  // slot
+  std::size_t done_ = 0;  // operations
   std::size_t outstanding_ = 0;
   Message answer_;
   std::vector<verbs::SendWr> work_;
@@ -126,6 +137,7 @@ void bulk_passive(RdmaSide& side, const std::atomic<bool>& stop) {
       if (!side.is_note(c, m)) continue;
       Message answer{Note::kGood, m.value};
       const auto region = side.region();
+      if (m.note == Note::kEnd) look(region, side.spec().size, 0, region.size() / side.spec().size);
       if (m.note == Note::kFill) fill_pattern(region.data(), region.size(), m.value);
       if (m.note == Note::kVerify && !has_pattern(region.data(), region.size(), m.value)) answer.note = Note::kBad;
       side.say(answer);

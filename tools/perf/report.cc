@@ -40,6 +40,13 @@ std::string value_text(const Spec& s, const Measured& m) {
   return fmt::format("{:.1f} us", m.value);
 }
 
+// How the baseline was best.
+std::string way_text(const Spec& s) {
+  if (s.test != Test::kTcpBw) return "";
+  return fmt::format("; calls of {} and {}, {}", size_text(s.call), size_text(s.receive),
+                     s.manual ? "spinning" : "sleeping");
+}
+
 std::string tail_text(const Spec& s, const Measured& m) {
   if (unit_of(s.test) == Unit::kMicroseconds) return fmt::format("p99 {:.1f}, p99.9 {:.1f} us", m.p99, m.p999);
   if (unit_of(s.test) == Unit::kOctetsPerSecond)
@@ -56,10 +63,11 @@ Cells cells(const Row& row) {
           "",
           tail_text(row.spec, row.ours),
           ""};
+  c[6] += way_text(row.spec);
   if (is_raw(row.spec.test)) return c;
   c[4] = value_text(row.baseline, row.base);
   c[5] = fmt::format("{:.2f} ({:.2f}-{:.2f})", row.ratio, row.lowest, row.highest);
-  c[7] = tail_text(row.baseline, row.base);
+  c[7] = tail_text(row.baseline, row.base) + way_text(row.baseline);
   return c;
 }
 

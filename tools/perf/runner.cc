@@ -17,11 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the baseline tries, octets per system call, with a receiver that sleeps and one that spins. It then takes the
-// best.
-constexpr std::array<std::uint32_t, 4> kCalls = {16384, 65536, 262144, 1048576};
-constexpr auto kCalibration = 100ms;
-constexpr unsigned kCalibrations = 3;  // for each way, of which the median counts
+constexpr std::chrono::milliseconds kCalibration{100};
 
 double to_unit(const Spec& spec, const Sample& s) {
   switch (unit_of(spec.test)) {
@@ -82,6 +78,13 @@ Measured medians(const std::vector<Measured>& list) {
           middle(&Measured::client_cpu_per_gb), middle(&Measured::server_cpu_per_gb)};
 }
 
+Spec with(Spec bulk, const Way& way) {
+  bulk.call = way.send;
+  bulk.receive = way.receive;
+  bulk.manual = way.spin;
+  return bulk;
+}
+
 }  // namespace
 
 Runner::Runner(Control& control, std::string host, Plan plan, std::function<void(const std::string&)> progress)
@@ -135,25 +138,15 @@ Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, boo
   return m;
 }
 
-Runner::Way Runner::best_way(const Spec& bulk) {
+Way Runner::way_of(const Spec& bulk) {
   const auto [at, fresh] = best_ways_.try_emplace({bulk.size, bulk.depth});
-  Way& best = at->second;
-  if (!fresh) return best;
-  double most = 0;
-  for (const bool spin : {false, true}) {
-    for (const std::uint32_t call : kCalls) {
-      Spec tried = bulk;
-      tried.call = call;
-      tried.manual = spin;
-      std::vector<double> values;
-      for (unsigned i = 0; i < kCalibrations; ++i) values.push_back(sample(tried, kCalibration, false).value);
-      const double value = median(values);
-      if (value <= most) continue;
-      most = value;
-      best = {call, spin};
-    }
-  }
-  return best;
+  if (!fresh) return at->second;
+  unsigned tried = 0;
+  at->second = best_way(all_ways(), [&](const Way& way) {
+    progress_(fmt::format("{} {} octets: looking for the best calls, {}", name(bulk.test), bulk.size, ++tried));
+    return sample(with(bulk, way), std::min(kCalibration, plan_.seconds), false).value;
+  });
+  return at->second;
 }
 
 Spec Runner::baseline(const Spec& spec) {
@@ -164,12 +157,7 @@ Spec Runner::baseline(const Spec& spec) {
     base.size = static_cast<std::uint32_t>(mpa::fpdu_bytes(ddp::UntaggedHeader::kSize + std::max(spec.size, 8U)));
     base.call = base.size;
   }
-  if (base.test == Test::kTcpBw) {
-    const Way best = best_way(base);
-    base.call = best.call;
-    base.manual = best.spin;
-  }
-  return base;
+  return base.test == Test::kTcpBw && plan_.calibrate ? with(base, way_of(base)) : base;
 }
 
 Row Runner::run(const Spec& spec) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/perf/best_way.h"
 #include "tools/perf/control.h"
 #include "tools/perf/end.h"
 
@@ -18,6 +19,7 @@ struct Plan {
   unsigned pairs = 9;
   std::chrono::milliseconds seconds{500};  // of each sample
   std::chrono::milliseconds warm_up{100};  // before each sample, not counted
+  bool calibrate = true;                   // tcp_bw looks for its best way first
   bool verify = true;                      // a pass that compares the data, before the first pair, not timed
 };
 
@@ -47,19 +49,14 @@ class Runner {
  private:
   [[nodiscard]] Measured sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify);
   [[nodiscard]] Spec baseline(const Spec& spec);
-  // How plain TCP moves the most.
-  struct Way {
-    std::uint32_t call = 0;  // octets per system call
-    bool spin = false;       // the receiver
-  };
-  [[nodiscard]] Way best_way(const Spec& bulk);
+  [[nodiscard]] Way way_of(const Spec& bulk);
   [[nodiscard]] double server_cpu();
 
   Control& control_;
   std::string host_;
   Plan plan_;
   std::function<void(const std::string&)> progress_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Way> best_ways_;  // by size and depth
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Way> best_ways_;  // of plain TCP, by size and depth
 };
 
 void to_json(nlohmann::json& j, const Row& row);

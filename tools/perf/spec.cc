@@ -82,15 +82,20 @@ std::vector<std::uint32_t> default_sizes(Test test) {
   return {8};
 }
 
+std::uint32_t default_depth(Test test, std::uint32_t size) {
+  if (unit_of(test) != Unit::kOctetsPerSecond) return 256;
+  return size <= 65536 ? 32 : 16;  // as much as TCP holds; more only takes caches
+}
+
 std::size_t Spec::region_bytes() const {
   const std::size_t slots = std::max<std::size_t>(depth, (kMinRegion + size - 1) / size);
   return slots * size;
 }
 
 void to_json(nlohmann::json& j, const Spec& s) {
-  j = {{"test", name(s.test)}, {"size", s.size}, {"depth", s.depth}, {"threads", s.threads},
-       {"list", s.list},       {"call", s.call}, {"crc", s.crc},     {"manual", s.manual},
-       {"direct", s.direct},   {"fpdu", s.fpdu}, {"cpu", s.cpu}};
+  j = {{"test", name(s.test)}, {"size", s.size},     {"depth", s.depth},     {"threads", s.threads},
+       {"list", s.list},       {"call", s.call},     {"receive", s.receive}, {"crc", s.crc},
+       {"manual", s.manual},   {"direct", s.direct}, {"fpdu", s.fpdu},       {"cpu", s.cpu}};
 }
 
 void from_json(const nlohmann::json& j, Spec& s) {
@@ -102,6 +107,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("threads").get_to(s.threads);
   j.at("list").get_to(s.list);
   j.at("call").get_to(s.call);
+  j.at("receive").get_to(s.receive);
   j.at("crc").get_to(s.crc);
   j.at("manual").get_to(s.manual);
   j.at("direct").get_to(s.direct);
@@ -112,6 +118,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   demand(s.threads >= 1 && s.threads <= 64, "threads must be 1 to 64");
   demand(s.list >= 1 && s.list <= s.depth, "list must be 1 to depth");
   demand(s.call >= 1 && s.call <= kMaxSize, "call must be 1 to 16 Mi octets");
+  demand(s.receive >= 1 && s.receive <= kMaxSize, "receive must be 1 to 16 Mi octets");
   demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
   demand(s.cpu >= -1 && s.cpu < 1024, "cpu must be -1 to 1023");
   demand(s.region_bytes() <= kMaxRegion, "size times depth must not exceed 1 GiB");

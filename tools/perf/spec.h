@@ -40,14 +40,17 @@ enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicros
 [[nodiscard]] Unit unit_of(Test test);
 // Octets per operation when the user does not choose.
 [[nodiscard]] std::vector<std::uint32_t> default_sizes(Test test);
+// Operations outstanding when the user does not choose.
+[[nodiscard]] std::uint32_t default_depth(Test test, std::uint32_t size);
 
 struct Spec {
   Test test = Test::kWriteBw;
-  std::uint32_t size = 65536;  // octets per operation, 1 to 16 Mi
-  std::uint32_t depth = 16;    // operations outstanding at a time, per thread
-  std::uint32_t threads = 1;   // connections, each with a thread of its own at both ends
-  std::uint32_t list = 16;     // send_rate: work requests posted by one call
-  std::uint32_t call = 65536;  // raw tests: octets given to one system call
+  std::uint32_t size = 65536;     // octets per operation, 1 to 16 Mi
+  std::uint32_t depth = 16;       // operations outstanding at a time, per thread
+  std::uint32_t threads = 1;      // connections, each with a thread of its own at both ends
+  std::uint32_t list = 16;        // send_rate: work requests posted by one call
+  std::uint32_t call = 65536;     // raw tests: octets given to one sending call
+  std::uint32_t receive = 65536;  // raw tests: octets that one receiving call may take
   bool crc = true;
   bool manual = false;  // manual progress, or for raw tests: spinning instead of blocking
   bool direct = true;   // with CRC off, receive large payloads straight into their place
