@@ -151,7 +151,7 @@ std::vector<Spec> plan(const Flags& flags) {
     }
     std::vector<std::uint32_t> sizes;
     for (const std::string& s : flags.sizes) sizes.push_back(parse_size(s));
-    if (sizes.empty() || unit_of(*test) == Unit::kOperationsPerSecond) sizes = default_sizes(*test);
+    if (sizes.empty() || !has_size(*test)) sizes = default_sizes(*test);
     for (const std::uint32_t size : sizes) {
       Spec s = flags.spec;
       s.test = *test;
@@ -262,8 +262,9 @@ Run add_perf(CLI::App& app) {
   run->add_option("TEST", flags->tests, "Tests to run, separated by commas")->required();
   run->add_option("--peer,PEER", flags->peer,
                   "HOST[:PORT] of `iwarp perf serve`; default: a process of its own on loopback");
-  run->add_option("--size", flags->sizes,
-                  "Octets per operation, such as 8,64k,1m (default: 64k,1m for throughput, else 8)")
+  run->add_option(
+         "--size", flags->sizes,
+         "Octets per operation, such as 8,64k,1m (default: 64k,1m for throughput, else 8; connections have none)")
       ->delimiter(',');
   run->add_option("--seconds", flags->seconds, "Length of each sample")
       ->check(CLI::Range(0.05, 3600.0))
