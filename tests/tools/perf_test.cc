@@ -1,19 +1,25 @@
 // `iwarp perf`: every test runs between two processes, moves data that is compared, and reports figures that can be
 // true. Nothing here judges a speed.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "tests/faults/process_facts.h"
 #include "tests/tools/subprocess.h"
 
 namespace iwarp::test {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Gt;
 using ::testing::HasSubstr;
-
+using ::testing::Le;
 using Words = std::vector<std::string>;
 
 class PerfReport : public ::testing::Test {
@@ -85,10 +91,33 @@ TEST_F(PerfReport, ConnectionsHaveNoSize) {
   EXPECT_EQ(measure({"connect_rate", "--size=64"}).at("spec").at("size"), 8);
 }
 
+// The two numbers behind `label`: of this end, and of the other.
+std::vector<double> figures(const std::string& report, const std::string& label) {
+  std::istringstream in(report.substr(std::min(report.find(label) + label.size(), report.size())));
+  std::vector<double> found(2, -1);
+  in >> found[0] >> found[1];
+  return found;
+}
+
 TEST(Perf, CountsWhatIdleConnectionsHold) {
-  const Finished f = run({"perf", "idle", "--connections=50"});
+  const Finished f = run({"perf", "idle", "--connections=500"});
   ASSERT_EQ(f.code, 0) << f.output;
-  EXPECT_THAT(f.output, ::testing::ContainsRegex("descriptors of each +1.00 +1.00"));
+  EXPECT_THAT(figures(f.output, "descriptors of each"), Each(1)) << f.output;
+  EXPECT_THAT(figures(f.output, "wake-ups in 3 s"), Each(0)) << f.output;
+  EXPECT_THAT(f.output, HasSubstr("RLIMIT_NOFILE: "));
+  if (!faults::kSanitized) {
+    EXPECT_THAT(figures(f.output, "memory of each, octets"), Each(AllOf(Gt(0), Le(16384)))) << f.output;
+  }
+}
+
+TEST(Perf, SaysToWhatItRaisedTheLimit) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max <= 400) GTEST_SKIP() << "the hard limit is too low";
+  const Finished f = shell("ulimit -Sn 400; '" IWARP_COMMAND "' perf idle --connections=10");
+  ASSERT_EQ(f.code, 0) << f.output;
+  const std::string raised = std::to_string(before.rlim_max) + " (raised from 400)";
+  EXPECT_THAT(f.output, HasSubstr("RLIMIT_NOFILE: " + raised + " here, " + raised + " there"));
 }
 
 TEST(Perf, SaysWhichLimitIsTooLow) {
