@@ -9,6 +9,7 @@
 
 #include "iwarp/base/wire.h"
 #include "tests/cm/node.h"
+#include "tests/faults/process_facts.h"
 #include "tests/tools/subprocess.h"
 
 namespace iwarp::test {
@@ -177,6 +178,26 @@ TEST(Rping, InterruptOfTheServerEndsBoth) {
   EXPECT_EQ(server.wait(), 130) << server.output();
   EXPECT_EQ(endless.wait(), 1) << endless.output();
   EXPECT_THAT(endless.output(), HasSubstr("reason=connection_lost"));
+}
+
+// Neither while nobody comes, nor while a client says nothing.
+TEST(Rping, IdleServerSleeps) {
+  Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0"});
+  const std::string port = server.listening_port();
+  const auto wake_ups = [&] {
+    std::this_thread::sleep_for(300ms);  // what went before comes to rest
+    const std::uint64_t before = faults::sleeps(server.pid());
+    std::this_thread::sleep_for(1500ms);
+    return faults::sleeps(server.pid()) - before;
+  };
+  EXPECT_EQ(wake_ups(), 0U);
+  Subprocess silent(client(port, {}));
+  ASSERT_TRUE(server.wait_for("established")) << server.output();
+  silent.signal(SIGSTOP);
+  EXPECT_LE(wake_ups(), 2U) << "now and then something ends, once";
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 130) << server.output();
+  EXPECT_THAT(server.output(), HasSubstr("closed peer="));
 }
 
 TEST(Rping, InterruptOfAnIdleServer) {
