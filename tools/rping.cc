@@ -51,6 +51,9 @@ constexpr std::size_t kInfoBytes = 16;  // 0 buffer address (8) | 8 rkey (4) | 1
 constexpr std::uint32_t kMinSize = 26;  // room for "rdma-ping-4294967295: " and one character
 constexpr std::uint32_t kMaxSize = 65535;
 
+// One for the message whose turn it is, one for a message out of turn, so that it can be named.
+constexpr std::size_t kReceives = 2;
+
 // Clients that a persistent server serves at a time, a thread each.
 constexpr std::size_t kMaxClients = 256;
 
@@ -67,7 +70,7 @@ std::string printable(ConstBytes data) {
   return out;
 }
 
-// What both roles share: queue pair, completion queue, the two 16-octet message buffers and the data buffers.
+// What both roles share: queue pair, completion queue, the message buffers and the data buffers.
 class Side {
  public:
   Side(cm::Engine& engine, const Interruption& interruption, const Flags& flags)
@@ -86,7 +89,7 @@ class Side {
     recv_mr_ = add(recv_, Access::kLocalWrite);
     data_mr_ = add(data_, Access::kLocalWrite | Access::kRemoteWrite);
     source_mr_ = add(source_, Access::kRemoteRead);
-    check(post_recv());
+    for (std::size_t i = 0; i < kReceives; ++i) check(post_recv(i));
     end_.emplace(interruption, [this] { qp_->abort(); });  // which wakes who waits for a completion
   }
 
@@ -113,8 +116,8 @@ class Side {
     if (!region) throw std::runtime_error(region.error().why);
     return std::move(*region);
   }
-  Result<void> post_recv() {
-    return qp_->post_recv({.wr_id = 0, .sges = verbs::Sge{recv_.data(), kInfoBytes, recv_mr_.stag()}});
+  Result<void> post_recv(std::size_t i) {
+    return qp_->post_recv({.wr_id = i, .sges = verbs::Sge{recv_.data() + i * kInfoBytes, kInfoBytes, recv_mr_.stag()}});
   }
   bool send_info(const MemoryRegion& advertised, std::uint32_t size) {
     FixedWriter<kInfoBytes> w{std::span{send_}};
@@ -165,16 +168,17 @@ class Side {
       spdlog::error("peer sent a message out of turn");
       return false;
     }
-    const auto v = *FixedView<kInfoBytes>::of(recv_);
+    const auto v = *FixedView<kInfoBytes>::of(ConstBytes{recv_}.subspan(c.wr_id * kInfoBytes));
     received_ = {v.be<std::uint64_t, 0>(), Stag{v.be<std::uint32_t, 8>()}, v.be<std::uint32_t, 12>()};
-    return static_cast<bool>(post_recv());
+    return static_cast<bool>(post_recv(c.wr_id));
   }
 
   const Flags& flags_;
   const Interruption& interruption_;
   verbs::ProtectionDomain pd_;
   verbs::CompletionQueue cq_;
-  std::array<std::byte, kInfoBytes> send_{}, recv_{};
+  std::array<std::byte, kInfoBytes> send_{};
+  std::array<std::byte, kReceives * kInfoBytes> recv_{};
   std::vector<std::byte> data_, source_;
   std::shared_ptr<verbs::QueuePair> qp_;
   MemoryRegion send_mr_, recv_mr_, data_mr_, source_mr_;
