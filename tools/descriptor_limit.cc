@@ -4,13 +4,14 @@
 
 namespace iwarp::tools {
 
-std::size_t raise_descriptor_limit() {
+DescriptorLimit raise_descriptor_limit() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
+  const std::size_t before = limit.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  return limit.rlim_cur;
+  return {before, limit.rlim_cur};
 }
 
 }  // namespace iwarp::tools

@@ -5,7 +5,12 @@
 
 namespace iwarp::tools {
 
-// Raises RLIMIT_NOFILE's soft limit to the hard one. The limit that then holds.
-std::size_t raise_descriptor_limit();
+struct DescriptorLimit {
+  std::size_t before = 0;
+  std::size_t now = 0;
+};
+
+// Raises RLIMIT_NOFILE's soft limit to the hard one.
+DescriptorLimit raise_descriptor_limit();
 
 }  // namespace iwarp::tools

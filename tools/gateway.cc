@@ -86,7 +86,7 @@ int run(const Flags& flags) {
   if (server.port == 0) throw CLI::ValidationError(rdma_front ? "--tcp" : "--rdma", "port 0 is no port to forward to");
 
   // A connection has a socket on either side.
-  if (const std::size_t limit = raise_descriptor_limit(); limit / 2 < flags.options.max_connections) {
+  if (const std::size_t limit = raise_descriptor_limit().now; limit / 2 < flags.options.max_connections) {
     spdlog::warn(
         "{} descriptors (RLIMIT_NOFILE) are too few for --max-connections {}: raise the hard limit "
         "(ulimit -Hn, LimitNOFILE=), or clients will have to wait",

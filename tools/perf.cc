@@ -34,6 +34,7 @@ constexpr std::uint16_t kPort = 7175;
 struct Flags {
   std::string listen = "[::]:" + std::to_string(kPort);
   bool once = false;
+  unsigned patience = 10;
   bool with_parent = false;
 
   std::string tests;
@@ -81,7 +82,7 @@ int run_serve(const Flags& flags) {
   if (std::istringstream in(port); bad || !(in >> number) || !in.eof())
     throw CLI::ValidationError("--listen", "'" + flags.listen + "' is not ADDRESS:PORT");
   try {
-    serve({address, number}, flags.once,
+    serve({address, number}, flags.once, std::chrono::seconds(flags.patience),
           [](const tcp::endpoint& at) { std::cout << "listening on " << cm::to_string(at) << std::endl; });
   } catch (const boost::system::system_error& e) {
     spdlog::error("cannot listen on {}: {}", flags.listen, e.what());
@@ -152,7 +153,7 @@ std::vector<Spec> plan(const Flags& flags) {
     }
     std::vector<std::uint32_t> sizes;
     for (const std::string& s : flags.sizes) sizes.push_back(parse_size(s));
-    if (sizes.empty() || unit_of(*test) == Unit::kOperationsPerSecond) sizes = default_sizes(*test);
+    if (sizes.empty() || !has_size(*test)) sizes = default_sizes(*test);
     for (const std::uint32_t size : sizes) {
       Spec s = flags.spec;
       s.test = *test;
@@ -216,6 +217,10 @@ int run_client(const Flags& flags) {
   return code;
 }
 
+std::string to_text(const DescriptorLimit& l) {
+  return l.before == l.now ? fmt::format("{}", l.now) : fmt::format("{} (raised from {})", l.now, l.before);
+}
+
 int run_idle(const Flags& flags) {
   std::optional<OwnServer> own;
   if (flags.peer.empty()) own.emplace();
@@ -232,6 +237,7 @@ int run_idle(const Flags& flags) {
     fmt::print("  descriptors of each    {:9.2f}   {:9.2f}\n", r.client_descriptors_each, r.server_descriptors_each);
     fmt::print("  wake-ups in {:.0f} s        {:9}   {:9}\n", r.seconds_quiet, r.client_sleeps, r.server_sleeps);
     fmt::print("  connect: {:.3f} ms with none open, {:.3f} ms with all open\n", r.first_ms, r.last_ms);
+    fmt::print("  RLIMIT_NOFILE: {} here, {} there\n", to_text(r.client_limit), to_text(r.server_limit));
   } catch (const std::runtime_error& e) {
     if (interrupted) return kExitInterrupted;
     spdlog::error("{}", e.what());
@@ -256,6 +262,11 @@ Run add_perf(CLI::App& app) {
   serve->add_option("--listen", flags->listen, "ADDRESS:PORT of the control connection; tests use any free ports")
       ->capture_default_str();
   serve->add_flag("--once", flags->once, "End when the first client has gone");
+  serve
+      ->add_option("--patience", flags->patience,
+                   "Seconds that a client may take between its tests before another one gets its turn")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
   serve->add_flag("--with-parent", flags->with_parent)->group("");
   flags->recorder.add(*serve);
   serve->footer("Example:\n  iwarp perf serve --listen 10.0.0.2:7175");
@@ -264,8 +275,9 @@ Run add_perf(CLI::App& app) {
   run->add_option("TEST", flags->tests, "Tests to run, separated by commas")->required();
   run->add_option("--peer,PEER", flags->peer,
                   "HOST[:PORT] of `iwarp perf serve`; default: a process of its own on loopback");
-  run->add_option("--size", flags->sizes,
-                  "Octets per operation, such as 8,64k,1m (default: 64k,1m for throughput, else 8)")
+  run->add_option(
+         "--size", flags->sizes,
+         "Octets per operation, such as 8,64k,1m (default: 64k,1m for throughput, else 8; connections have none)")
       ->delimiter(',');
   run->add_option("--seconds", flags->seconds, "Length of each sample")
       ->check(CLI::Range(0.05, 3600.0))
@@ -320,7 +332,11 @@ Run add_perf(CLI::App& app) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   flags->recorder.add(*idle);
-  idle->footer("Example:\n  iwarp perf idle --connections 1000");
+  idle->footer(
+      "Wake-ups are those of all threads but the one that counts, which sleeps meanwhile; idle connections cause "
+      "none.\n"
+      "Memory is resident memory, with queue pairs of four entries a queue.\n"
+      "Example:\n  iwarp perf idle --connections 1000");
   return [flags, serve, idle]() -> int {
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);

@@ -6,10 +6,8 @@
 #include <atomic>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/use_future.hpp>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <future>
 #include <iostream>
 #include <list>
 #include <optional>
@@ -23,13 +21,13 @@
 #include "tools/command.h"
 #include "tools/connection_log.h"
 #include "tools/descriptor_limit.h"
+#include "tools/interruption.h"
 #include "tools/policy_flags.h"
 #include "tools/recorder.h"
 
 namespace iwarp::tools {
 namespace {
 
-using namespace std::chrono_literals;
 using ddp::Access;
 using verbs::MemoryRegion;
 using Clock = std::chrono::steady_clock;
@@ -53,8 +51,13 @@ constexpr std::size_t kInfoBytes = 16;  // 0 buffer address (8) | 8 rkey (4) | 1
 constexpr std::uint32_t kMinSize = 26;  // room for "rdma-ping-4294967295: " and one character
 constexpr std::uint32_t kMaxSize = 65535;
 
+// One for the message whose turn it is, one for a message out of turn, so that it can be named.
+constexpr std::size_t kReceives = 2;
+
 // Clients that a persistent server serves at a time, a thread each.
 constexpr std::size_t kMaxClients = 256;
+
+constexpr unsigned kForEver = 1000000000;  // seconds
 
 // What a peer put into `data`, up to its NUL, fit for a terminal.
 std::string printable(ConstBytes data) {
@@ -67,16 +70,16 @@ std::string printable(ConstBytes data) {
   return out;
 }
 
-std::atomic<bool> interrupted{false};
-void on_signal(int) {
-  interrupted = true;
-}
-
-// What both roles share: queue pair, completion queue, the two 16-octet message buffers and the data buffers.
+// What both roles share: queue pair, completion queue, the message buffers and the data buffers.
 class Side {
  public:
-  Side(cm::Engine& engine, const Flags& flags)
-      : flags_(flags), pd_(engine.context()), cq_(64, &engine), data_(flags.size), source_(flags.size) {
+  Side(cm::Engine& engine, const Interruption& interruption, const Flags& flags)
+      : flags_(flags),
+        interruption_(interruption),
+        pd_(engine.context()),
+        cq_(64, &engine),
+        data_(flags.size),
+        source_(flags.size) {
     verbs::QueuePair::Options o;
     o.send_cq = o.recv_cq = &cq_;
     o.stream.sq_depth = o.stream.rq_depth = 8;
@@ -86,7 +89,8 @@ class Side {
     recv_mr_ = add(recv_, Access::kLocalWrite);
     data_mr_ = add(data_, Access::kLocalWrite | Access::kRemoteWrite);
     source_mr_ = add(source_, Access::kRemoteRead);
-    check(post_recv());
+    for (std::size_t i = 0; i < kReceives; ++i) check(post_recv(i));
+    end_.emplace(interruption, [this] { qp_->abort(); });  // which wakes who waits for a completion
   }
 
   // The engine may still hold the queue pair, which names our completion queue.
@@ -112,8 +116,8 @@ class Side {
     if (!region) throw std::runtime_error(region.error().why);
     return std::move(*region);
   }
-  Result<void> post_recv() {
-    return qp_->post_recv({.wr_id = 0, .sges = verbs::Sge{recv_.data(), kInfoBytes, recv_mr_.stag()}});
+  Result<void> post_recv(std::size_t i) {
+    return qp_->post_recv({.wr_id = i, .sges = verbs::Sge{recv_.data() + i * kInfoBytes, kInfoBytes, recv_mr_.stag()}});
   }
   bool send_info(const MemoryRegion& advertised, std::uint32_t size) {
     FixedWriter<kInfoBytes> w{std::span{send_}};
@@ -140,16 +144,15 @@ class Side {
   }
   bool pump() {
     verbs::Completion c;
-    const auto deadline = Clock::now() + std::chrono::seconds(flags_.timeout_seconds);
+    const auto patience = std::chrono::seconds(flags_.timeout_seconds != 0 ? flags_.timeout_seconds : kForEver);
+    const auto deadline = Clock::now() + patience;
     while (cq_.poll({&c, 1}) == 0) {
-      if (interrupted) return false;
-      if (flags_.timeout_seconds != 0 && Clock::now() >= deadline) {
+      if (!cq_.wait_for(deadline - Clock::now()) && Clock::now() >= deadline) {
         spdlog::error("nothing from the {} within {} s (--timeout)", flags_.client ? "server" : "client",
                       flags_.timeout_seconds);
         timed_out_ = true;
         return false;
       }
-      cq_.wait_for(200ms);
     }
     if (c.status != Errc::kOk) return false;
     if (c.op != verbs::WcOp::kRecv) {
@@ -165,15 +168,17 @@ class Side {
       spdlog::error("peer sent a message out of turn");
       return false;
     }
-    const auto v = *FixedView<kInfoBytes>::of(recv_);
+    const auto v = *FixedView<kInfoBytes>::of(ConstBytes{recv_}.subspan(c.wr_id * kInfoBytes));
     received_ = {v.be<std::uint64_t, 0>(), Stag{v.be<std::uint32_t, 8>()}, v.be<std::uint32_t, 12>()};
-    return static_cast<bool>(post_recv());
+    return static_cast<bool>(post_recv(c.wr_id));
   }
 
   const Flags& flags_;
+  const Interruption& interruption_;
   verbs::ProtectionDomain pd_;
   verbs::CompletionQueue cq_;
-  std::array<std::byte, kInfoBytes> send_{}, recv_{};
+  std::array<std::byte, kInfoBytes> send_{};
+  std::array<std::byte, kReceives * kInfoBytes> recv_{};
   std::vector<std::byte> data_, source_;
   std::shared_ptr<verbs::QueuePair> qp_;
   MemoryRegion send_mr_, recv_mr_, data_mr_, source_mr_;
@@ -188,6 +193,7 @@ class Side {
   std::optional<Remote> received_;  // not yet waited for
   bool data_error_ = false;
   bool timed_out_ = false;
+  std::optional<Interruption::Hook> end_;
 };
 
 // "rdma-ping-7: HIJ...": the letters start one further with each iteration.
@@ -252,16 +258,19 @@ bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
   }
 }
 
-// nullopt when the user pressed Ctrl-C first.
 template <class T>
-std::optional<T> await(std::future<T> result) {
-  while (result.wait_for(200ms) != std::future_status::ready) {
-    if (interrupted) return std::nullopt;
-  }
-  return result.get();
+using Outcome = std::pair<Error, T>;
+using Connected = Outcome<std::shared_ptr<cm::Connection>>;
+
+// Gives the outcome of an asynchronous call to whom it awaits.
+template <class T, class Fill>
+auto into(Fill fill) {
+  return [fill](const Error& error, T result) { fill(Outcome<T>(error, std::move(result))); };
 }
 
-int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Side& side) {
+int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Side& side,
+           const Interruption& interruption) {
+  const bool interrupted = interruption.happened();
   if (interrupted || side.timed_out()) {
     connection->abort();
   } else if (!ok) {
@@ -275,41 +284,47 @@ int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Sid
 
 int run_client(const Flags& flags) {
   cm::Engine engine;
+  const Interruption interruption(engine.io());
   flags.recorder.apply(engine);
-  Side side(engine, flags);
+  Side side(engine, interruption, flags);
   cm::ConnectOptions o;
   o.host = flags.address;
   o.port = flags.port;
   o.policy = flags.policy.policy();
-  const auto connected = await(cm::async_connect(engine, side.qp(), o, boost::asio::use_future));
-  if (!connected) return kExitInterrupted;
+  const auto connected = interruption.await<Connected>(
+      [&](const auto& fill) { cm::connect(engine, side.qp(), o, into<std::shared_ptr<cm::Connection>>(fill)); });
+  if (!connected || interruption.happened()) return kExitInterrupted;
   const auto& [error, connection] = *connected;
   if (error.code != Errc::kOk) {
     log_failed(flags.address + ":" + std::to_string(flags.port), error);
     return kExitFailed;
   }
   log_established(*connection);
-  return finish(connection, side.ping_client(connection), side);
+  return finish(connection, side.ping_client(connection), side, interruption);
 }
 
-int serve(cm::Engine& engine, const Flags& flags, std::unique_ptr<cm::ConnectRequest> request) {
-  Side side(engine, flags);
+int serve(cm::Engine& engine, const Interruption& interruption, const Flags& flags,
+          std::unique_ptr<cm::ConnectRequest> request) {
+  Side side(engine, interruption, flags);
   const mpa::Policy policy = flags.policy.policy();
   const std::string peer = cm::to_string(request->remote());
-  const auto accepted = await(request->async_accept(side.qp(), {policy.ird, policy.ord, {}}, boost::asio::use_future));
-  if (!accepted) return kExitInterrupted;
+  const auto accepted = interruption.await<Connected>([&](const auto& fill) {
+    request->accept(side.qp(), {policy.ird, policy.ord, {}}, into<std::shared_ptr<cm::Connection>>(fill));
+  });
+  if (!accepted || interruption.happened()) return kExitInterrupted;
   const auto& [error, connection] = *accepted;
   if (error.code != Errc::kOk) {
     log_failed(peer, error);
     return kExitFailed;
   }
   log_established(*connection);
-  return finish(connection, side.pong_server(connection), side);
+  return finish(connection, side.pong_server(connection), side, interruption);
 }
 
 int run_server(const Flags& flags) {
   if (flags.persistent) raise_descriptor_limit();
   cm::Engine engine;
+  const Interruption interruption(engine.io());
   flags.recorder.apply(engine);
   cm::ListenOptions o;
   o.policy = flags.policy.policy();
@@ -330,7 +345,8 @@ int run_server(const Flags& flags) {
   };
   std::list<Client> clients;
   for (;;) {
-    auto next = await((*listener)->async_accept(boost::asio::use_future));
+    auto next = interruption.await<Outcome<std::unique_ptr<cm::ConnectRequest>>>(
+        [&](const auto& fill) { (*listener)->accept(into<std::unique_ptr<cm::ConnectRequest>>(fill)); });
     if (!next) return kExitInterrupted;
     auto& [error, request] = *next;
     if (error.code != Errc::kOk) return kExitFailed;
@@ -340,17 +356,18 @@ int run_server(const Flags& flags) {
       request->reject({});
       continue;
     }
-    if (!flags.persistent) return serve(engine, flags, std::move(request));
+    if (!flags.persistent) return serve(engine, interruption, flags, std::move(request));
     Client& client = clients.emplace_back();
     try {
-      client.thread = std::jthread([&engine, &flags, &over = client.over, r = std::move(request)]() mutable {
-        try {
-          (void)serve(engine, flags, std::move(r));
-        } catch (const std::exception& e) {
-          spdlog::error("client not served: {}", e.what());
-        }
-        over = true;
-      });
+      client.thread =
+          std::jthread([&engine, &interruption, &flags, &over = client.over, r = std::move(request)]() mutable {
+            try {
+              (void)serve(engine, interruption, flags, std::move(r));
+            } catch (const std::exception& e) {
+              spdlog::error("client not served: {}", e.what());
+            }
+            over = true;
+          });
     } catch (const std::system_error& e) {  // no thread to be had; the request went with the attempt, and is rejected
       spdlog::error("client not served: {}", e.what());
       clients.pop_back();
@@ -394,8 +411,6 @@ Run add_rping(CLI::App& app) {
       throw CLI::ValidationError("rping", "choose one of -s (server) and -c (client)");
     if (flags->client && flags->address.empty())
       throw CLI::ValidationError("rping", "-c needs the server's address: -a HOST");
-    std::signal(SIGINT, on_signal);
-    std::signal(SIGTERM, on_signal);
     return flags->server ? run_server(*flags) : run_client(*flags);
   };
 }

@@ -1,10 +1,11 @@
-// CRC-32C, and FPDUs written and read.
+// CRC-32C, FPDUs and startup frames written and read.
 #include <benchmark/benchmark.h>
 
 #include <vector>
 
 #include "iwarp/mpa/fpdu_decoder.h"
 #include "iwarp/mpa/fpdu_encoder.h"
+#include "iwarp/mpa/startup_frame.h"
 
 namespace iwarp::mpa {
 namespace {
@@ -59,6 +60,39 @@ void fpdu_decode(benchmark::State& state) {
   count_bytes(state, ulpdu - kHeaderBytes);
 }
 BENCHMARK(fpdu_decode)->Name("FpduDecode")->ArgNames({"payload", "crc"})->ArgsProduct({{64, 1434, 32768}, {0, 1}});
+
+// With the private data of an NFS/RDMA client (RFC 8797).
+StartupFrame request(ConstBytes private_data) {
+  StartupFrame f;
+  f.crc = f.enhanced = true;
+  f.enhanced_data = {.peer_to_peer = true, .rtr_write = true, .rtr_read = true, .ird = 32, .ord = 32};
+  f.private_data = private_data;
+  return f;
+}
+
+void startup_frame_write(benchmark::State& state) {
+  const auto private_data = octets(8);
+  StartupFrame frame = request(private_data);
+  std::vector<std::byte> out(frame.size());
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(frame);
+    frame.write_to(out);
+    benchmark::DoNotOptimize(out.data());
+  }
+}
+BENCHMARK(startup_frame_write)->Name("StartupFrameWrite");
+
+void startup_frame_parse(benchmark::State& state) {
+  const auto private_data = octets(8);
+  const StartupFrame frame = request(private_data);
+  std::vector<std::byte> bytes(frame.size());
+  frame.write_to(bytes);
+  for (auto _ : state) {
+    const StartupParse result = parse_request(bytes);
+    if (!std::holds_alternative<StartupFrame::Parsed>(result)) return state.SkipWithError("the frame was not accepted");
+  }
+}
+BENCHMARK(startup_frame_parse)->Name("StartupFrameParse");
 
 }  // namespace
 }  // namespace iwarp::mpa

@@ -55,6 +55,18 @@ std::chrono::milliseconds cpu_time(pid_t process) {
   return std::chrono::milliseconds((user + system) * 1000 / ::sysconf(_SC_CLK_TCK));
 }
 
+std::uint64_t sleeps(pid_t process) {
+  static const std::string kField = "voluntary_ctxt_switches:";
+  std::uint64_t sum = 0;
+  for (const auto& task : std::filesystem::directory_iterator(proc(process, "task"))) {
+    std::ifstream in(task.path() / "status");
+    for (std::string line; std::getline(in, line);) {
+      if (line.starts_with(kField)) sum += std::stoull(line.substr(kField.size()));
+    }
+  }
+  return sum;
+}
+
 Memory memory(pid_t process) {
   Memory m;
   std::ifstream in(proc(process, "status"));

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 namespace iwarp::faults {
 
@@ -24,6 +25,8 @@ void leave_descriptors(pid_t process, std::size_t more);
 [[nodiscard]] std::size_t descriptors(pid_t process);
 // Processor time so far, to 10 ms.
 [[nodiscard]] std::chrono::milliseconds cpu_time(pid_t process);
+// How often its threads have gone to sleep so far: an idle process does so no more.
+[[nodiscard]] std::uint64_t sleeps(pid_t process);
 // Octets: address space now, and the most memory that was ever resident.
 struct Memory {
   std::size_t mapped = 0, peak = 0;

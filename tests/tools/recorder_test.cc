@@ -4,9 +4,9 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
+#include "tests/tools/recording.h"
 #include "tests/tools/subprocess.h"
 
 namespace iwarp::test {
@@ -18,47 +18,23 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
-using Lines = std::vector<std::string>;
 using Words = std::vector<std::string>;
-
-// Without the time.
-Lines lines_of(const std::string& text) {
-  Lines out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(line.substr(line.find(' ') + 1));
-  return out;
-}
-
-Lines with(const Lines& lines, const std::string& text) {
-  Lines out;
-  for (const std::string& line : lines) {
-    if (line.find(text) != std::string::npos) out.push_back(line);
-  }
-  return out;
-}
 
 class Recorded : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    std::filesystem::create_directory(directory_);
-    Subprocess server({"rping", "-s", "-a", GetParam(), "-p", "0", "--trace", directory_ + "/server"});
+    Subprocess server({"rping", "-s", "-a", GetParam(), "-p", "0", "--trace", scratch_.file("server")});
     const Finished f = run({"rping", "-c", "-a", GetParam(), "-p", server.listening_port(), "-C", "2", "-S", "40000",
-                            "--trace", directory_ + "/client", "--pcap", capture()});
+                            "--trace", scratch_.file("client"), "--pcap", capture()});
     ASSERT_EQ(f.code, 0) << f.output;
     ASSERT_EQ(server.wait(), 0) << server.output();
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  [[nodiscard]] std::string capture() const { return directory_ + "/pcap"; }
-  [[nodiscard]] Lines traced(const std::string& name) const {
-    std::ifstream in(directory_ + "/" + name);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return lines_of(text.str());
-  }
+  [[nodiscard]] std::string capture() const { return scratch_.file("pcap"); }
+  [[nodiscard]] Lines traced(const std::string& name) const { return lines_in(scratch_.file(name)); }
 
  private:
-  const std::string directory_ = ::testing::TempDir() + "iwarp-recorder-" + std::to_string(::getpid());
+  const Scratch scratch_{"recorder"};
 };
 
 TEST_P(Recorded, TraceShowsEveryMessage) {
@@ -87,14 +63,9 @@ TEST_P(Recorded, ServerSawWhatTheClientSent) {
 }
 
 TEST_P(Recorded, TsharkFindsNoFault) {
-  if (std::system("tshark --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "tshark is not installed";
-  const std::string tshark = "tshark -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r '" + capture() + "' ";
-  const Finished faults = shell(tshark +
-                                "-Y 'tcp.checksum.status == 0 || ip.checksum.status == 0 || tcp.analysis.flags "
-                                "|| _ws.malformed' 2>/dev/null");
-  EXPECT_EQ(faults.code, 0);
-  EXPECT_THAT(faults.output, IsEmpty());
-  EXPECT_THAT(shell(tshark + "-T fields -e iwarp_rdma.opcode 2>/dev/null").output, HasSubstr("0x03"));
+  if (!has_tshark()) GTEST_SKIP() << "tshark is not installed";
+  EXPECT_THAT(tshark_faults(capture()), IsEmpty());
+  EXPECT_THAT(tshark(capture(), "-T fields -e iwarp_rdma.opcode"), HasSubstr("0x03"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Family, Recorded, ::testing::Values("127.0.0.1", "::1"),
@@ -106,11 +77,9 @@ TEST(Recorder, PerfRecordsItsConnections) {
   Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0", "--trace", file + ".server"});
   const std::string peer = "127.0.0.1:" + server.listening_port();
   const auto lines = [](const std::string& name) {
-    std::ifstream in(name);
-    std::ostringstream text;
-    text << in.rdbuf();
+    const Lines all = lines_in(name);
     std::filesystem::remove(name);
-    return lines_of(text.str());
+    return all;
   };
   for (const Words& test :
        {Words{"run", "write_bw", peer, "--size=64k", "--pairs=1", "--seconds=0.05", "--no-calibration"},
@@ -146,11 +115,28 @@ TEST(Recorder, ShowsTheEndOfARefusedStartup) {
   ASSERT_EQ(shell("bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port + "; printf %64s x >&3; cat <&3'").code, 0);
   ASSERT_EQ(run({"rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", "1"}).code, 0);
   ASSERT_EQ(server.wait(), 0) << server.output();
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  EXPECT_THAT(with(lines_of(text.str()), "1 tx tcp Fin()"), SizeIs(1)) << text.str();
+  EXPECT_THAT(with(lines_in(file), "1 tx tcp Fin()"), SizeIs(1));
   std::filesystem::remove(file);
+}
+
+// All its connections, which are odd, and short.
+TEST(Recorder, ProbeRecordsItsConnections) {
+  const Scratch scratch("recorder-probe");
+  Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0", "--trace", scratch.file("server")});
+  const Finished f = run({"probe", "127.0.0.1:" + server.listening_port(), "--json", "--trace", scratch.file("probe"),
+                          "--pcap", scratch.file("pcap")});
+  ASSERT_EQ(f.code, 3) << f.output;
+  const std::size_t connections = nlohmann::json::parse(f.output).at("connections").size();
+  const Lines traced = lines_in(scratch.file("probe"));
+  EXPECT_THAT(with(traced, "tx tcp Open("), SizeIs(connections));
+  EXPECT_THAT(with(traced, "tx mpa Request("), SizeIs(connections));
+  EXPECT_THAT(with(traced, "tx rdmap ReadRequest("), Not(IsEmpty()));
+  EXPECT_THAT(with(lines_in(scratch.file("server")), "rx mpa Request("), Not(IsEmpty()));
+  const Lines read = lines_of(run({"trace", scratch.file("pcap")}).output);
+  for (std::size_t i = 1; i <= connections; ++i)
+    EXPECT_THAT(of_connection(read, i), ElementsAreArray(of_connection(traced, i)));
+  if (!has_tshark()) GTEST_SKIP() << "tshark is not installed";
+  EXPECT_THAT(tshark_faults(scratch.file("pcap")), IsEmpty());
 }
 
 TEST(Recorder, FileThatCannotBeWritten) {

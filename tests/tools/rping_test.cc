@@ -9,6 +9,7 @@
 
 #include "iwarp/base/wire.h"
 #include "tests/cm/node.h"
+#include "tests/faults/process_facts.h"
 #include "tests/tools/subprocess.h"
 
 namespace iwarp::test {
@@ -72,11 +73,11 @@ TEST(Rping, ServerGivesUpOnAClientThatIsSilent) {
   EXPECT_EQ(pinging.wait(), 1);
 }
 
-// A second message, which promises more than there is room for, while the server still reads what the first one
-// promised.
+// A second message, which promises more than there is room for, and a third one, while the server still reads what the
+// first one promised.
 TEST(Rping, ServerEndsWhenMessagesComeOutOfTurn) {
   for (const Words& flags : {Words{"-V"}, Words{"-V", "-v"}}) {
-    Words words{"rping", "-s", "-a", "127.0.0.1", "-p", "0"};
+    Words words{"rping", "-s", "-a", "127.0.0.1", "-p", "0", "--trace", "-"};
     words.insert(words.end(), flags.begin(), flags.end());
     Subprocess server(words);
     const auto port = static_cast<std::uint16_t>(std::stoi(server.listening_port()));
@@ -92,16 +93,16 @@ TEST(Rping, ServerEndsWhenMessagesComeOutOfTurn) {
       w.be<8>(raw(node.in_mr.stag()));
       w.be<12>(size);
     }
-    for (std::uint64_t id = 1; id <= 3; ++id) {
-      node.send(id, 16, id == 1 ? 0 : 16);
-      std::this_thread::sleep_for(50ms);  // until the server has taken it, and posted its next Receive
-    }
+    node.send(1, 16, 0);
+    ASSERT_TRUE(server.wait_for("tx rdmap ReadRequest(")) << server.output();  // two Receives are posted again
+    node.send(2, 16, 16);
+    node.send(3, 16, 16);
+    EXPECT_TRUE(server.wait_for("out of turn")) << server.output();
     EXPECT_TRUE(eventually([&] {
       engine.poll();
       return outcome.connection->disconnected().has_value();
     }));
     EXPECT_EQ(server.wait(), 1) << server.output();
-    EXPECT_THAT(server.output(), HasSubstr("out of turn"));
   }
 }
 
@@ -177,6 +178,26 @@ TEST(Rping, InterruptOfTheServerEndsBoth) {
   EXPECT_EQ(server.wait(), 130) << server.output();
   EXPECT_EQ(endless.wait(), 1) << endless.output();
   EXPECT_THAT(endless.output(), HasSubstr("reason=connection_lost"));
+}
+
+// Neither while nobody comes, nor while a client says nothing.
+TEST(Rping, IdleServerSleeps) {
+  Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0"});
+  const std::string port = server.listening_port();
+  const auto wake_ups = [&] {
+    std::this_thread::sleep_for(300ms);  // what went before comes to rest
+    const std::uint64_t before = faults::sleeps(server.pid());
+    std::this_thread::sleep_for(1500ms);
+    return faults::sleeps(server.pid()) - before;
+  };
+  EXPECT_EQ(wake_ups(), 0U);
+  Subprocess silent(client(port, {}));
+  ASSERT_TRUE(server.wait_for("established")) << server.output();
+  silent.signal(SIGSTOP);
+  EXPECT_LE(wake_ups(), 2U) << "now and then something ends, once";
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 130) << server.output();
+  EXPECT_THAT(server.output(), HasSubstr("closed peer="));
 }
 
 TEST(Rping, InterruptOfAnIdleServer) {

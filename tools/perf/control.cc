@@ -27,7 +27,7 @@ void Control::send(const nlohmann::json& message) {
   if (!stream_) throw std::runtime_error("the other end of the test is gone: " + stream_.error().message());
 }
 
-std::optional<nlohmann::json> Control::receive(std::chrono::seconds patience) {
+std::optional<nlohmann::json> Control::receive(std::chrono::steady_clock::duration patience) {
   stream_.expires_after(patience);
   std::string line;
   for (char c = 0; stream_.get(c) && c != '\n';) {

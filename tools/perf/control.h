@@ -21,7 +21,7 @@ class Control {
   void send(const nlohmann::json& message);
   // The next message; std::nullopt when the peer has closed. Throws std::runtime_error on a time-out, on a line longer
   // than 64 KiB, or on what is no JSON object.
-  [[nodiscard]] std::optional<nlohmann::json> receive(std::chrono::seconds patience);
+  [[nodiscard]] std::optional<nlohmann::json> receive(std::chrono::steady_clock::duration patience);
   // send() and receive(); throws when the answer has an "error", with its text.
   nlohmann::json ask(const nlohmann::json& message, std::chrono::seconds patience = std::chrono::seconds{15});
   [[nodiscard]] std::string remote_host() const;

@@ -42,7 +42,9 @@ Holdings holdings() {
   const std::filesystem::directory_iterator descriptors("/proc/self/fd");
   h.descriptors = static_cast<std::size_t>(std::distance(begin(descriptors), end(descriptors)));
   const std::string field = "voluntary_ctxt_switches:";
+  const std::string self = std::to_string(::gettid());
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == self) continue;
     std::ifstream status(task.path() / "status");
     for (std::string line; std::getline(status, line);) {
       if (line.compare(0, field.size(), field) == 0) h.sleeps += std::stoull(line.substr(field.size()));
@@ -53,13 +55,17 @@ Holdings holdings() {
 
 IdleReport measure_idle(Control& control, const std::string& host, std::size_t count,
                         const std::function<void(const std::string&)>& progress) {
-  const std::size_t ours = raise_descriptor_limit();
-  const auto theirs = control.ask({{"command", "limit"}}).at("descriptors").get<std::size_t>();
-  if (const std::size_t least = std::min(ours, theirs); least < count + kTimed + kOtherFiles) {
+  IdleReport report;
+  report.connections = count;
+  report.client_limit = raise_descriptor_limit();
+  const auto theirs = control.ask({{"command", "limit"}});
+  report.server_limit = {theirs.at("before").get<std::size_t>(), theirs.at("now").get<std::size_t>()};
+  const std::size_t least = std::min(report.client_limit.now, report.server_limit.now);
+  if (least < count + kTimed + kOtherFiles) {
     throw std::runtime_error(
         fmt::format("{} connections need {} descriptors at each end, and RLIMIT_NOFILE allows {} here and {} there: "
                     "raise the hard limit (ulimit -Hn, LimitNOFILE=) or ask for fewer",
-                    count, count + kTimed + kOtherFiles, ours, theirs));
+                    count, count + kTimed + kOtherFiles, report.client_limit.now, report.server_limit.now));
   }
   Spec spec;
   spec.test = Test::kConnectRate;
@@ -85,8 +91,6 @@ IdleReport measure_idle(Control& control, const std::string& host, std::size_t c
     open.push_back(std::move(connection));
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   };
-  IdleReport report;
-  report.connections = count;
   std::vector<double> first, last;
   (void)one();  // what comes once
   const Holdings client_before = holdings();

@@ -25,29 +25,62 @@ std::size_t out_at(const RdmaSide& side) {
   return side.spec().region_bytes() / 2;
 }
 
-// Spins until the last octet of the incoming buffer is `expected`. False when the connection ended.
-bool watch(RdmaSide& side, std::byte expected) {
-  const volatile std::byte* last = &side.region()[side.spec().size - 1];
-  std::array<verbs::Completion, 4> completions;
-  for (unsigned spins = 1; *last != expected; ++spins) {
-    side.progress();
-    if (spins % kSpinsPerLook == 0) {
-      (void)side.poll(completions);
-      if (side.ended()) return false;
-    }
-  }
-  return true;
+constexpr std::uint64_t kSeed = 3;        // of the patterns that go to the passive end
+constexpr std::uint64_t kAnswerSeed = 4;  // of those that come back, where they are not the same
+
+void check(bool good, const char* how) {
+  if (!good) throw std::runtime_error(std::string("the data ") + how + " arrived damaged");
 }
 
-void write_out(RdmaSide& side, std::byte mark) {
+std::byte next_mark(std::byte mark) {
+  return mark == std::byte{255} ? std::byte{1} : static_cast<std::byte>(std::to_integer<int>(mark) + 1);
+}
+
+// Writes the outgoing buffer to the other end's incoming one.
+void write_out(RdmaSide& side) {
   const Spec& spec = side.spec();
-  side.region()[out_at(side) + spec.size - 1] = mark;
   const verbs::SendWr wr{.op = verbs::SendOp::kWrite,
                          .sges = side.slice(out_at(side), spec.size),
                          .remote_stag = side.remote().stag,
                          .remote_to = side.remote().to,
                          .signaled = false};
   side.post({&wr, 1});
+}
+
+// The same with a new mark in the last octet, for which the other end watches.
+void write_mark(RdmaSide& side, std::byte mark) {
+  side.region()[out_at(side) + side.spec().size - 1] = mark;
+  write_out(side);
+}
+
+// Verification of write_lat: writes a pattern and leaves the last octet as it was. The note that follows says that all
+// of it has been placed (RFC 5040 section 5.5).
+void write_pattern(RdmaSide& side, std::uint64_t seed, Note note) {
+  fill_pattern(&side.region()[out_at(side)], side.spec().size - 1, seed);
+  write_out(side);
+  side.say({note, 0});
+}
+
+bool has_come(RdmaSide& side, std::uint64_t seed) {
+  return has_pattern(side.region().data(), side.spec().size - 1, seed);
+}
+
+// Spins until the last octet of the incoming buffer is `expected`, and answers who wants to verify meanwhile. False
+// when the connection ended.
+bool watch(RdmaSide& side, std::byte expected) {
+  const volatile std::byte* last = &side.region()[side.spec().size - 1];
+  std::array<verbs::Completion, 4> completions;
+  for (unsigned spins = 1; *last != expected; ++spins) {
+    side.progress();
+    if (spins % kSpinsPerLook != 0) continue;
+    for (const auto& c : side.poll(completions)) {
+      Message m;
+      if (side.is_note(c, m) && m.note == Note::kVerify)
+        write_pattern(side, kAnswerSeed, has_come(side, kSeed) ? Note::kGood : Note::kBad);
+    }
+    if (side.ended()) return false;
+  }
+  return true;
 }
 
 class Latency final : public Active {
@@ -63,22 +96,22 @@ class Latency final : public Active {
   }
 
   void verify() override {
-    if (side_.spec().test != Test::kSendLat) {
-      turn();
-      return;  // write_lat proves arrival by every turn; the content of tagged messages is verified by the bw tests
+    switch (side_.spec().test) {
+      case Test::kWriteLat:
+        return verify_writes();
+      case Test::kReadLat:
+        return verify_reads();
+      default:
+        return verify_sends();
     }
-    const std::size_t size = side_.spec().size;
-    fill_pattern(&side_.region()[out_at(side_)], size, 3);
-    turn();
-    if (!has_pattern(&side_.region()[last_ * size], size, 3)) throw std::runtime_error("the data sent arrived damaged");
   }
 
  private:
   void turn() {
     const Spec& spec = side_.spec();
     if (spec.test == Test::kWriteLat) {
-      mark_ = mark_ == std::byte{255} ? std::byte{1} : static_cast<std::byte>(std::to_integer<int>(mark_) + 1);
-      write_out(side_, mark_);
+      mark_ = next_mark(mark_);
+      write_mark(side_, mark_);
       if (!watch(side_, mark_)) closed();
       return;
     }
@@ -94,6 +127,37 @@ class Latency final : public Active {
     if (read) return;
     last_ = got.front().wr_id;
     side_.post_receive(last_, side_.slice(last_ * spec.size, spec.size));
+  }
+
+  void verify_writes() {
+    write_pattern(side_, kSeed, Note::kVerify);
+    check(answer() == Note::kGood && has_come(side_, kAnswerSeed), "written");
+    turn();
+  }
+
+  void verify_reads() {
+    side_.say({Note::kFill, kSeed});
+    check(answer() == Note::kGood, "to be read");
+    turn();
+    check(has_pattern(&side_.region()[out_at(side_)], side_.spec().size, kSeed), "read");
+  }
+
+  // Every message comes back; each of the receives at both ends takes one.
+  void verify_sends() {
+    const std::size_t size = side_.spec().size;
+    for (std::uint64_t seed = kSeed; seed < kSeed + kLatencyReceives; ++seed) {
+      fill_pattern(&side_.region()[out_at(side_)], size, seed);
+      turn();
+      check(has_pattern(&side_.region()[last_ * size], size, seed), "sent");
+    }
+  }
+
+  Note answer() {
+    for (Message m;;) {
+      const auto got = side_.wait(completions_);
+      if (got.empty()) closed();
+      if (side_.is_note(got.front(), m)) return m.note;
+    }
   }
 
   cm::Engine engine_;
@@ -112,10 +176,8 @@ std::unique_ptr<Active> latency_active(const Spec& spec, const std::string& host
 void latency_passive(RdmaSide& side, const std::atomic<bool>& stop) {
   const Spec& spec = side.spec();
   if (spec.test == Test::kWriteLat) {
-    for (std::byte expected{1}; !stop && watch(side, expected);) {
-      write_out(side, expected);
-      expected = expected == std::byte{255} ? std::byte{1} : static_cast<std::byte>(std::to_integer<int>(expected) + 1);
-    }
+    for (std::byte expected{1}; !stop && watch(side, expected); expected = next_mark(expected))
+      write_mark(side, expected);
     return;
   }
   std::array<verbs::Completion, 1> completions;

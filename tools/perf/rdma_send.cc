@@ -15,7 +15,14 @@ std::size_t slot_bytes(const Spec& spec) {
   return std::max<std::size_t>(spec.size, kNoteBytes);
 }
 
-constexpr std::uint32_t kSeed = 9;
+std::size_t slots_of(const Spec& spec) {
+  return spec.region_bytes() / slot_bytes(spec);
+}
+
+// In verification each message carries the number of its slot, which says what follows.
+bool is_slot(const std::byte* data, std::size_t size, std::uint32_t number) {
+  return read_message(data).value == number && has_pattern(data + kNoteBytes, size - kNoteBytes, number);
+}
 
 class Sends final : public Active {
  public:
@@ -29,7 +36,7 @@ class Sends final : public Active {
   }
 
   Sample run(std::chrono::nanoseconds duration) override {
-    mark(Note::kData);
+    for (std::size_t i = 0; i < slots_of(side_.spec()); ++i) write_message(slot(i), {Note::kData, 0});
     Sample s;
     const auto begin = Clock::now();
     const auto end = begin + duration;
@@ -41,16 +48,21 @@ class Sends final : public Active {
       reap();
       if (!ready()) side_.progress();
     }
-    settle(Note::kEnd);
+    settle(0);
     s.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     s.octets = s.operations * side_.spec().size;
     return s;
   }
 
   void verify() override {
-    if (side_.spec().size <= kNoteBytes) return;  // nothing beside the note
-    mark(Note::kVerify);
-    for (std::size_t sent = 0; sent < slots();) {
+    const std::size_t bytes = slot_bytes(side_.spec()), slots = slots_of(side_.spec());
+    for (std::uint32_t i = 0; i < slots; ++i) {
+      write_message(slot(i), {Note::kVerify, i});
+      fill_pattern(slot(i) + kNoteBytes, bytes - kNoteBytes, i);
+    }
+    next_ = 0;
+    std::size_t sent = 0;
+    while (sent < slots) {
       if (ready()) {
         post();
         sent += list_;
@@ -58,30 +70,21 @@ class Sends final : public Active {
       reap();
       if (!ready()) side_.progress();
     }
-    settle(Note::kEnd);
+    settle(static_cast<std::uint32_t>(sent));
   }
 
  private:
-  [[nodiscard]] std::size_t slots() { return side_.region().size() / slot_bytes(side_.spec()); }
+  [[nodiscard]] std::byte* slot(std::size_t i) { return &side_.region()[i * slot_bytes(side_.spec())]; }
   [[nodiscard]] bool ready() const {
     // One credit stays for the note at the end.
     return outstanding_ + list_ <= side_.spec().depth && credits_ > list_;
   }
 
-  void mark(Note note) {
-    const std::size_t slot = slot_bytes(side_.spec());
-    for (std::size_t at = 0; at + slot <= side_.region().size(); at += slot) {
-      std::byte* data = &side_.region()[at];
-      if (note == Note::kVerify) fill_pattern(data + kNoteBytes, slot - kNoteBytes, kSeed);
-      write_message(data, {note, kSeed});
-    }
-  }
-
   void post() {
-    const std::size_t slot = slot_bytes(side_.spec());
+    const std::size_t bytes = slot_bytes(side_.spec()), slots = slots_of(side_.spec());
     for (std::size_t i = 0; i < list_; ++i) {
-      work_[i] = {.wr_id = list_, .sges = side_.slice(next_ * slot, slot), .signaled = i + 1 == list_};
-      next_ = (next_ + 1) % slots();
+      work_[i] = {.wr_id = list_, .sges = side_.slice(next_ * bytes, bytes), .signaled = i + 1 == list_};
+      next_ = (next_ + 1) % slots;
     }
     side_.post(work_);
     outstanding_ += list_;
@@ -102,10 +105,10 @@ class Sends final : public Active {
     if (side_.ended()) throw std::runtime_error("the other end has closed the connection");
   }
 
-  // Waits until the other end has got everything.
-  void settle(Note note) {
+  // Waits until the other end has got everything, `verified` messages to compare among it.
+  void settle(std::uint32_t verified) {
     answer_ = {};
-    side_.say({note, 0});
+    side_.say({Note::kEnd, verified});
     --credits_;
     while (answer_.note == Note::kData || outstanding_ > 0) {
       reap();
@@ -128,7 +131,7 @@ class Sends final : public Active {
 }  // namespace
 
 std::size_t send_credits(const Spec& spec) {
-  return std::min<std::size_t>(2 * std::size_t{spec.depth}, spec.region_bytes() / slot_bytes(spec));
+  return std::min(2 * std::size_t{spec.depth}, slots_of(spec));
 }
 
 std::unique_ptr<Active> send_active(const Spec& spec, const std::string& host, std::uint16_t port) {
@@ -138,9 +141,11 @@ std::unique_ptr<Active> send_active(const Spec& spec, const std::string& host, s
 void send_passive(RdmaSide& side, const std::atomic<bool>& stop) {
   const Spec& spec = side.spec();
   const std::size_t slot = slot_bytes(spec);
+  const auto slots = static_cast<std::uint32_t>(slots_of(spec));
   std::array<verbs::Completion, 64> completions;
   const std::uint32_t enough = static_cast<std::uint32_t>(send_credits(spec) / 4);
   std::uint32_t owed = 0;
+  std::uint32_t verified = 0;  // messages compared since the last kEnd
   bool damaged = false;
   std::optional<Note> answer;
   while (!stop && !side.ended()) {
@@ -148,10 +153,12 @@ void send_passive(RdmaSide& side, const std::atomic<bool>& stop) {
       if (c.op != verbs::WcOp::kRecv) continue;
       std::byte* data = &side.region()[c.wr_id * slot];
       const Message m = read_message(data);
-      if (m.note == Note::kVerify && !has_pattern(data + kNoteBytes, slot - kNoteBytes, m.value)) damaged = true;
+      if (m.note == Note::kVerify && !is_slot(data, slot, verified++ % slots)) damaged = true;
       side.post_receive(c.wr_id, side.slice(c.wr_id * slot, slot));
       ++owed;
-      if (m.note == Note::kEnd) answer = std::exchange(damaged, false) ? Note::kBad : Note::kGood;
+      if (m.note != Note::kEnd) continue;
+      if (std::exchange(verified, 0) != m.value) damaged = true;
+      answer = std::exchange(damaged, false) ? Note::kBad : Note::kGood;
     }
     if (owed > enough) side.say({Note::kCredit, std::exchange(owed, 0)});
     // Last of all: with this answer the other end may be content, and end the connection.

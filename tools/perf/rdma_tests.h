@@ -18,7 +18,6 @@ void send_passive(RdmaSide& side, const std::atomic<bool>& stop);
 // send_lat, write_lat, read_lat.
 [[nodiscard]] std::unique_ptr<Active> latency_active(const Spec& spec, const std::string& host, std::uint16_t port);
 void latency_passive(RdmaSide& side, const std::atomic<bool>& stop);
-inline constexpr std::size_t kLatencyReceives = 4;
 
 // connect_rate.
 [[nodiscard]] std::unique_ptr<Active> connect_active(const Spec& spec, const std::string& host, std::uint16_t port);

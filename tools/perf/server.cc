@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -26,8 +27,8 @@ namespace {
 using boost::asio::ip::tcp;
 using namespace std::chrono_literals;
 
-// Nobody else is served while a client is silent. A sample takes an hour at most.
-constexpr std::chrono::seconds kPatience = 10s, kLongestTest = 2h;
+// Nobody else is served while a client has a test running. A sample takes an hour at most.
+constexpr auto kLongestTest = 2h;
 
 // Where a signal handler says that serve() should look up. A flag alone, set just before poll(), would go unseen.
 std::atomic<int> alarm_fd{-1};
@@ -97,44 +98,67 @@ class Running {
   std::list<std::jthread> threads_;  // joined first
 };
 
-nlohmann::json answer(const nlohmann::json& message, const std::string& host, std::unique_ptr<Running>& running) {
-  const std::string command = message.value("command", "");
-  if (command == "start") {
-    running.reset();
-    running = std::make_unique<Running>(message.at("spec").get<Spec>(), host);
-    return {{"ports", running->ports()}};
+// One client's control connection.
+class Conversation {
+ public:
+  Conversation(Control& control, std::string host, std::chrono::milliseconds patience)
+      : control_(control), host_(std::move(host)), patience_(patience), deadline_(Clock::now() + patience) {}
+
+  // Returns when the client has gone. Throws std::runtime_error when it runs no test for too long, whatever it says.
+  void hold() {
+    while (!interrupted) {
+      const auto message = control_.receive(running_ ? kLongestTest : deadline_ - Clock::now());
+      if (!message) return;
+      try {
+        control_.send(answer(*message));
+      } catch (const nlohmann::json::exception& e) {
+        control_.send({{"error", std::string("malformed request: ") + e.what()}});
+      } catch (const std::invalid_argument& e) {
+        control_.send({{"error", e.what()}});
+      } catch (const std::runtime_error& e) {  // sockets, threads
+        control_.send({{"error", e.what()}});
+      }
+    }
   }
-  if (command == "cpu") return {{"seconds", cpu_seconds()}};
-  if (command == "limit") return {{"descriptors", raise_descriptor_limit()}};
-  if (command == "holdings") {
-    const Holdings h = holdings();
-    return {{"resident_bytes", h.resident_bytes}, {"descriptors", h.descriptors}, {"sleeps", h.sleeps}};
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  nlohmann::json answer(const nlohmann::json& message) {
+    const std::string command = message.value("command", "");
+    if (command == "start") {
+      (void)stop();
+      running_ = std::make_unique<Running>(message.at("spec").get<Spec>(), host_);
+      return {{"ports", running_->ports()}};
+    }
+    if (command == "cpu") return {{"seconds", cpu_seconds()}};
+    if (command == "limit") {
+      const DescriptorLimit limit = raise_descriptor_limit();
+      return {{"before", limit.before}, {"now", limit.now}};
+    }
+    if (command == "holdings") {
+      const Holdings h = holdings();
+      return {{"resident_bytes", h.resident_bytes}, {"descriptors", h.descriptors}, {"sleeps", h.sleeps}};
+    }
+    if (command == "stop") return stop();
+    return {{"error", "unknown command '" + command + "'"}};
   }
-  if (command == "stop") {
-    const std::string failure = running ? running->stop() : "";
-    running.reset();
+
+  nlohmann::json stop() {
+    if (!running_) return nlohmann::json::object();
+    const std::string failure = running_->stop();
+    running_.reset();
+    deadline_ = Clock::now() + patience_;
     if (!failure.empty()) return {{"error", failure}};
     return nlohmann::json::object();
   }
-  return {{"error", "unknown command '" + command + "'"}};
-}
 
-void converse(Control& control, const std::string& host) {
-  std::unique_ptr<Running> running;
-  while (!interrupted) {
-    const auto message = control.receive(running ? kLongestTest : kPatience);
-    if (!message) return;
-    try {
-      control.send(answer(*message, host, running));
-    } catch (const nlohmann::json::exception& e) {
-      control.send({{"error", std::string("malformed request: ") + e.what()}});
-    } catch (const std::invalid_argument& e) {
-      control.send({{"error", e.what()}});
-    } catch (const std::runtime_error& e) {  // sockets, threads
-      control.send({{"error", e.what()}});
-    }
-  }
-}
+  Control& control_;
+  std::string host_;
+  std::chrono::milliseconds patience_;
+  Clock::time_point deadline_;  // for the next test to start
+  std::unique_ptr<Running> running_;
+};
 
 }  // namespace
 
@@ -165,7 +189,8 @@ void interrupt() {
   errno = before;
 }
 
-void serve(const tcp::endpoint& endpoint, bool once, const std::function<void(const tcp::endpoint&)>& listening) {
+void serve(const tcp::endpoint& endpoint, bool once, std::chrono::milliseconds patience,
+           const std::function<void(const tcp::endpoint&)>& listening) {
   const Alarm alarm;
   boost::asio::io_context io;
   tcp::acceptor acceptor(io, endpoint);
@@ -195,13 +220,14 @@ void serve(const tcp::endpoint& endpoint, bool once, const std::function<void(co
     if (thread.joinable()) thread.join();
     current = std::make_shared<Control>(std::move(socket));
     busy = true;
-    const auto converse_with = [control = current, host, &busy] {
+    const auto converse_with = [control = current, host, patience, &busy] {
       try {
-        converse(*control, host);
+        Conversation(*control, host, patience).hold();
       } catch (const std::exception& e) {
         if (!interrupted) spdlog::warn("client lost: {}", e.what());
       }
       busy = false;
+      control->shut();  // or a client that was sent away would wait for its next answer
     };
     if (once) return converse_with();
     thread = std::jthread(converse_with);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <functional>
 
 namespace iwarp::tools::perf {
@@ -16,9 +17,10 @@ void bind_to_cpu(int cpu);
 void interrupt();
 
 // Serves control connections one after the other until interrupted; a second one at the same time is told so.
+// A client that starts no test for `patience` is sent away, since it keeps the others out.
 // `listening` hears the address first. With `once` it returns when the first client has gone. Throws
 // boost::system::system_error when it cannot listen.
-void serve(const boost::asio::ip::tcp::endpoint& endpoint, bool once,
+void serve(const boost::asio::ip::tcp::endpoint& endpoint, bool once, std::chrono::milliseconds patience,
            const std::function<void(const boost::asio::ip::tcp::endpoint&)>& listening);
 
 }  // namespace iwarp::tools::perf

@@ -41,6 +41,18 @@ constexpr std::uint32_t kMaxSize = 16U << 20;
 constexpr std::size_t kMinRegion = 256 * 1024;  // small operations: what one system call may bring at a time
 constexpr std::size_t kMaxRegion = std::size_t{1} << 30;
 
+// Slots that a test needs, whatever its depth.
+std::size_t least_slots(const Spec& s) {
+  switch (baseline_of(s.test)) {
+    case Test::kTcpLat:
+      return 2 * kLatencyReceives;  // as many messages on their way in, and out of the other half
+    case Test::kTcpRate:
+      return 2 * std::size_t{s.list};  // one list is posted while the credits of the other are on their way back
+    default:
+      return 2;  // send_bw: the same with a list of one
+  }
+}
+
 void demand(bool ok, const char* what) {
   if (!ok) throw std::invalid_argument(what);
 }
@@ -77,6 +89,10 @@ std::optional<Test> test_named(std::string_view name) {
   return it == kRows.end() ? std::nullopt : std::optional{it->test};
 }
 
+bool has_size(Test test) {
+  return baseline_of(test) != Test::kTcpConnect;
+}
+
 std::vector<std::uint32_t> default_sizes(Test test) {
   if (unit_of(test) == Unit::kOctetsPerSecond) return {65536, 1048576};
   return {8};
@@ -88,8 +104,7 @@ std::uint32_t default_depth(Test test, std::uint32_t size) {
 }
 
 std::size_t Spec::region_bytes() const {
-  const std::size_t slots = std::max<std::size_t>(depth, (kMinRegion + size - 1) / size);
-  return slots * size;
+  return std::max({std::size_t{depth}, least_slots(*this), (kMinRegion + size - 1) / size}) * size;
 }
 
 void to_json(nlohmann::json& j, const Spec& s) {

@@ -26,6 +26,9 @@ enum class Test : std::uint8_t {
   kConnectRate,
 };
 
+// Receives that each end of send_lat keeps posted.
+inline constexpr std::size_t kLatencyReceives = 4;
+
 enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicroseconds };
 
 // All tests, in the order of presentation.
@@ -38,6 +41,8 @@ enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicros
 // The raw TCP test that a test is measured against; itself for a raw one.
 [[nodiscard]] Test baseline_of(Test test);
 [[nodiscard]] Unit unit_of(Test test);
+// False for the connection tests, which move nothing of the user's.
+[[nodiscard]] bool has_size(Test test);
 // Octets per operation when the user does not choose.
 [[nodiscard]] std::vector<std::uint32_t> default_sizes(Test test);
 // Operations outstanding when the user does not choose.
@@ -57,7 +62,8 @@ struct Spec {
   std::string fpdu = "max";
   int cpu = -1;  // processor for the passive end's threads; -1: any
 
-  // Octets of each end's region: what `depth` operations touch. Raw tests receive into one of the same size.
+  // Octets of each end's region: what `depth` operations touch, and no less than the test needs to go on. Raw tests
+  // receive into one of the same size.
   [[nodiscard]] std::size_t region_bytes() const;
 };
 

@@ -1,0 +1,172 @@
+// The pass of `iwarp perf` that compares data sees when it is not what was sent: each end against one that lies.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <boost/asio/ip/address.hpp>
+#include <thread>
+
+#include "tools/perf/rdma_tests.h"
+
+namespace iwarp::tools::perf {
+namespace {
+
+const std::string kHost = "127.0.0.1";
+
+Spec spec_of(Test test, std::uint32_t size) {
+  Spec s;
+  s.test = test;
+  s.size = size;
+  s.manual = test == Test::kWriteLat;
+  return s;
+}
+
+// The passive end as `iwarp perf serve` has it.
+class Honest {
+ public:
+  explicit Honest(const Spec& spec) : passive_(listen_rdma(spec, kHost)), thread_([this] { passive_->serve(stop_); }) {}
+  ~Honest() {
+    stop_ = true;
+    stop_.notify_all();
+  }
+  Honest(const Honest&) = delete;
+  Honest& operator=(const Honest&) = delete;
+  [[nodiscard]] std::uint16_t port() const { return passive_->port(); }
+
+ private:
+  std::unique_ptr<Passive> passive_;
+  std::atomic<bool> stop_{false};
+  std::jthread thread_;
+};
+
+// A passive end that says that all is well, and neither fills, compares nor writes. Sends come back as zeros.
+class Liar {
+ public:
+  explicit Liar(const Spec& spec) : spec_(spec), engine_(mode_of(spec)) {
+    cm::ListenOptions o;
+    o.endpoint = {boost::asio::ip::make_address(kHost), 0};
+    o.policy = policy_of(spec);
+    auto listener = cm::Listener::listen(engine_, o);
+    if (!listener) throw std::runtime_error(listener.error().why);
+    listener_ = std::move(*listener);
+    thread_ = std::jthread([this] { serve(); });
+  }
+  [[nodiscard]] std::uint16_t port() const { return listener_->local().port(); }
+
+ private:
+  void serve() {
+    auto [error, request] = await(engine_, spec_.manual, listener_->async_accept(boost::asio::use_future));
+    const std::size_t receives = spec_.test == Test::kSendLat ? kLatencyReceives : 0;
+    RdmaSide side(spec_, engine_, receives);
+    for (std::size_t i = 0; i < receives; ++i) side.post_receive(i, side.slice(i * spec_.size, spec_.size));
+    side.accept(*request);
+    std::array<verbs::Completion, 4> completions;
+    while (!side.ended()) {
+      for (const auto& c : side.poll(completions)) {
+        Message m;
+        if (side.is_note(c, m)) {
+          side.say({Note::kGood, m.value});
+        } else if (c.op == verbs::WcOp::kRecv) {
+          const verbs::SendWr wr{.sges = side.slice(side.region().size() / 2, spec_.size), .signaled = false};
+          side.post({&wr, 1});
+        }
+      }
+      side.progress();
+    }
+  }
+
+  Spec spec_;
+  cm::Engine engine_;
+  std::unique_ptr<cm::Listener> listener_;
+  std::jthread thread_;
+};
+
+class Latency : public ::testing::TestWithParam<Test> {};
+
+TEST_P(Latency, OfAnHonestEndIsVerified) {
+  for (const std::uint32_t size : {1U, 8U, 1000U, 300'000U}) {
+    const Spec spec = spec_of(GetParam(), size);
+    const Honest other(spec);
+    const auto active = connect_rdma(spec, kHost, other.port());
+    EXPECT_NO_THROW(active->verify()) << size;
+    (void)active->run(std::chrono::milliseconds{1});
+    EXPECT_NO_THROW(active->verify()) << size;
+  }
+}
+
+TEST_P(Latency, SeesThatNothingComesBack) {
+  for (const std::uint32_t size : {8U, 1000U}) {
+    const Spec spec = spec_of(GetParam(), size);
+    const Liar other(spec);
+    const auto active = connect_rdma(spec, kHost, other.port());
+    EXPECT_THROW(active->verify(), std::runtime_error) << size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tests, Latency, ::testing::Values(Test::kWriteLat, Test::kReadLat, Test::kSendLat),
+                         [](const auto& p) { return std::string(name(p.param)); });
+
+// An active end that does what the test makes it do.
+class Scripted {
+ public:
+  explicit Scripted(const Spec& spec) : other_(spec), engine_(mode_of(spec)), side_(spec, engine_, 0) {
+    side_.connect(kHost, other_.port());
+  }
+  [[nodiscard]] RdmaSide& side() { return side_; }
+
+  // Sends the message that belongs into slot `number`, saying it is the one of slot `says`.
+  void send(std::uint32_t number, std::uint32_t says) {
+    const std::size_t size = side_.spec().size;
+    std::byte* at = &side_.region()[number * size];
+    write_message(at, {Note::kVerify, says});
+    fill_pattern(at + kNoteBytes, size - kNoteBytes, number);
+    const verbs::SendWr wr{.sges = side_.slice(number * size, size), .signaled = false};
+    side_.post({&wr, 1});
+  }
+  // Credits are no answer.
+  Note ask(Message m) {
+    side_.say(m);
+    std::array<verbs::Completion, 1> completion;
+    for (Message answer;;) {
+      const auto got = side_.wait(completion);
+      if (got.empty()) throw std::runtime_error("the connection has ended");
+      if (side_.is_note(got.front(), answer) && answer.note != Note::kCredit) return answer.note;
+    }
+  }
+
+ private:
+  Honest other_;
+  cm::Engine engine_;
+  RdmaSide side_;
+};
+
+TEST(WriteLatency, OtherEndSeesThatNothingWasWritten) {
+  Scripted end(spec_of(perf::Test::kWriteLat, 8));
+  EXPECT_EQ(end.ask({Note::kVerify, 0}), Note::kBad);
+}
+
+TEST(SendRate, OtherEndComparesMessagesOfEightOctets) {
+  Scripted end(spec_of(perf::Test::kSendRate, 8));
+  const auto send = [&](std::initializer_list<std::uint32_t> numbers) {
+    for (const std::uint32_t n : numbers) end.send(n, n);
+  };
+  send({0, 1, 2});
+  EXPECT_EQ(end.ask({Note::kEnd, 3}), Note::kGood);
+  send({0, 2, 1});
+  EXPECT_EQ(end.ask({Note::kEnd, 3}), Note::kBad) << "out of order";
+  send({0, 1});
+  EXPECT_EQ(end.ask({Note::kEnd, 3}), Note::kBad) << "one is missing";
+  EXPECT_EQ(end.ask({Note::kEnd, 0}), Note::kGood) << "as after a run that is measured";
+}
+
+TEST(SendRate, OtherEndComparesWhatFollowsTheFirstEight) {
+  Scripted end(spec_of(perf::Test::kSendRate, 100));
+  end.send(0, 0);
+  end.send(1, 1);
+  EXPECT_EQ(end.ask({Note::kEnd, 2}), Note::kGood);
+  end.send(0, 0);
+  end.send(2, 1);
+  EXPECT_EQ(end.ask({Note::kEnd, 2}), Note::kBad);
+}
+
+}  // namespace
+}  // namespace iwarp::tools::perf
