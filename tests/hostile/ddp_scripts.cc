@@ -71,6 +71,10 @@ const Script kScripts[] = {
      [](Target& t) {
        return broken(t, altered(send_segment(info()), {{0, 0x42}}));
      }},
+    {"ddp_version_0",
+     [](Target& t) {
+       return broken(t, altered(send_segment(info()), {{0, 0x40}}));
+     }},
     {"ddp_version_tagged",
      [](Target& t) {
        return broken(t, altered(write_segment(Stag{1}, 0, {}), {{0, 0xC0}}));

@@ -89,6 +89,10 @@ const Script kScripts[] = {
      [](Target& t) {
        return after(t, altered(reply(), {{17, 0}}));
      }},
+    {"revision_0_reply_without_crc",
+     [](Target& t) {
+       return after(t, altered(reply(), {{16, 0x80}, {17, 0}}));
+     }},
     {"revision_2_to_revision_1", [](Target& t) { return after(t, reply(), Flavour::kRevision1); }},
     {"private_data_513",
      [](Target& t) {

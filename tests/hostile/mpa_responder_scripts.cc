@@ -97,6 +97,10 @@ const Script kScripts[] = {
      [](Target& t) {
        return after(t, altered(request(), {{16, 0xC0}, {17, 0}}));
      }},
+    {"revision_0_request_without_crc",
+     [](Target& t) {
+       return after(t, altered(request(), {{16, 0x80}, {17, 0}}));
+     }},
     {"private_data_513",
      [](Target& t) {
        return after(t, altered(request(), {{18, 2}, {19, 1}}));
