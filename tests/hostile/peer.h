@@ -43,7 +43,7 @@ struct Heard {
 class Peer {
  public:
   // Takes the connection over when startup is done. `crc`: as negotiated.
-  Peer(RawTcp tcp, bool crc, Bytes private_data = {});
+  Peer(const Target& target, RawTcp tcp, bool crc, Bytes private_data = {});
 
   RawTcp tcp;
   bool crc;
@@ -71,6 +71,7 @@ class Peer {
   [[nodiscard]] std::optional<Heard> decode();
   [[nodiscard]] std::optional<Heard> take_segment(const Bytes& ulpdu);
 
+  std::function<void()> meanwhile_;  // of the target
   mpa::FpduDecoder decoder_;
   Bytes in_;
   Bytes message_;

@@ -169,7 +169,7 @@ const Script kScripts[] = {
            [](Peer&, Header& h) {
              for (int i = 0; i < 17; ++i) h.write_list.push_back({{room(64)}});
            },
-           samples::read_call(kXid, 64));
+           samples::read_call(kXid, 64), Served::kMay);
      }},
     {"reply_without_room",
      [](Target& t) {
