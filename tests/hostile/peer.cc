@@ -15,6 +15,7 @@ Peer::Peer(const Target& target, RawTcp connection, bool crc_on, Bytes data)
     : tcp(std::move(connection)),
       crc(crc_on),
       private_data(std::move(data)),
+      settle_ms(static_cast<int>(target.settle().count())),
       meanwhile_(target.meanwhile),
       decoder_(crc_on) {
   const int on = 1;

@@ -48,6 +48,7 @@ class Peer {
   RawTcp tcp;
   bool crc;
   Bytes private_data;  // of the victim's startup frame, the ULP's part
+  int settle_ms;       // Target::settle()
 
   // Octets as they are; an FPDU as it should be around a ULPDU that may be anything. What the victim does not take any
   // more is not missed.

@@ -86,7 +86,34 @@ Reaction long_call(Target& target, std::uint32_t xid_inside, Served served) {
   return rpc_verdict(peer, kXid, served);
 }
 
+// The victim reads a long Call; while it waits for the octets, `attack` makes a segment against the memory that it
+// reads into.
+Reaction against_sink(Target& target, Bytes (*attack)(const rdmap::ReadRequest&)) {
+  Peer peer = open_rpc(target);
+  Header h = header(kXid, Proc::kNomsg);
+  h.read_list = {{0, expose(peer, samples::write_call(kXid, pattern(5000)))}};
+  peer.send(encode(h));
+  const Heard request = peer.hear();
+  if (request.kind != Heard::Kind::kReadRequest) throw std::runtime_error("the victim did not read");
+  peer.ulpdu(attack(request.read));
+  Heard heard;
+  do heard = peer.hear();
+  while (heard.kind == Heard::Kind::kReadRequest);
+  return peer.ending(heard).value_or("served on");
+}
+
 const Script kScripts[] = {
+    {"read_from_sink",
+     [](Target& t) {
+       return against_sink(t, [](const rdmap::ReadRequest& r) {
+         return test::read_request_segment({Stag{0x500}, 9, 4, r.sink_stag, r.sink_to});
+       });
+     }},
+    {"write_into_sink",
+     [](Target& t) {
+       return against_sink(
+           t, [](const rdmap::ReadRequest& r) { return test::write_segment(r.sink_stag, r.sink_to, pattern(4)); });
+     }},
     {"nomsg_without_lists", [](Target& t) { return edited(t, Proc::kNomsg, [](Peer&, Header&) {}); }},
     {"nomsg_without_payload",
      [](Target& t) {

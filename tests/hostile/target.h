@@ -38,9 +38,9 @@ class Target {
 
   // How long to wait for a victim of flavour kImpatient, which has to lose patience earlier.
   [[nodiscard]] virtual std::chrono::milliseconds patience() const { return std::chrono::seconds(5); }
-  // How long to wait after the Reply, and after the RTR, before the first octet that follows. Linux siw needs some
-  // time: FPDUs that come before it took over the socket stay unread, and an error that comes before the application
-  // has accepted ends in a BUG of the kernel's iw_cm.
+  // How long to wait after the Reply, and after the RTR, before the first octet that follows; and for an answer that
+  // may come behind later ones. Linux siw needs some time: FPDUs that come before it took over the socket stay unread,
+  // and an error that comes before the application has accepted ends in a BUG of the kernel's iw_cm.
   [[nodiscard]] virtual std::chrono::milliseconds settle() const { return {}; }
 };
 
