@@ -75,7 +75,8 @@ Reaction write_into_sink(Target& target) {
   Peer peer = open(target);
   const ReadRequest request = provoke_read(peer);
   peer.ulpdu(test::write_segment(request.sink_stag, request.sink_to, pattern(4)));
-  return peer.ending(peer.hear_message()).value_or("served on");
+  peer.respond(request);
+  return verdict(peer, true);
 }
 
 const Script kScripts[] = {
