@@ -14,6 +14,8 @@ using samples::header;
 using samples::words;
 
 constexpr std::uint32_t kXid = 77;
+// Enough for a victim that wants to react.
+constexpr int kMomentMs = 2000;
 
 // One message whose header `edit` made.
 Reaction edited(Target& target, Proc proc, void (*edit)(Peer&, Header&), const Bytes& payload = {},
@@ -96,6 +98,9 @@ Reaction against_sink(Target& target, Bytes (*attack)(const rdmap::ReadRequest&)
   const Heard request = peer.hear();
   if (request.kind != Heard::Kind::kReadRequest) throw std::runtime_error("the victim did not read");
   peer.ulpdu(attack(request.read));
+  const Heard heard = peer.hear(kMomentMs);
+  if (heard.kind != Heard::Kind::kSilence && heard.kind != Heard::Kind::kReadResponse)
+    return peer.ending(heard).value_or("a message");
   peer.respond(request.read);
   return rpc_verdict(peer, kXid, Served::kYes);
 }
