@@ -117,10 +117,16 @@ def run_tool(argv: Sequence[str], timeout: float, *, log: Path | None = None) ->
     return done
 
 
+_GIVEN_PORTS: set[int] = set()
+
+
 def free_port(kind: int = socket.SOCK_STREAM) -> int:
-    """A port of 127.0.0.1 that nobody listens on now, below the ephemeral range so that no client socket takes it."""
+    """A port of 127.0.0.1 that nobody listens on now, below the ephemeral range so that no client socket takes it. Never the
+    same twice: who was given it may be about to listen."""
     for _ in range(1000):
         port = 20000 + int.from_bytes(os.urandom(2), "big") % 12000
+        if port in _GIVEN_PORTS:
+            continue
         with socket.socket(socket.AF_INET, kind) as probe:
             if kind == socket.SOCK_STREAM:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -128,6 +134,7 @@ def free_port(kind: int = socket.SOCK_STREAM) -> int:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            _GIVEN_PORTS.add(port)
             return port
     raise ScenarioFailure("no free TCP port between 20000 and 32000 on 127.0.0.1")
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from lib.capture import Traffic, _is_known_malformed, by_port, messages_of  # noqa: E402
 from lib.errors import ScenarioFailure, SetupError  # noqa: E402
 from lib.iwarp_tool import parse_connections, total  # noqa: E402
+from lib.processes import free_port  # noqa: E402
 from lib.reframe import reframe  # noqa: E402
 from lib.siw_build import choose_kernel  # noqa: E402
 
@@ -86,6 +87,12 @@ class KernelChoice(unittest.TestCase):
                                      (["6.1.0-9-rt-amd64"], ["6.1.0-9-rt-amd64"], "realtime")):
             with self.assertRaisesRegex(SetupError, f"{why}.*apt-get install linux-image-amd64"):
                 self.choose(images, headers, [])
+
+
+class FreePort(unittest.TestCase):
+    def test_nothing_is_given_twice(self) -> None:
+        ports = [free_port() for _ in range(500)]
+        self.assertEqual(len(ports), len(set(ports)))
 
 
 class KnownMalformed(unittest.TestCase):

@@ -16,17 +16,28 @@ Reaction broken(Target& target, const Bytes& ulpdu) {
   return verdict(peer);
 }
 
-// A Write of four octets to memory that the victim has named.
-Reaction write_to(Target& target, Memory memory, std::uint64_t to, std::size_t length = 4) {
+// A Write to memory that the victim has named; `where` makes its TO.
+Reaction write_to(Target& target, Memory memory, std::uint64_t (*where)(const Region&), std::size_t length = 4) {
   Peer peer = open(target);
-  peer.ulpdu(write_segment(Advert::parse(peer.private_data)[memory], to, pattern(length)));
+  const Region region = find_memory(target, peer, memory);
+  peer.ulpdu(write_segment(region.stag, where(region), pattern(length)));
+  return verdict(peer);
+}
+Reaction write_to(Target& target, Memory memory) {
+  return write_to(target, memory, [](const Region& r) { return r.to; });
+}
+
+Reaction long_write(Target& target) {
+  Peer peer = open(target);
+  const Region region = find_memory(target, peer, Memory::kOpen);
+  peer.ulpdu(write_segment(region.stag, region.to, pattern(region.bytes + 1)));
   return verdict(peer);
 }
 
 Reaction mistyped_key(Target& target) {
   Peer peer = open(target);
-  const Stag open_stag = Advert::parse(peer.private_data)[Memory::kOpen];
-  peer.ulpdu(write_segment(Stag{raw(open_stag) ^ 0x5A}, kBase, pattern(4)));
+  const Region region = find_memory(target, peer, Memory::kOpen);
+  peer.ulpdu(write_segment(Stag{raw(region.stag) ^ 0x5A}, region.to, pattern(4)));
   return verdict(peer);
 }
 
@@ -70,6 +81,10 @@ const Script kScripts[] = {
     {"ddp_version_untagged",
      [](Target& t) {
        return broken(t, altered(send_segment(info()), {{0, 0x42}}));
+     }},
+    {"ddp_version_0",
+     [](Target& t) {
+       return broken(t, altered(send_segment(info()), {{0, 0x40}}));
      }},
     {"ddp_version_tagged",
      [](Target& t) {
@@ -116,32 +131,37 @@ const Script kScripts[] = {
     {"write_to_stag_unknown", [](Target& t) { return broken(t, write_segment(Stag{0x12345600}, kBase, pattern(4))); }},
     {"write_to_stag_zero", [](Target& t) { return broken(t, write_segment(Stag{0}, kBase, pattern(4))); }},
     {"write_with_wrong_key", mistyped_key},
-    {"write_to_revoked", [](Target& t) { return write_to(t, Memory::kRevoked, kBase); }},
-    {"write_to_read_only", [](Target& t) { return write_to(t, Memory::kReadOnly, kBase); }},
-    {"write_to_other_domain", [](Target& t) { return write_to(t, Memory::kForeign, kBase); }},
-    {"write_to_other_stream", [](Target& t) { return write_to(t, Memory::kOtherStream, kBase); }},
-    {"write_below_buffer", [](Target& t) { return write_to(t, Memory::kOpen, kBase - 1); }},
-    {"write_past_buffer", [](Target& t) { return write_to(t, Memory::kOpen, kBase + kRegionBytes - 3); }},
-    {"write_behind_buffer", [](Target& t) { return write_to(t, Memory::kOpen, kBase + kRegionBytes); }},
-    {"write_wraps", [](Target& t) { return write_to(t, Memory::kOpen, ~std::uint64_t{0} - 1); }},
-    {"long_write_past_buffer", [](Target& t) { return write_to(t, Memory::kOpen, kBase, kRegionBytes + 1); }},
-    {"write_inside_buffer", [](Target& t) { return write_to(t, Memory::kOpen, kBase + kRegionBytes - 4); }},
+    {"write_to_revoked", [](Target& t) { return write_to(t, Memory::kRevoked); }},
+    {"write_to_read_only", [](Target& t) { return write_to(t, Memory::kReadOnly); }},
+    {"write_to_other_domain", [](Target& t) { return write_to(t, Memory::kForeign); }},
+    {"write_to_other_stream", [](Target& t) { return write_to(t, Memory::kOtherStream); }},
+    {"write_below_buffer",
+     [](Target& t) { return write_to(t, Memory::kOpen, [](const Region& r) { return r.to - 1; }); }},
+    {"write_past_buffer",
+     [](Target& t) { return write_to(t, Memory::kOpen, [](const Region& r) { return r.to + r.bytes - 3; }); }},
+    {"write_behind_buffer",
+     [](Target& t) { return write_to(t, Memory::kOpen, [](const Region& r) { return r.to + r.bytes; }); }},
+    {"write_wraps",
+     [](Target& t) { return write_to(t, Memory::kOpen, [](const Region&) { return ~std::uint64_t{0} - 1; }); }},
+    {"long_write_past_buffer", long_write},
+    {"write_inside_buffer",
+     [](Target& t) { return write_to(t, Memory::kOpen, [](const Region& r) { return r.to + r.bytes - 4; }); }},
     {"empty_write_to_nowhere",
      [](Target& t) { return broken(t, write_segment(Stag{0xFFFFFFFF}, ~std::uint64_t{0}, {})); }},
     {"write_segments_differ_in_rsvd_ulp",
      [](Target& t) {
        Peer peer = open(t);
-       const Stag stag = Advert::parse(peer.private_data)[Memory::kOpen];
-       peer.ulpdu(altered(write_segment(stag, kBase, pattern(8), false), {{1, 0x70}}));
-       peer.ulpdu(write_segment(stag, kBase + 8, pattern(8)));
+       const Region r = find_memory(t, peer, Memory::kOpen);
+       peer.ulpdu(altered(write_segment(r.stag, r.to, pattern(8), false), {{1, 0x70}}));
+       peer.ulpdu(write_segment(r.stag, r.to + 8, pattern(8)));
        return verdict(peer);
      }},
     {"write_segments_in_wrong_order",
      [](Target& t) {
        Peer peer = open(t);
-       const Stag stag = Advert::parse(peer.private_data)[Memory::kOpen];
-       peer.ulpdu(write_segment(stag, kBase + 8, pattern(8), false));
-       peer.ulpdu(write_segment(stag, kBase, pattern(8)));
+       const Region r = find_memory(t, peer, Memory::kOpen);
+       peer.ulpdu(write_segment(r.stag, r.to + 8, pattern(8), false));
+       peer.ulpdu(write_segment(r.stag, r.to, pattern(8)));
        return verdict(peer);
      }},
     {"write_segment_after_send_began",

@@ -19,8 +19,12 @@ namespace {
 struct Flags {
   std::string target, role, glob = "*", cases = IWARP_HOSTILE_CASES, report;
   unsigned settle = 0;  // ms
+  std::vector<std::string> flavours;
   bool resume = false;
 };
+
+const std::map<std::string, Flavour> kFlavours = {
+    {"prefer-off", Flavour::kPreferOff}, {"impatient", Flavour::kImpatient}, {"revision-1", Flavour::kRevision1}};
 
 bool wanted(const Flags& flags, const Case& c) {
   const bool rdma = c.role == "mpa responder" || c.role == "rdma receiver";
@@ -71,11 +75,17 @@ std::map<Key, Reaction> read_report(const std::string& file, std::size_t& rows) 
   return seen;
 }
 
+std::set<Flavour> flavours(const Flags& flags) {
+  std::set<Flavour> out;
+  for (const std::string& word : flags.flavours) out.insert(kFlavours.at(word));
+  return out;
+}
+
 // Exit status: 0 if all that was seen is what was expected; 3 if the victim serves nobody any more.
 int run(const Flags& flags) {
   const auto colon = flags.target.rfind(':');
   RemoteTarget target(flags.target.substr(0, colon), flags.target.substr(colon + 1),
-                      std::chrono::milliseconds(flags.settle));
+                      std::chrono::milliseconds(flags.settle), flavours(flags));
   std::size_t written = 0;
   std::map<Key, Reaction> seen;
   if (flags.resume) seen = read_report(flags.report, written);
@@ -128,6 +138,10 @@ int main(int argc, char** argv) {
   app.add_option("--settle", flags.settle, "Milliseconds to wait after the victim's Reply (siw needs some)")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
+  app.add_option("--flavour", flags.flavours,
+                 "What the listener is too: prefer-off (CRC only if the peer wants it), impatient (gives up within 20 "
+                 "s), revision-1 (refuses enhanced Requests)")
+      ->check(CLI::IsMember({"prefer-off", "impatient", "revision-1"}));
   app.add_option("--report", flags.report, "Write the table to this file too");
   app.add_flag("--resume", flags.resume, "Go on behind the last row of --report");
   CLI11_PARSE(app, argc, argv);

@@ -1,6 +1,6 @@
 // Each row of cases.tsv against our own stack: a fresh connection, one broken rule, the reaction named there. An honest
-// peer has a connection open throughout and is served between the cases; at the end every connection, and every
-// descriptor, is gone.
+// peer has a connection open throughout and is served before each case, whenever the hostile one waits for the victim,
+// and afterwards; at the end every connection, and every descriptor, is gone.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/hostile/case_list.h"
+#include "tests/hostile/gateway_victim.h"
 #include "tests/hostile/rdma_victim.h"
 #include "tests/hostile/rpc_talk.h"
 #include "tests/hostile/rpc_victim.h"
@@ -62,6 +63,23 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
   return name;
 }
 
+// Connects a peer without fault. Each call of the function has it served twice; copies share the connection.
+std::function<Reaction()> honest_peer(RdmaVictim& victim) {
+  return [peer = std::make_shared<Peer>(open(victim))] { return verdict(*peer); };
+}
+std::function<Reaction()> honest_client(Target& victim) {
+  return [peer = std::make_shared<Peer>(open_rpc(victim))] { return rpc_verdict(*peer, 0); };
+}
+std::function<Reaction()> honest_peer(RpcVictim& victim) {
+  return honest_client(victim);
+}
+std::function<Reaction()> honest_peer(RdmaFrontVictim& victim) {
+  return honest_client(victim);
+}
+std::function<Reaction()> honest_peer(TcpFrontVictim& victim) {
+  return [server = std::make_shared<HonestServer>(victim)] { return server->serve(); };
+}
+
 template <class Victim>
 class HostileTest : public ::testing::TestWithParam<Case> {
  protected:
@@ -70,7 +88,7 @@ class HostileTest : public ::testing::TestWithParam<Case> {
     victim_ = std::make_unique<Victim>();
   }
   static void TearDownTestSuite() {
-    canary_.reset();
+    canary_ = nullptr;
     EXPECT_TRUE(eventually([] { return victim_->living() == 0; })) << victim_->living() << " connections are left";
     if constexpr (std::is_same_v<Victim, RdmaVictim>) {
       EXPECT_EQ(victim_->damage(), 0u) << "octets where nobody may write";
@@ -80,13 +98,8 @@ class HostileTest : public ::testing::TestWithParam<Case> {
   }
   // The honest peer is served, as ever.
   static Reaction canary() {
-    if constexpr (std::is_same_v<Victim, RdmaVictim>) {
-      if (!canary_) canary_.emplace(open(*victim_));
-      return verdict(*canary_);
-    } else {
-      if (!canary_) canary_.emplace(open_rpc(*victim_));
-      return rpc_verdict(*canary_, 0);
-    }
+    if (!canary_) canary_ = honest_peer(*victim_);
+    return canary_();
   }
 
   void run() {
@@ -95,18 +108,26 @@ class HostileTest : public ::testing::TestWithParam<Case> {
     const auto script = find_script(c.role == "gateway" ? "rpc responder" : c.role, c.script);
     ASSERT_TRUE(script.has_value());
     ASSERT_EQ(canary(), kIgnore) << "before";
+    std::size_t served = 0;
+    victim_->meanwhile = [&] {
+      EXPECT_EQ(canary(), kIgnore) << "meanwhile";
+      ++served;
+    };
     EXPECT_EQ(script->run(*victim_), c.expected) << c.note;
+    victim_->meanwhile = nullptr;
+    EXPECT_GT(served, 0u) << "the honest peer had no chance while the case was under way";
     EXPECT_EQ(canary(), kIgnore) << "afterwards";
   }
 
   inline static std::unique_ptr<Victim> victim_;
-  inline static std::optional<Peer> canary_;
+  inline static std::function<Reaction()> canary_;
   inline static std::size_t descriptors_ = 0;
 };
 
 class HostileToRdma : public HostileTest<RdmaVictim> {};
 class HostileToRpc : public HostileTest<RpcVictim> {};
-class HostileToGateway : public HostileTest<GatewayVictim> {};
+class HostileToRdmaFront : public HostileTest<RdmaFrontVictim> {};
+class HostileToTcpFront : public HostileTest<TcpFrontVictim> {};
 
 TEST_P(HostileToRdma, ReactsAsListed) {
   run();
@@ -114,7 +135,10 @@ TEST_P(HostileToRdma, ReactsAsListed) {
 TEST_P(HostileToRpc, ReactsAsListed) {
   run();
 }
-TEST_P(HostileToGateway, ReactsAsListed) {
+TEST_P(HostileToRdmaFront, ReactsAsListed) {
+  run();
+}
+TEST_P(HostileToTcpFront, ReactsAsListed) {
   run();
 }
 
@@ -123,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(Each, HostileToRdma,
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Each, HostileToRpc, ::testing::ValuesIn(cases_for({"rpc responder", "rpc requester"})),
                          case_name);
-INSTANTIATE_TEST_SUITE_P(Each, HostileToGateway, ::testing::ValuesIn(cases_for({"gateway"})), case_name);
+INSTANTIATE_TEST_SUITE_P(Each, HostileToRdmaFront, ::testing::ValuesIn(cases_for({"gateway"})), case_name);
+INSTANTIATE_TEST_SUITE_P(Each, HostileToTcpFront, ::testing::ValuesIn(cases_for({"rpc requester"})), case_name);
 
 }  // namespace
 }  // namespace iwarp::hostile

@@ -14,7 +14,7 @@ using test::octets;
 Peer caught(Target& target, Flavour flavour = Flavour::kDefault) {
   RawTcp tcp = target.hook(flavour);
   if (!test::read_frame(tcp, false).complete) throw std::runtime_error("the victim sent no Request");
-  return Peer(std::move(tcp), true);
+  return Peer(target, std::move(tcp), true);
 }
 
 // How the victim ends the connection, FPDUs being possible.
@@ -58,9 +58,11 @@ Reaction cut_short(Target& target) {
 
 Reaction trickle(Target& target) {
   Peer peer = caught(target, Flavour::kImpatient);
-  for (const std::byte b : altered(reply(), {{19, 255}}) | Bytes(251)) {
+  const Bytes whole = altered(reply(), {{19, 255}}) | Bytes(251);
+  for (const std::byte b : whole) {
+    if (target.meanwhile) target.meanwhile();
     if (!peer.tcp.send(ConstBytes{&b, 1})) return kClose;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(target.patience() / whole.size());
   }
   return ended(peer);
 }
@@ -88,6 +90,10 @@ const Script kScripts[] = {
     {"revision_0_reply",
      [](Target& t) {
        return after(t, altered(reply(), {{17, 0}}));
+     }},
+    {"revision_0_reply_without_crc",
+     [](Target& t) {
+       return after(t, altered(reply(), {{16, 0x80}, {17, 0}}));
      }},
     {"revision_2_to_revision_1", [](Target& t) { return after(t, reply(), Flavour::kRevision1); }},
     {"private_data_513",

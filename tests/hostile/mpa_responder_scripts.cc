@@ -13,7 +13,7 @@ using test::octets;
 Reaction after(Target& target, const Bytes& octets_sent, Flavour flavour = Flavour::kDefault) {
   RawTcp tcp = target.dial(flavour);
   (void)tcp.send(octets_sent);
-  return startup_verdict(tcp);
+  return startup_verdict(target, tcp);
 }
 
 // The Request is taken and the connection works.
@@ -21,8 +21,12 @@ Reaction served(Target& target, const Bytes& request, const mpa::StartupFrame& m
                 Flavour flavour = Flavour::kDefault) {
   RawTcp tcp = target.dial(flavour);
   (void)tcp.send(request);
-  Peer peer = finish_opening(std::move(tcp), meaning);
-  return verdict(peer);
+  try {
+    Peer peer = finish_opening(target, std::move(tcp), meaning);
+    return verdict(peer);
+  } catch (const Refused& refused) {
+    return refused.reaction;
+  }
 }
 Reaction served(Target& target, const mpa::StartupFrame& request) {
   return served(target, octets(request), request);
@@ -41,7 +45,7 @@ Reaction cut_short(Target& target) {
   RawTcp tcp = target.dial(Flavour::kDefault);
   (void)tcp.send(whole);
   tcp.shutdown_write();
-  return startup_verdict(tcp);
+  return startup_verdict(target, tcp);
 }
 
 // An octet now and then: each comes in time, the whole does not.
@@ -50,19 +54,21 @@ Reaction trickle(Target& target) {
   const Bytes data = pattern(200);
   mpa::StartupFrame f = polite_request();
   f.private_data = data;
-  for (const std::byte b : octets(f)) {
+  const Bytes whole = octets(f);
+  for (const std::byte b : whole) {
+    if (target.meanwhile) target.meanwhile();
     if (!tcp.send(ConstBytes{&b, 1})) return kClose;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(target.patience() / whole.size());
   }
-  return startup_verdict(tcp);
+  return startup_verdict(target, tcp);
 }
 
 Reaction no_first_fpdu(Target& target) {
   RawTcp tcp = target.dial(Flavour::kImpatient);
   (void)tcp.send(request());
   if (!test::read_frame(tcp, true).complete) return "no Reply";
-  Peer peer(std::move(tcp), true);
-  return peer.ending(peer.hear()).value_or("spoke before the first FPDU");
+  Peer peer(target, std::move(tcp), true);
+  return peer.ending(peer.hear(static_cast<int>(target.patience().count()))).value_or("spoke before the first FPDU");
 }
 
 Reaction private_data_512(Target& target) {
@@ -97,6 +103,10 @@ const Script kScripts[] = {
      [](Target& t) {
        return after(t, altered(request(), {{16, 0xC0}, {17, 0}}));
      }},
+    {"revision_0_request_without_crc",
+     [](Target& t) {
+       return after(t, altered(request(), {{16, 0x80}, {17, 0}}));
+     }},
     {"private_data_513",
      [](Target& t) {
        return after(t, altered(request(), {{18, 2}, {19, 1}}));
@@ -109,7 +119,7 @@ const Script kScripts[] = {
     {"no_request",
      [](Target& t) {
        RawTcp tcp = t.dial(Flavour::kImpatient);
-       return startup_verdict(tcp);
+       return startup_verdict(t, tcp);
      }},
     {"trickled_request", trickle},
     {"no_first_fpdu", no_first_fpdu},

@@ -11,8 +11,13 @@ namespace iwarp::hostile {
 
 using Kind = Heard::Kind;
 
-Peer::Peer(RawTcp connection, bool crc_on, Bytes data)
-    : tcp(std::move(connection)), crc(crc_on), private_data(std::move(data)), decoder_(crc_on) {
+Peer::Peer(const Target& target, RawTcp connection, bool crc_on, Bytes data)
+    : tcp(std::move(connection)),
+      crc(crc_on),
+      private_data(std::move(data)),
+      settle_ms(static_cast<int>(target.settle().count())),
+      meanwhile_(target.meanwhile),
+      decoder_(crc_on) {
   const int on = 1;
   (void)::setsockopt(tcp.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
@@ -38,8 +43,9 @@ void Peer::respond(const rdmap::ReadRequest& request) {
 }
 
 Heard Peer::hear(int limit_ms) {
-  for (;;) {
+  for (bool waited = false;; waited = true) {
     if (auto heard = decode()) return *heard;
+    if (!waited && meanwhile_) meanwhile_();
     pollfd p{tcp.fd(), POLLIN, 0};
     if (::poll(&p, 1, limit_ms) != 1) return {Kind::kSilence};
     Bytes more(65536);

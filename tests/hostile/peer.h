@@ -43,11 +43,12 @@ struct Heard {
 class Peer {
  public:
   // Takes the connection over when startup is done. `crc`: as negotiated.
-  Peer(RawTcp tcp, bool crc, Bytes private_data = {});
+  Peer(const Target& target, RawTcp tcp, bool crc, Bytes private_data = {});
 
   RawTcp tcp;
   bool crc;
   Bytes private_data;  // of the victim's startup frame, the ULP's part
+  int settle_ms;       // Target::settle()
 
   // Octets as they are; an FPDU as it should be around a ULPDU that may be anything. What the victim does not take any
   // more is not missed.
@@ -71,6 +72,7 @@ class Peer {
   [[nodiscard]] std::optional<Heard> decode();
   [[nodiscard]] std::optional<Heard> take_segment(const Bytes& ulpdu);
 
+  std::function<void()> meanwhile_;  // of the target
   mpa::FpduDecoder decoder_;
   Bytes in_;
   Bytes message_;

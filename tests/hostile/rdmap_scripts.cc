@@ -27,11 +27,12 @@ Bytes control(Bytes ulpdu, unsigned octet) {
   return altered(std::move(ulpdu), {{1, octet}});
 }
 
-// Send with Invalidate of memory that the victim has named.
+// An announcement with Invalidate of memory that the victim has named.
 Reaction invalidate(Target& target, Memory memory, Opcode op = Opcode::kSendInvalidate) {
   Peer peer = open(target);
-  peer.send({}, op, raw(Advert::parse(peer.private_data)[memory]));
-  return verdict(peer);
+  const Region region = find_memory(target, peer, memory);
+  peer.send(info(), op, raw(region.stag));
+  return verdict(peer, true);
 }
 
 // What is no Terminate that can be read still ends the stream; so does a good one. The victim says nothing any more.
@@ -102,11 +103,11 @@ const Script kScripts[] = {
     {"write_to_invalidated",
      [](Target& t) {
        Peer peer = open(t);
-       const Stag stag = Advert::parse(peer.private_data)[Memory::kInvalidable];
-       peer.ulpdu(write_segment(stag, kBase, pattern(4)));
-       peer.send({}, Opcode::kSendInvalidate, raw(stag));
-       if (const Reaction before = verdict(peer); before != kIgnore) return before;
-       peer.ulpdu(write_segment(stag, kBase, pattern(4)));
+       const Region r = find_memory(t, peer, Memory::kInvalidable);
+       peer.ulpdu(write_segment(r.stag, r.to, pattern(4)));
+       peer.send(info(), Opcode::kSendInvalidate, raw(r.stag));
+       if (const Reaction before = verdict(peer, true); before != kIgnore) return before;
+       peer.ulpdu(write_segment(r.stag, r.to, pattern(4)));
        return verdict(peer);
      }},
     {"terminate_cut_short", [](Target& t) { return terminated(t, hex("2002")); }},

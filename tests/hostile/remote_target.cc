@@ -24,10 +24,25 @@ Addresses resolve(const std::string& host, const std::string& port) {
   return {found, &::freeaddrinfo};
 }
 
+const char* lacks(Flavour flavour) {
+  switch (flavour) {
+    case Flavour::kDefault:
+    case Flavour::kNoPeer2Peer:
+      break;
+    case Flavour::kPreferOff:
+      return "it always wants CRC";
+    case Flavour::kRevision1:
+      return "it cannot be told to refuse enhanced Requests";
+    case Flavour::kImpatient:
+      return "it waits for ever";
+  }
+  return "no listener is of that flavour";
+}
+
 }  // namespace
 
 test::RawTcp RemoteTarget::dial(Flavour flavour) {
-  if (flavour != Flavour::kDefault) throw Inapplicable("needs a victim configured otherwise");
+  if (flavour != Flavour::kDefault && !flavours_.contains(flavour)) throw Inapplicable(lacks(flavour));
   const Addresses addresses = resolve(host_, port_);
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   do {

@@ -14,6 +14,8 @@ using samples::header;
 using samples::words;
 
 constexpr std::uint32_t kXid = 77;
+// Enough for a victim that wants to react.
+constexpr int kMomentMs = 2000;
 
 // One message whose header `edit` made.
 Reaction edited(Target& target, Proc proc, void (*edit)(Peer&, Header&), const Bytes& payload = {},
@@ -86,7 +88,35 @@ Reaction long_call(Target& target, std::uint32_t xid_inside, Served served) {
   return rpc_verdict(peer, kXid, served);
 }
 
+// The victim reads a long Call; before it gets the octets, there comes a segment that `attack` makes, against the
+// memory that it reads into.
+Reaction against_sink(Target& target, Bytes (*attack)(const rdmap::ReadRequest&)) {
+  Peer peer = open_rpc(target);
+  Header h = header(kXid, Proc::kNomsg);
+  h.read_list = {{0, expose(peer, samples::write_call(kXid, pattern(5000)))}};
+  peer.send(encode(h));
+  const Heard request = peer.hear();
+  if (request.kind != Heard::Kind::kReadRequest) throw std::runtime_error("the victim did not read");
+  peer.ulpdu(attack(request.read));
+  const Heard heard = peer.hear(kMomentMs);
+  if (heard.kind != Heard::Kind::kSilence && heard.kind != Heard::Kind::kReadResponse)
+    return peer.ending(heard).value_or("a message");
+  peer.respond(request.read);
+  return rpc_verdict(peer, kXid, Served::kYes);
+}
+
 const Script kScripts[] = {
+    {"read_from_sink",
+     [](Target& t) {
+       return against_sink(t, [](const rdmap::ReadRequest& r) {
+         return test::read_request_segment({Stag{0x500}, 9, 4, r.sink_stag, r.sink_to});
+       });
+     }},
+    {"write_into_sink",
+     [](Target& t) {
+       return against_sink(
+           t, [](const rdmap::ReadRequest& r) { return test::write_segment(r.sink_stag, r.sink_to, pattern(4)); });
+     }},
     {"nomsg_without_lists", [](Target& t) { return edited(t, Proc::kNomsg, [](Peer&, Header&) {}); }},
     {"nomsg_without_payload",
      [](Target& t) {
@@ -169,7 +199,7 @@ const Script kScripts[] = {
            [](Peer&, Header& h) {
              for (int i = 0; i < 17; ++i) h.write_list.push_back({{room(64)}});
            },
-           samples::read_call(kXid, 64));
+           samples::read_call(kXid, 64), Served::kMay);
      }},
     {"reply_without_room",
      [](Target& t) {

@@ -203,6 +203,11 @@ const Script kScripts[] = {
            },
            samples::rpc_call(0xBAC, 0x40000000, 1, 1));
      }},
+    {"backward_call_unannounced",
+     [](Target& t) {
+       return backward(
+           t, [](Header&) {}, samples::rpc_call(0xBAC, 0x40000000, 1, 1));
+     }},
     {"backward_call_nomsg",
      [](Target& t) {
        return backward(t,

@@ -29,8 +29,8 @@ enum class Served : std::uint8_t { kNo, kMay, kYes };
 // it serves on; or how it ended.
 [[nodiscard]] Reaction rpc_verdict(Peer& peer, std::uint32_t xid, Served served = Served::kNo);
 
-// --- The victim is a requester that calls without end: NULL when its xid is odd, READDIR, with a Reply chunk, when
-// even.
+// --- The victim is a requester that calls without end, its xids counting from 1: NULL when odd, READDIR, with a Reply
+// chunk, when even.
 
 class RpcServer {
  public:
@@ -47,6 +47,19 @@ class RpcServer {
   // What the victim does about the bad Reply to `call`, which is followed by a good one: the next Call proves that it
   // goes on.
   [[nodiscard]] Reaction verdict(const samples::Decoded& call);
+};
+
+// A server without fault, which always has a Call to answer.
+class HonestServer {
+ public:
+  // Waits for the victim and for its first Call.
+  explicit HonestServer(Target& target);
+  // Answers two Calls, each with the next on its heels: then "ignore", as for whoever is served on.
+  [[nodiscard]] Reaction serve();
+
+ private:
+  RpcServer server_;
+  samples::Decoded call_;
 };
 
 }  // namespace iwarp::hostile

@@ -1,13 +1,8 @@
 #include "tests/hostile/rpc_victim.h"
 
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
-
-#include <boost/asio/post.hpp>
-#include <future>
-
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
+#include "tests/gateway/rpc_server.h"
 #include "tests/rpcrdma/rpc_samples.h"
 
 namespace iwarp::hostile {
@@ -123,18 +118,6 @@ class Session {
   bool decided_ = false;
 };
 
-// What a file server behind the gateway finds: a WRITE whose data end before their count says so is broken.
-bool arguments_fit(const iwarp::test::Bytes& call) {
-  const std::size_t head = samples::write_call_head(0, 0).size();
-  const auto rpc = rpcrdma::RpcCall::parse(call);
-  if (!rpc || rpc->gss || rpc->program != samples::kNfs || rpc->procedure != 7) return true;
-  return call.size() >= head && load_be<std::uint32_t>(ConstBytes(call).subspan(head - 4)) <= call.size() - head;
-}
-iwarp::test::Bytes garbage_args(const iwarp::test::Bytes& call) {
-  const auto reply = rpcrdma::make_error_reply(load_be<std::uint32_t>(call), rpcrdma::AcceptStat::kGarbageArgs);
-  return {reply.begin(), reply.end()};
-}
-
 using ResponderSession = Session<rpcrdma::Responder, rpcrdma::ResponderOptions>;
 using RequesterSession = Session<rpcrdma::Requester, rpcrdma::RequesterOptions>;
 
@@ -230,46 +213,6 @@ void RpcVictim::start(std::function<void()> session) {
     run = nullptr;
     --living_;
   });
-}
-
-GatewayVictim::GatewayVictim() {
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("gateway", std::make_shared<spdlog::sinks::null_sink_mt>()));
-  auto opened =
-      gateway::RdmaFront::open(engine_, {boost::asio::ip::address_v4::loopback(), 0}, server_.host_port(), {});
-  if (!opened) throw std::runtime_error(opened.error().why);
-  front_ = std::move(*opened);
-  port_ = front_->local().port();
-  server_.keep_calls = false;
-  server_.on_call = [](gateway::test::TcpPeer& from, const iwarp::test::Bytes& call) {
-    from.send(arguments_fit(call) ? gateway::test::serve(call) : garbage_args(call));
-  };
-  thread_ = std::jthread([this] { loop_.io.run(); });
-}
-
-GatewayVictim::~GatewayVictim() {
-  work_.reset();
-  loop_.io.stop();
-  thread_.join();
-  server_.shut_down();
-  front_.reset();
-  loop_.io.restart();
-  loop_.io.run_for(1ms);
-}
-
-test::RawTcp GatewayVictim::dial(Flavour flavour) {
-  if (flavour != Flavour::kDefault) throw Inapplicable("no listener of that flavour");
-  return test::RawTcp::connect(port_);
-}
-
-test::RawTcp GatewayVictim::hook(Flavour) {
-  throw Inapplicable("this front of the gateway only listens");
-}
-
-std::size_t GatewayVictim::living() {
-  std::promise<std::size_t> count;
-  boost::asio::post(loop_.io, [&] { count.set_value(static_cast<std::size_t>(front_->snapshot().active())); });
-  return count.get_future().get();
 }
 
 }  // namespace iwarp::hostile

@@ -1,5 +1,5 @@
-// Our own RPC-over-RDMA applications as victims: a responder that serves NFS version 3 by pattern, a requester that
-// calls without end, and the gateway in front of a TCP server.
+// Our own RPC-over-RDMA applications as victims: a responder that serves NFS version 3 by pattern, and a requester that
+// calls without end.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,6 @@
 
 #include "iwarp/cm/connector.h"
 #include "iwarp/cm/listener.h"
-#include "iwarp/gateway/rdma_front.h"
-#include "tests/gateway/rpc_server.h"
 #include "tests/hostile/target.h"
 
 namespace iwarp::hostile {
@@ -39,25 +37,6 @@ class RpcVictim final : public Target {
   std::list<std::jthread> threads_;
   std::atomic<std::size_t> living_{0};
   std::atomic<bool> stop_{false};
-};
-
-class GatewayVictim final : public Target {
- public:
-  GatewayVictim();
-  ~GatewayVictim() override;
-
-  [[nodiscard]] test::RawTcp dial(Flavour flavour) override;
-  [[nodiscard]] test::RawTcp hook(Flavour flavour) override;
-  [[nodiscard]] std::size_t living();
-
- private:
-  gateway::test::Loop loop_;
-  gateway::test::RpcServer server_{loop_};
-  cm::Engine engine_{loop_.io};
-  std::unique_ptr<gateway::RdmaFront> front_;
-  std::uint16_t port_ = 0;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.io.get_executor()};
-  std::jthread thread_;
 };
 
 }  // namespace iwarp::hostile

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -31,9 +32,15 @@ class Target {
   [[nodiscard]] virtual test::RawTcp dial(Flavour flavour) = 0;
   // A fresh TCP connection from the victim, which is MPA initiator. Throws Inapplicable.
   [[nodiscard]] virtual test::RawTcp hook(Flavour flavour) = 0;
-  // How long to wait after the Reply, and after the RTR, before the first octet that follows. Linux siw needs some
-  // time: FPDUs that come before it took over the socket stay unread, and an error that comes before the application
-  // has accepted ends in a BUG of the kernel's iw_cm.
+  // Called whenever a script is about to wait for the victim: the chance of the victim's other connections to be served
+  // while this one misbehaves. May be empty. Connections opened while it is empty never call it.
+  std::function<void()> meanwhile;
+
+  // How long to wait for a victim of flavour kImpatient, which has to lose patience earlier.
+  [[nodiscard]] virtual std::chrono::milliseconds patience() const { return std::chrono::seconds(5); }
+  // How long to wait after the Reply, and after the RTR, before the first octet that follows; and for an answer that
+  // may come behind later ones. Linux siw needs some time: FPDUs that come before it took over the socket stay unread,
+  // and an error that comes before the application has accepted ends in a BUG of the kernel's iw_cm.
   [[nodiscard]] virtual std::chrono::milliseconds settle() const { return {}; }
 };
 

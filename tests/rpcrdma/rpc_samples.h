@@ -96,8 +96,8 @@ struct Decoded {
   Header header;
   Bytes payload;
 };
-inline Decoded decode(const Bytes& message) {
-  ParseResult r = Header::parse(message);
+inline Decoded decode(const Bytes& message, const Limits& limits = {}) {
+  ParseResult r = Header::parse(message, limits);
   if (!std::holds_alternative<ParsedHeader>(r)) throw std::invalid_argument(std::get<ParseError>(r).why);
   auto& p = std::get<ParsedHeader>(r);
   return {p.header, Bytes(message.begin() + static_cast<std::ptrdiff_t>(p.payload_offset), message.end())};

@@ -1,0 +1,129 @@
+#include "tests/hostile/gateway_victim.h"
+
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/post.hpp>
+#include <future>
+
+#include "iwarp/gateway/rdma_front.h"
+#include "iwarp/gateway/tcp_front.h"
+#include "tests/rpcrdma/rpc_samples.h"
+
+namespace iwarp::hostile {
+namespace {
+
+using namespace std::chrono_literals;
+using gateway::test::TcpPeer;
+using iwarp::test::Bytes;
+namespace samples = rpcrdma::test;
+
+const boost::asio::ip::tcp::endpoint kAnyPort{boost::asio::ip::address_v4::loopback(), 0};
+
+// What a file server behind the gateway finds: a WRITE whose data end before their count says so is broken.
+bool arguments_fit(const Bytes& call) {
+  const std::size_t head = samples::write_call_head(0, 0).size();
+  const auto rpc = rpcrdma::RpcCall::parse(call);
+  if (!rpc || rpc->gss || rpc->program != samples::kNfs || rpc->procedure != 7) return true;
+  return call.size() >= head && load_be<std::uint32_t>(ConstBytes(call).subspan(head - 4)) <= call.size() - head;
+}
+Bytes garbage_args(const Bytes& call) {
+  const auto reply = rpcrdma::make_error_reply(load_be<std::uint32_t>(call), rpcrdma::AcceptStat::kGarbageArgs);
+  return {reply.begin(), reply.end()};
+}
+
+Bytes call_of(std::uint32_t xid) {
+  return xid % 2 == 1 ? samples::null_call(xid) : samples::readdir_call(xid);
+}
+
+// The next Call follows each Reply. What else comes, as Calls of the back channel, is left alone.
+void call_for_ever(TcpPeer& client) {
+  client.on_record = [xid = std::uint32_t{1}](TcpPeer& from, const Bytes& record) mutable {
+    const auto reply = rpcrdma::RpcReply::parse(record);
+    if (reply && reply->xid == xid) from.send(call_of(++xid));
+  };
+  client.start();
+  client.send(call_of(1));
+}
+
+template <class Front>
+std::unique_ptr<gateway::Front> listening(cm::Engine& engine, const gateway::HostPort& server) {
+  auto front = Front::open(engine, kAnyPort, server, {});
+  if (!front) throw std::runtime_error(front.error().why);
+  return std::move(*front);
+}
+
+}  // namespace
+
+GatewayVictim::GatewayVictim() {
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("gateway", std::make_shared<spdlog::sinks::null_sink_mt>()));
+}
+
+void GatewayVictim::start(std::unique_ptr<gateway::Front> front) {
+  front_ = std::move(front);
+  thread_ = std::jthread([this] { loop_.io.run(); });
+}
+
+void GatewayVictim::stop(const std::function<void()>& first) {
+  work_.reset();
+  loop_.io.stop();
+  thread_.join();
+  first();
+  front_.reset();
+  loop_.io.restart();
+  loop_.io.run_for(1ms);
+}
+
+std::size_t GatewayVictim::living() {
+  std::promise<std::size_t> count;
+  boost::asio::post(loop_.io, [&] { count.set_value(static_cast<std::size_t>(front_->snapshot().active())); });
+  return count.get_future().get();
+}
+
+RdmaFrontVictim::RdmaFrontVictim() {
+  server_.keep_calls = false;
+  server_.on_call = [](TcpPeer& from, const Bytes& call) {
+    from.send(arguments_fit(call) ? gateway::test::serve(call) : garbage_args(call));
+  };
+  start(listening<gateway::RdmaFront>(engine_, server_.host_port()));
+}
+
+RdmaFrontVictim::~RdmaFrontVictim() {
+  stop([this] { server_.shut_down(); });
+}
+
+test::RawTcp RdmaFrontVictim::dial(Flavour flavour) {
+  if (flavour != Flavour::kDefault) throw Inapplicable("no listener of that flavour");
+  return test::RawTcp::connect(front_->local().port());
+}
+
+test::RawTcp RdmaFrontVictim::hook(Flavour) {
+  throw Inapplicable("this front of the gateway only listens");
+}
+
+TcpFrontVictim::TcpFrontVictim() {
+  start(listening<gateway::TcpFront>(engine_, {"127.0.0.1", hooks_.port()}));
+}
+
+TcpFrontVictim::~TcpFrontVictim() {
+  stop([this] { clients_.clear(); });
+}
+
+test::RawTcp TcpFrontVictim::dial(Flavour) {
+  throw Inapplicable("this front of the gateway only connects");
+}
+
+test::RawTcp TcpFrontVictim::hook(Flavour flavour) {
+  if (flavour != Flavour::kDefault) throw Inapplicable("no requester of that flavour");
+  boost::asio::post(loop_.io, [this] {
+    std::erase_if(clients_, [](const auto& client) { return client->ended(); });
+    gateway::test::tcp::socket socket(loop_.io);
+    socket.connect(front_->local());
+    clients_.push_back(std::make_shared<TcpPeer>(std::move(socket)));
+    call_for_ever(*clients_.back());
+  });
+  return hooks_.accept();
+}
+
+}  // namespace iwarp::hostile

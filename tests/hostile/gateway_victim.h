@@ -1,0 +1,63 @@
+// `iwarp gateway` as a victim, either way round: its RDMA front, before a TCP server, meets hostile clients; its TCP
+// front, behind a TCP client, meets hostile NFS/RDMA servers.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <thread>
+
+#include "iwarp/cm/engine.h"
+#include "iwarp/gateway/session.h"
+#include "tests/gateway/rpc_server.h"
+#include "tests/hostile/target.h"
+
+namespace iwarp::hostile {
+
+// What both have in common: a front, and the thread that everything on its side runs on.
+class GatewayVictim : public Target {
+ public:
+  // Sessions that are not over yet.
+  [[nodiscard]] std::size_t living();
+
+ protected:
+  GatewayVictim();
+  ~GatewayVictim() override = default;  // after stop()
+  void start(std::unique_ptr<gateway::Front> front);
+  // Ends the thread, calls `first`, and ends every session.
+  void stop(const std::function<void()>& first);
+
+  gateway::test::Loop loop_;
+  cm::Engine engine_{loop_.io};
+  std::unique_ptr<gateway::Front> front_;
+
+ private:
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.io.get_executor()};
+  std::jthread thread_;
+};
+
+class RdmaFrontVictim final : public GatewayVictim {
+ public:
+  RdmaFrontVictim();
+  ~RdmaFrontVictim() override;
+
+  [[nodiscard]] test::RawTcp dial(Flavour flavour) override;
+  [[nodiscard]] test::RawTcp hook(Flavour flavour) override;
+
+ private:
+  gateway::test::RpcServer server_{loop_};
+};
+
+class TcpFrontVictim final : public GatewayVictim {
+ public:
+  TcpFrontVictim();
+  ~TcpFrontVictim() override;
+
+  [[nodiscard]] test::RawTcp dial(Flavour flavour) override;
+  // Of a fresh TCP client that calls without end (rpc_talk.h).
+  [[nodiscard]] test::RawTcp hook(Flavour flavour) override;
+
+ private:
+  test::RawListener hooks_;
+  std::vector<std::shared_ptr<gateway::test::TcpPeer>> clients_;  // of the thread
+};
+
+}  // namespace iwarp::hostile
