@@ -1,0 +1,89 @@
+// One end of an rping: the conversation of either role. What is said per iteration: the client advertises a source
+// buffer (Send), the server reads it (RDMA Read) and acknowledges (Send); the client advertises a sink, the server
+// writes the data back (RDMA Write) and acknowledges.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iwarp/cm/connection.h"
+#include "iwarp/verbs/memory_region.h"
+#include "tools/interruption.h"
+#include "tools/policy_flags.h"
+#include "tools/recorder.h"
+
+namespace iwarp::tools::rping {
+
+// Of the command line.
+struct Flags {
+  bool server = false;
+  bool client = false;
+  bool persistent = false;
+  bool verbose = false;
+  bool validate = false;
+  std::string address;
+  std::uint16_t port = 7174;
+  std::uint32_t size = 64;
+  std::uint64_t count = 0;
+  unsigned timeout_seconds = 60;
+  PolicyFlags policy;
+  RecorderFlags recorder;
+};
+
+inline constexpr std::size_t kInfoBytes = 16;  // 0 buffer address (8) | 8 rkey (4) | 12 size (4)
+
+// One for the message whose turn it is, one for a message out of turn, so that it can be named.
+inline constexpr std::size_t kReceives = 2;
+
+// What both roles share: queue pair, completion queue, the message buffers and the data buffers.
+class Side {
+ public:
+  // `flags` and `interruption` must outlive it. Throws std::runtime_error when it gets no memory.
+  Side(cm::Engine& engine, const Interruption& interruption, const Flags& flags);
+  // The engine may still hold the queue pair, which names our completion queue.
+  ~Side() { qp_->abort(); }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  // False when the connection ended (told apart by `why`) or the user pressed Ctrl-C.
+  bool ping_client(const std::shared_ptr<cm::Connection>& connection);
+  bool pong_server(const std::shared_ptr<cm::Connection>& connection);
+  [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
+  [[nodiscard]] bool data_error() const { return data_error_; }
+  [[nodiscard]] bool timed_out() const { return timed_out_; }
+
+ private:
+  verbs::MemoryRegion add(MutBytes memory, ddp::Access access);
+  Result<void> post_recv(std::size_t i);
+  bool send_info(const verbs::MemoryRegion& advertised, std::uint32_t size);
+  // Posts and waits for the completion. Receives that complete meanwhile are counted.
+  bool run(const verbs::SendWr& wr);
+  bool await_message();
+  bool pump();
+
+  const Flags& flags_;
+  verbs::ProtectionDomain pd_;
+  verbs::CompletionQueue cq_;
+  std::array<std::byte, kInfoBytes> send_{};
+  std::array<std::byte, kReceives * kInfoBytes> recv_{};
+  std::vector<std::byte> data_, source_;
+  std::shared_ptr<verbs::QueuePair> qp_;
+  verbs::MemoryRegion send_mr_, recv_mr_, data_mr_, source_mr_;
+  // What the peer advertises.
+  struct Remote {
+    std::uint64_t to = 0;
+    Stag stag{};
+    std::uint32_t size = 0;
+  };
+  std::size_t sends_done_ = 0;
+  Remote remote_;                   // of the message last waited for
+  std::optional<Remote> received_;  // not yet waited for
+  bool data_error_ = false;
+  bool timed_out_ = false;
+  std::optional<Interruption::Hook> end_;
+};
+
+}  // namespace iwarp::tools::rping
