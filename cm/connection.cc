@@ -64,6 +64,12 @@ bool would_block(int error) {
   return error == EAGAIN || error == EWOULDBLOCK;
 }
 
+// After keepalive or TCP_USER_TIMEOUT the system reports ETIMEDOUT, or what a router last said about the peer.
+stream::TcpEnd end_of(int error) {
+  const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  return silent ? stream::TcpEnd::kSilence : stream::TcpEnd::kReset;
+}
+
 }  // namespace
 
 std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint) {
@@ -233,7 +239,7 @@ bool Connection::transmit(TimePoint now) {
         tx_blocked_ = true;
       } else if (error != EPIPE) {
         // EPIPE: the peer's end is still to be read, and says more.
-        core.rx_end(stream::TcpEnd::kReset, now);
+        core.rx_end(end_of(error), now);
       }
       return moved;
     }
@@ -274,7 +280,7 @@ bool Connection::receive(TimePoint now) {
     return false;
   }
   if (tap_ != nullptr) tap_->received_end(n == 0 ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
-  core.rx_end(n == 0 ? stream::TcpEnd::kFin : stream::TcpEnd::kReset, now);
+  core.rx_end(n == 0 ? stream::TcpEnd::kFin : end_of(error), now);
   return true;
 }
 

@@ -62,7 +62,9 @@ class RpcClient {
   // Whether the next record answers the Call as the store does.
   [[nodiscard]] bool answered(const test::Bytes& call, int limit_ms = 30'000);
   // How the connection ends.
-  [[nodiscard]] test::RawTcp::End end() { return tcp_.end(); }
+  [[nodiscard]] test::RawTcp::End end(std::chrono::milliseconds limit) {
+    return tcp_.end(static_cast<int>(limit.count()));
+  }
   void reset() { tcp_.reset(); }
 
  private:

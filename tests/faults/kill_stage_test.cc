@@ -191,7 +191,7 @@ TEST_P(KilledAt, SurvivorsSayWhyFreeAllAndServe) {
     for (std::size_t i = 0; const Told& told : death.told)
       expect_cause(chain_[told.survivor], told.line, lines[i++], told.within);
     if (death.victim) {
-      EXPECT_NE(client->end(), test::RawTcp::End::kTimeout);
+      EXPECT_NE(client->end(kFreed), test::RawTcp::End::kTimeout);
     }
     client.reset();
     chain_[Chain::kStore].signal(SIGCONT);

@@ -13,7 +13,8 @@ void expect_cause(test::Subprocess& survivor, const std::string& what, std::size
   for (std::string line; std::getline(log, line);) {
     if (line.find(what) == std::string::npos) continue;
     EXPECT_THAT(line,
-                ::testing::ContainsRegex("reason=(connection_lost|peer_closed|aborted|remote_terminate|timeout)"));
+                ::testing::ContainsRegex(
+                    "reason=(connection_lost|peer_closed|aborted|remote_terminate|timeout|malformed_startup_frame)"));
   }
 }
 
