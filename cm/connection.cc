@@ -26,6 +26,14 @@ MutBytes thread_scratch() {
   return {scratch.get(), kScratchBytes};
 }
 
+// What a call that moved nothing says of the connection. After keepalive or TCP_USER_TIMEOUT the system reports
+// ETIMEDOUT, or what a router last said about the peer.
+stream::TcpEnd end_of(const Transfer& failed) {
+  if (failed.error == 0) return stream::TcpEnd::kFin;
+  const bool silent = failed.error == ETIMEDOUT || failed.error == EHOSTUNREACH || failed.error == ENETUNREACH;
+  return silent ? stream::TcpEnd::kSilence : stream::TcpEnd::kReset;
+}
+
 }  // namespace
 
 std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint) {
@@ -198,7 +206,7 @@ bool Connection::transmit(TimePoint now) {
         tx_blocked_ = true;
       } else if (sent.error != EPIPE) {
         // EPIPE: the peer's end is still to be read, and says more.
-        core.rx_end(stream::TcpEnd::kReset, now);
+        core.rx_end(end_of(sent), now);
       }
       return moved;
     }
@@ -236,9 +244,10 @@ bool Connection::receive(TimePoint now) {
     rx_wanted_ = true;
     return false;
   }
-  const bool fin = got.error == 0;
-  if (tap_ != nullptr) tap_->received_end(fin ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
-  core.rx_end(fin ? stream::TcpEnd::kFin : stream::TcpEnd::kReset, now);
+  const stream::TcpEnd how = end_of(got);
+  if (tap_ != nullptr)
+    tap_->received_end(how == stream::TcpEnd::kFin ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
+  core.rx_end(how, now);
   return true;
 }
 

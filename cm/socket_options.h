@@ -10,11 +10,12 @@
 namespace iwarp::cm {
 
 struct SocketOptions {
-  // A peer that vanished without a word is found after keepalive_idle + 5 probes, 5 s apart. Default 30 s; 0 turns
-  // probing off: then an idle connection to a dead host lives for ever.
+  // A peer that has been silent for so long is probed, every 5 s. One that vanished without a word is given up when it
+  // has answered no probe and user_timeout has passed since its last octet; after 5 probes where user_timeout is 0.
+  // Default 30 s; 0 turns probing off: then an idle connection to a dead host lives for ever.
   std::chrono::seconds keepalive_idle{30};
-  // Longest time that sent data may stay unacknowledged before TCP gives up. Default 60 s, 0 leaves it to the system
-  // (about 15 minutes).
+  // Longest time that sent data or probes may stay unacknowledged before TCP gives up. Default 60 s, 0 leaves it to the
+  // system (about 15 minutes).
   std::chrono::milliseconds user_timeout{60000};
 };
 

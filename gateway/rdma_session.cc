@@ -237,11 +237,15 @@ bool RdmaSession::take_records() {
   return progress;
 }
 
-// The server has closed: once the client has what is complete, it may reconnect and send its other Calls again.
+// The server has closed: once the client has what is complete, it may reconnect and send its other Calls again. One
+// that does not take it is given up at once: an orderly end would wait for it a second time.
 void RdmaSession::finish_if_delivered() {
-  if (closing_ || !delivery_ends_ || (!responder_.all_sent() && Clock::now() < *delivery_ends_)) return;
+  if (closing_ || !delivery_ends_) return;
+  const bool delivered = responder_.all_sent();
+  if (!delivered && Clock::now() < *delivery_ends_) return;
   closing_ = true;
-  connection_->disconnect();
+  if (delivered) return connection_->disconnect();
+  connection_->abort(make_error(Errc::kTimeout, "the server closed, and the client did not take what was left"));
 }
 
 // Always takes it: Replies and backward Calls must not wait for each other. The pool bounds what collects.

@@ -42,7 +42,8 @@ struct Options {
   std::chrono::milliseconds drain_timeout{30000};
 };
 
-enum class TcpEnd : std::uint8_t { kFin, kReset };  // different news: never merge them
+// Different news: never merge them. kSilence: TCP has given up on a peer that does not answer.
+enum class TcpEnd : std::uint8_t { kFin, kReset, kSilence };
 
 // Full operation has begun; for a Responder of a peer-to-peer connection: the first FPDU has arrived.
 struct Established {

@@ -247,13 +247,15 @@ bool Connection::begin_direct(ConstBytes partial) {
 void Connection::rx_end(TcpEnd how, TimePoint now) {
   now_ = now;
   if (phase_ == Phase::kStartup) {
-    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->rx_end(how == TcpEnd::kReset);
-    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how == TcpEnd::kReset);
+    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->rx_end(how != TcpEnd::kFin);
+    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how != TcpEnd::kFin);
     drain_startup();
   }
-  if (how == TcpEnd::kReset) {
+  if (how != TcpEnd::kFin) {
+    const char* why = how == TcpEnd::kReset ? "TCP connection reset by the peer"
+                                            : "no answer from the peer: its host, or the way to it, is gone";
     // req: RFC5040-6.2-3
-    end_with(Input::kPeerReset, make_error(Errc::kConnectionLost, "TCP connection reset by the peer"));
+    end_with(Input::kPeerReset, make_error(Errc::kConnectionLost, why));
     return;
   }
   // req: RFC5041-3-12 RFC5041-3-13

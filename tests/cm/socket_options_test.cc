@@ -51,5 +51,31 @@ TEST(Prepare, SendsSegmentsAtOnce) {
   EXPECT_TRUE(joined.client.non_blocking());
 }
 
+int option(tcp::socket& socket, int level, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  EXPECT_EQ(::getsockopt(socket.native_handle(), level, name, &value, &size), 0);
+  return value;
+}
+
+TEST(Prepare, LetsTcpGiveUpOnAPeerThatVanished) {
+  struct Case {
+    SocketOptions options;
+    int probing, idle_seconds, timeout_ms;
+  };
+  for (const Case& c :
+       {Case{{}, 1, 30, 60'000}, Case{{std::chrono::seconds(7), std::chrono::milliseconds(1234)}, 1, 7, 1234},
+        Case{{std::chrono::seconds(0), std::chrono::milliseconds(0)}, 0, 0, 0}}) {
+    Joined joined(0);
+    ASSERT_TRUE(prepare(joined.client, c.options).ok());
+    EXPECT_EQ(option(joined.client, SOL_SOCKET, SO_KEEPALIVE), c.probing);
+    EXPECT_EQ(option(joined.client, IPPROTO_TCP, TCP_USER_TIMEOUT), c.timeout_ms);
+    if (c.probing == 0) continue;
+    EXPECT_EQ(option(joined.client, IPPROTO_TCP, TCP_KEEPIDLE), c.idle_seconds);
+    EXPECT_EQ(option(joined.client, IPPROTO_TCP, TCP_KEEPINTVL), 5);
+    EXPECT_EQ(option(joined.client, IPPROTO_TCP, TCP_KEEPCNT), 5);
+  }
+}
+
 }  // namespace
 }  // namespace iwarp::cm

@@ -7,8 +7,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "iwarp/base/wire.h"
+#include "tests/faults/process_facts.h"
 #include "tests/gateway/rpc_server.h"
 
 namespace iwarp::faults {
@@ -56,11 +58,28 @@ void Chain::start(Process which) {
                             : std::make_unique<test::Subprocess>(arguments(which));
   ports_[which] = static_cast<std::uint16_t>(std::stoul(process->listening_port()));
   if (which == kRdmaFront) relay_.set_target(ports_[which]);
+  descriptors_at_start_[which] = descriptors(process->pid());
 }
 
 void Chain::kill(Process which) {
   processes_[which]->signal(SIGKILL);
   EXPECT_EQ(processes_[which]->wait(), 128 + SIGKILL);
+}
+
+nlohmann::json Chain::counters(Process which) {
+  test::Subprocess& process = *processes_[which];
+  constexpr const char* kLast = "}}\n";  // of the one line that they are
+  const std::size_t printed = process.count(kLast);
+  process.signal(SIGUSR1);
+  if (!process.wait_for(kLast, printed + 1)) throw std::runtime_error("no counters: " + process.output());
+  const std::string& text = process.output();
+  const std::size_t end = text.rfind(kLast) + 2, begin = text.rfind("{\"connections\"", end);
+  return nlohmann::json::parse(text.substr(begin, end - begin));
+}
+
+bool Chain::at_rest(Process which) {
+  if (descriptors(processes_[which]->pid()) != descriptors_at_start_[which]) return false;
+  return which == kStore || counters(which)["connections"]["active"] == 0;
 }
 
 void Chain::read_logs() {

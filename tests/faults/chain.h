@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "tests/cm/raw_tcp.h"
@@ -28,6 +29,10 @@ class Chain {
   void start(Process which);
   // Takes what the processes have written: one whose log nobody reads comes to a halt.
   void read_logs();
+  // The counters of a gateway (iwarp/gateway/stats.h) as it prints them on SIGUSR1. Throws when it does not.
+  [[nodiscard]] nlohmann::json counters(Process which);
+  // It holds no connection, and no more descriptors than when it had just begun to listen.
+  [[nodiscard]] bool at_rest(Process which);
   // What the store has applied, one line each.
   [[nodiscard]] std::vector<std::string> applied() const;
 
@@ -39,6 +44,7 @@ class Chain {
   Relay relay_;
   std::array<std::uint16_t, 3> ports_{};
   std::array<std::unique_ptr<test::Subprocess>, 3> processes_;
+  std::array<std::size_t, 3> descriptors_at_start_{};
 };
 
 // A TCP RPC client that waits for what it asked.
@@ -49,12 +55,16 @@ class RpcClient {
 
   // False when the connection is over.
   bool send(const test::Bytes& record);
+  // Octets as they are.
+  bool send_raw(const test::Bytes& octets) { return tcp_.send(octets); }
   // The next record; nothing when the connection ends, or none comes in time.
   [[nodiscard]] std::optional<test::Bytes> receive(int limit_ms = 30'000);
   // Whether the next record answers the Call as the store does.
   [[nodiscard]] bool answered(const test::Bytes& call, int limit_ms = 30'000);
   // How the connection ends.
-  [[nodiscard]] test::RawTcp::End end() { return tcp_.end(); }
+  [[nodiscard]] test::RawTcp::End end(std::chrono::milliseconds limit) {
+    return tcp_.end(static_cast<int>(limit.count()));
+  }
   void reset() { tcp_.reset(); }
 
  private:

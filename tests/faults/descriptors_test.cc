@@ -120,7 +120,7 @@ TEST_F(NoDescriptors, TcpFrontThatCannotReachTheServer) {
   RpcClient one(port);
   expect_served(one, 1);
   RpcClient two(port);
-  EXPECT_NE(two.end(), test::RawTcp::End::kTimeout);
+  EXPECT_NE(two.end(30s), test::RawTcp::End::kTimeout);
   ASSERT_TRUE(gateway.wait_for("reason=resource")) << gateway.output();
   expect_served(one, 2);
 }

@@ -153,6 +153,7 @@ class Relay::Link : public std::enable_shared_from_this<Link> {
     }
     void finish() {
       if (cut_reached() && way_.cut == Way::Cut::kStall) return;  // neither data nor an end
+      if (cut_reached() && way_.cut == Way::Cut::kHold && !ended_) return;
       if (cut_reached() && way_.cut == Way::Cut::kReset) return link_.reset();
       finished_ = true;
       error_code ec;

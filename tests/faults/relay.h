@@ -25,6 +25,7 @@ struct Way {
     kStall,  // nothing comes through any more, no end either; what is sent is swallowed
     kFin,    // this way ends in order, the other stays open
     kReset,  // both ways end with RST
+    kHold,   // no octet comes through any more, but the end does, as its sender makes it
   };
 
   std::chrono::milliseconds delay{0};     // of every piece

@@ -1,6 +1,7 @@
 // faults_store PORT FILE: a TCP RPC server that a test can kill. Each WRITE (written.h) is a line "ID SIZE intact|torn"
 // in FILE before it is answered; kill -9 loses no line. READDIR it says on standard output, and never answers: a Call
-// that is outstanding for as long as wanted. Everything else is answered as in rpc_server.h.
+// that is outstanding for as long as wanted. Of the answer to READLINK only half comes. Everything else is answered as
+// in rpc_server.h.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 namespace {
 
 using namespace iwarp;
+using test::operator+;
 
 void append(int file, const faults::Written& w) {
   const std::string line = std::to_string(w.id) + ' ' + std::to_string(w.size) + (w.intact ? " intact\n" : " torn\n");
@@ -41,9 +43,11 @@ int main(int argc, char** argv) {
       std::cout << "holding " << head->xid << std::endl;
       return;
     }
+    if (head && head->procedure == 5)
+      return from.send_raw(gateway::test::record_mark(2 * faults::kHalfReply) + test::Bytes(faults::kHalfReply));
     if (const auto written = faults::parse_write(call)) append(file, *written);
     from.send(gateway::test::serve(call));
   };
   std::cout << "listening on 127.0.0.1:" << server.local().port() << std::endl;
-  loop.io.run();
+  while (loop.io.run_one() > 0) std::erase_if(server.peers, [](const auto& peer) { return peer->ended(); });
 }

@@ -8,6 +8,9 @@
 
 namespace iwarp::faults {
 
+// What comes of a Reply that the store breaks off (store.cc), octets.
+inline constexpr std::size_t kHalfReply = 50'000;
+
 struct Written {
   std::uint32_t id = 0, size = 0;
   bool intact = false;  // every octet is what it must be, and none is missing

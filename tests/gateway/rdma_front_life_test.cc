@@ -117,6 +117,26 @@ TEST_F(RdmaFrontLife, DeliversRepliesThatWaitForTheSendQueue) {
   expect_nothing_pending();
 }
 
+// The limit of delivery is not followed by that of an orderly end (5 s).
+TEST_F(RdmaFrontLife, GivesUpOnceOnAClientThatTakesNothingWhenTheServerHasClosed) {
+  options.delivery_timeout = 300ms;
+  open();
+  Relay relay(loop, front->local());
+  RdmaClient c(loop, client_engine);
+  ASSERT_TRUE(c.connect(relay.local()));
+  c.call(samples::null_call(1));
+  EXPECT_EQ(c.await(1).payload, samples::rpc_reply(1));
+  relay.hold_replies(true);
+  auto header = samples::header(2, rpcrdma::Proc::kNomsg);
+  const auto call = c.expose_for_read(samples::write_call(2, pattern(5000, 1)));
+  header.read_list = {{0, call->segment}};
+  c.send(header);
+  ASSERT_TRUE(loop.until([&] { return relay.held_bytes() > 0; }));  // the gateway's RDMA Read
+  server.peers[0]->close();
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }, 4s));
+  EXPECT_EQ(log_lines("reason=timeout"), 1u);
+}
+
 TEST_F(RdmaFrontLife, ClosesTheServerWhenTheClientIsGone) {
   open();
   server.on_call = [](TcpPeer&, const Bytes&) {};

@@ -206,6 +206,19 @@ TEST(Terminate, OfSiwIsUnderstood) {
   EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kRemoteTerminate) << "the first cause stands";
 }
 
+// Who has gone for good is told from who has hung up.
+TEST(Lost, SaysWhetherThePeerResetOrFellSilent) {
+  for (const auto& [how, why] :
+       {std::pair(TcpEnd::kReset, "reset by the peer"), std::pair(TcpEnd::kSilence, "no answer")}) {
+    RawPeer p;
+    p.end.end(how, p.now);
+    const auto* down = p.end.disconnected();
+    ASSERT_NE(down, nullptr);
+    EXPECT_EQ(down->reason.code, Errc::kConnectionLost);
+    EXPECT_NE(std::string_view(down->reason.why).find(why), std::string_view::npos) << down->reason.why;
+  }
+}
+
 TEST(Terminate, BetweenTwoOfOurs) {
   Pair p;
   p.establish();

@@ -20,8 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr std::chrono::seconds kPatience{30};
-
 void check(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::generic_category(), what);
 }
@@ -35,6 +33,8 @@ Subprocess::Subprocess(const std::string& program, const std::vector<std::string
   check(::posix_spawn_file_actions_init(&actions), "posix_spawn");
   for (const int to : {STDOUT_FILENO, STDERR_FILENO})
     check(::posix_spawn_file_actions_adddup2(&actions, ends[1], to), "posix_spawn");
+  // Asio opens its sockets without O_CLOEXEC: a connection would live on in the child when the test has closed it.
+  check(::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1), "posix_spawn");
   std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -65,8 +65,8 @@ bool Subprocess::read_more(Clock::time_point deadline) {
   return n > 0;
 }
 
-bool Subprocess::wait_for(const std::string& text, std::size_t times) {
-  const auto deadline = Clock::now() + kPatience;
+bool Subprocess::wait_for(const std::string& text, std::size_t times, std::chrono::milliseconds patience) {
+  const auto deadline = Clock::now() + patience;
   while (count(text) < times) {
     if (!read_more(deadline)) return false;
   }
@@ -81,12 +81,12 @@ std::size_t Subprocess::count(const std::string& text) const {
 
 void Subprocess::read_pending() {
   pollfd p{fd_, POLLIN, 0};
-  while (::poll(&p, 1, 0) == 1 && read_more(Clock::now() + kPatience)) {
+  while (::poll(&p, 1, 0) == 1 && read_more(Clock::now() + kProcessPatience)) {
   }
 }
 
-int Subprocess::wait() {
-  const auto deadline = Clock::now() + kPatience;
+int Subprocess::wait(std::chrono::milliseconds patience) {
+  const auto deadline = Clock::now() + patience;
   while (read_more(deadline)) {
   }
   int status = 0;
@@ -106,7 +106,7 @@ std::string Subprocess::listening_port() {
   if (!wait_for("listening on ")) throw std::runtime_error("does not listen: " + output_);
   const std::size_t line = output_.find("listening on ");
   while (output_.find('\n', line) == std::string::npos) {
-    if (!read_more(Clock::now() + kPatience)) break;
+    if (!read_more(Clock::now() + kProcessPatience)) break;
   }
   const std::string at = output_.substr(line + 13, output_.find_first_of(" \n", line + 13) - line - 13);
   return at.substr(at.rfind(':') + 1);

@@ -1,5 +1,5 @@
 // The command `iwarp`, or another program, as a subprocess: its arguments, its output, its exit code. Every wait is
-// bounded; the destructor kills what still runs.
+// bounded; the destructor kills what still runs. It inherits no descriptor of the test but its output.
 #pragma once
 
 #include <sys/types.h>
@@ -9,6 +9,9 @@
 #include <vector>
 
 namespace iwarp::test {
+
+// How long what must happen may take.
+inline constexpr std::chrono::milliseconds kProcessPatience{30'000};
 
 class Subprocess {
  public:
@@ -21,14 +24,14 @@ class Subprocess {
   Subprocess& operator=(const Subprocess&) = delete;
 
   // Reads until the output holds `text` that often; false when the process ends, or time runs out, before that.
-  bool wait_for(const std::string& text, std::size_t times = 1);
+  bool wait_for(const std::string& text, std::size_t times = 1, std::chrono::milliseconds patience = kProcessPatience);
   // How often the output holds `text` so far.
   [[nodiscard]] std::size_t count(const std::string& text) const;
   // Reads what there is, without waiting for more.
   void read_pending();
-  // Reads to the end and waits. The exit code; 128 + signal when it was killed; -1 when it does not end in time (it is
-  // killed then).
-  int wait();
+  // Reads to the end and waits. The exit code; 128 + signal when it was killed; -1 when it does not end in time (the
+  // destructor kills it then).
+  int wait(std::chrono::milliseconds patience = kProcessPatience);
   void signal(int number) const;
   [[nodiscard]] pid_t pid() const { return pid_; }
   // What it wrote so far.
