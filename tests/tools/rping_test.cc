@@ -182,6 +182,7 @@ TEST(Rping, InterruptOfTheServerEndsBoth) {
 
 // Neither while nobody comes, nor while a client says nothing.
 TEST(Rping, IdleServerSleeps) {
+  if (faults::kSanitized) GTEST_SKIP() << "a sanitizer may have a thread of its own";
   Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0"});
   const std::string port = server.listening_port();
   const auto wake_ups = [&] {
