@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <new>
 
 namespace iwarp::ddp {
 namespace internal {
@@ -121,6 +122,7 @@ bool StagTable::add_chunk(std::uint64_t random) {
   if (owned_.size() == kChunks) return false;
   auto chunk = static_cast<std::uint32_t>(random % kChunks);
   while (chunks_[chunk].load(std::memory_order_relaxed) != nullptr) chunk = (chunk + 1) % kChunks;
+  free_.reserve(free_.size() + kSlotsPerChunk);  // what comes after the chunk must not fail
   owned_.push_back(std::make_unique<Chunk>());
   chunks_[chunk].store(owned_.back().get(), std::memory_order_release);
   for (std::uint32_t i = 0; i < kSlotsPerChunk; ++i) {
@@ -133,13 +135,17 @@ bool StagTable::add_chunk(std::uint64_t random) {
 Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t random) {
   if (r.base_to + r.memory.size() < r.base_to)
     return make_error(Errc::kInvalidArgument, "base TO plus length wraps 64 bits");
-  while (!quarantine_.empty() && registrations_ - quarantine_.front().since >= kQuarantine) {
-    free_.push_back(quarantine_.front().index);
-    quarantine_.pop_front();
-  }
-  // A thin free list would make the next index predictable: keep at least half a chunk to draw from.
-  if (free_.size() < kSlotsPerChunk / 2 && !add_chunk(random >> 20) && free_.empty()) {
-    return make_error(Errc::kResource, "all STags are in use");
+  try {
+    while (!quarantine_.empty() && registrations_ - quarantine_.front().since >= kQuarantine) {
+      free_.push_back(quarantine_.front().index);
+      quarantine_.pop_front();
+    }
+    // A thin free list would make the next index predictable: keep at least half a chunk to draw from.
+    if (free_.size() < kSlotsPerChunk / 2 && !add_chunk(random >> 20) && free_.empty()) {
+      return make_error(Errc::kResource, "all STags are in use");
+    }
+  } catch (const std::bad_alloc&) {
+    return make_error(Errc::kResource, "no memory for another STag");
   }
   const std::size_t pick = (random >> 8) % free_.size();  // req: RFC5040-8.1.1-9 RFC5040-8.1.1-10
   const std::uint32_t index = free_[pick];

@@ -26,11 +26,10 @@ bool Context::alive() const {
   return forks.load(std::memory_order_relaxed) == generation_;
 }
 
-std::uint64_t Context::random() {
+std::optional<std::uint64_t> Context::random() {
   if (entropy_left_ == 0) {
-    // Cannot fail once OpenSSL is seeded; if it ever does, predictable keys would be the worst answer.
     if (RAND_bytes(reinterpret_cast<unsigned char*>(entropy_.data()), static_cast<int>(sizeof entropy_)) != 1)
-      std::abort();
+      return std::nullopt;
     entropy_left_ = entropy_.size();
   }
   return entropy_[--entropy_left_];
@@ -39,7 +38,10 @@ std::uint64_t Context::random() {
 Result<Stag> Context::register_memory(const ddp::Registration& registration) {
   if (!alive()) return make_error(Errc::kInvalidArgument, "context used after fork()");
   const std::lock_guard lock(mu_);
-  return stags_.register_memory(registration, random());  // req: RFC5040-8.1.1-9 RFC5042-6.1.1-7
+  const auto number = random();
+  // Predictable keys would be worse than none. Once it is seeded OpenSSL fails only for want of memory.
+  if (!number) return make_error(Errc::kResource, "no random number for another STag: is there memory?");
+  return stags_.register_memory(registration, *number);  // req: RFC5040-8.1.1-9 RFC5042-6.1.1-7
 }
 
 void Context::fence(Stag stag) {

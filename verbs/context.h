@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "iwarp/ddp/stag_table.h"
 
@@ -33,8 +34,8 @@ class Context {
   [[nodiscard]] bool alive() const;
 
  private:
-  // Precondition: mu_ held.
-  [[nodiscard]] std::uint64_t random();
+  // Nothing when the system gives none, or no memory for it. Precondition: mu_ held.
+  [[nodiscard]] std::optional<std::uint64_t> random();
 
   ddp::StagTable stags_;
   std::mutex mu_;
