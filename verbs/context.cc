@@ -20,7 +20,10 @@ unsigned present_generation() {
 
 }  // namespace
 
-Context::Context() : generation_(present_generation()) {}
+// OpenSSL sets itself up when it is first used, and never if there is no memory then: better now than later.
+Context::Context() : generation_(present_generation()) {
+  (void)random();
+}
 
 bool Context::alive() const {
   return forks.load(std::memory_order_relaxed) == generation_;
