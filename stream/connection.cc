@@ -270,8 +270,7 @@ LinkAction Connection::link_action() {
 }
 
 bool Connection::is_consistent() const {
-  if (direct_ && (negotiated_.crc || carry_used_ != 0)) return false;
-  if (carry_used_ > carry_.size()) return false;
+  if (direct_ && (negotiated_.crc || !carry_.empty())) return false;
   if (phase_ == Phase::kClosed && (!gather_.empty() || deadline_)) return false;
   return phase_ != Phase::kTerminating || tx_.terminate_queued();
 }

@@ -17,6 +17,7 @@
 #include "iwarp/mpa/negotiation.h"
 #include "iwarp/rdmap/receiver.h"
 #include "iwarp/rdmap/transmitter.h"
+#include "iwarp/stream/carry.h"
 #include "iwarp/stream/phase.h"
 #include "iwarp/stream/tx_gather.h"
 
@@ -195,8 +196,7 @@ class Connection {
 
   // Receive side.
   mpa::FpduDecoder decoder_{true};
-  std::vector<std::byte> carry_;  // the incomplete FPDU at the end of the last bytes received
-  std::size_t carry_used_ = 0;    // carry_.size() is how much of it is wanted
+  Carry carry_;  // the incomplete FPDU at the end of the last bytes received
   struct Direct {
     mpa::FpduDecoder::Layout layout;
     std::size_t trailer_left = 0;

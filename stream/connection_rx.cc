@@ -62,7 +62,7 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
     return rx_spans_;
   }
   rx_mode_ = RxMode::kCarry;
-  if (carry_used_ < carry_.size()) rx_spans_.push_back(MutBytes{carry_}.subspan(carry_used_));
+  if (!carry_.complete()) rx_spans_.push_back(carry_.missing());
   const bool read_ahead_little = !negotiated_.crc && last_fpdu_bytes_ >= 2 * kDirectMinimum;
   rx_spans_.push_back(read_ahead_little ? scratch.first(std::min(scratch.size(), kLookahead)) : scratch);
   return rx_spans_;
@@ -85,7 +85,7 @@ void Connection::rx_commit(std::size_t n, TimePoint now) {
       break;
   }
   rx_pins_.clear();
-  if (carry_used_ == 0 && carry_.capacity() != 0 && !direct_) carry_ = {};  // an idle connection owns no staging memory
+  if (carry_.empty() && !direct_) carry_.release();  // an idle connection owns no staging memory
   check_drained();
 }
 
@@ -111,13 +111,13 @@ void Connection::rx_direct(std::size_t& n) {
 }
 
 void Connection::rx_carry(std::size_t& n) {
-  const std::size_t into_carry = std::min(n, carry_.size() - carry_used_);
-  carry_used_ += into_carry;
-  if (carry_used_ < carry_.size()) return;
-  if (carry_used_ > 0) process_carry();
+  const std::size_t into_carry = std::min(n, carry_.missing_bytes());
+  carry_.arrived(into_carry);
+  if (!carry_.complete()) return;
+  if (!carry_.empty()) process_carry();
   MutBytes rest = scratch_.first(n - into_carry);
   // The carried FPDU may have turned out longer than what was asked for: what follows it continues it.
-  while (!rest.empty() && receiving() && (carry_used_ > 0 || direct_)) {
+  while (!rest.empty() && receiving() && (!carry_.empty() || direct_)) {
     if (direct_) {
       const std::size_t payload = std::min(rest.size(), rx_.payload_remaining());
       if (auto ok = rx_.place(rest.first(payload)); !ok) {
@@ -135,27 +135,25 @@ void Connection::rx_carry(std::size_t& n) {
       finish_segment();
       break;
     }
-    const std::size_t more = std::min(rest.size(), carry_.size() - carry_used_);
-    std::memcpy(carry_.data() + carry_used_, rest.data(), more);
-    carry_used_ += more;
+    const std::size_t more = std::min(rest.size(), carry_.missing_bytes());
+    std::memcpy(carry_.missing().data(), rest.data(), more);
+    carry_.arrived(more);
     rest = rest.subspan(more);
-    if (carry_used_ == carry_.size()) process_carry();
+    if (carry_.complete()) process_carry();
   }
   process(rest);
 }
 
 void Connection::process_carry() {
-  auto result = decoder_.decode(MutBytes{carry_}.first(carry_used_));
+  auto result = decoder_.decode(carry_.arrived());
   if (auto* frame = std::get_if<mpa::FpduFrame>(&result)) {
     process_fpdu(*frame);
-    carry_used_ = 0;
     carry_.clear();
   } else if (auto* more = std::get_if<mpa::NeedMore>(&result)) {
-    stash(ConstBytes{carry_}.first(carry_used_), more->at_least);
+    stash(carry_.arrived(), more->at_least);
   } else {
     const Error& error = std::get<Error>(result);
     violation(error, rdmap::make_terminate(error, {}, 0, false));
-    carry_used_ = 0;
     carry_.clear();
   }
 }
@@ -209,16 +207,13 @@ void Connection::finish_segment() {
 void Connection::stash(ConstBytes partial, std::size_t need) {
   if (!negotiated_.crc) {
     if (begin_direct(partial)) {
-      carry_used_ = 0;
       carry_.clear();
       return;
     }
     // Enough for the headers first: then the payload may go straight to its place.
     if (partial.size() < kLargestHeader) need = std::min(need, kLargestHeader);
   }
-  if (partial.data() != carry_.data()) carry_.assign(partial.begin(), partial.end());
-  carry_used_ = partial.size();
-  carry_.resize(std::max(need, carry_used_));  // req: RFC5044-A.5.2-1
+  carry_.keep(partial, std::max(need, partial.size()));  // req: RFC5044-A.5.2-1
 }
 
 // Starts to place an incomplete FPDU directly. False when that is not possible or not worth it. With CRC off the header
@@ -259,7 +254,7 @@ void Connection::rx_end(TcpEnd how, TimePoint now) {
     return;
   }
   // req: RFC5041-3-12 RFC5041-3-13
-  const bool inside_fpdu = direct_ || carry_used_ > 0;
+  const bool inside_fpdu = direct_ || !carry_.empty();
   end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU")
                                         : make_error(Errc::kPeerClosed));  // req: RFC5044-7.2-2
 }
