@@ -1,23 +1,25 @@
 // `iwarp perf`: what the stack does, beside what plain TCP does in the same minute on the same machine.
 #include <fmt/format.h>
-#include <signal.h>
-#include <spawn.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <boost/asio/io_context.hpp>
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <charconv>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "iwarp/cm/connection.h"
+#include "iwarp/gateway/options.h"
 #include "tools/command.h"
 #include "tools/perf/idle.h"
+#include "tools/perf/own_server.h"
 #include "tools/perf/rdma_side.h"
 #include "tools/perf/report.h"
 #include "tools/perf/server.h"
@@ -28,6 +30,7 @@ namespace {
 
 using namespace perf;
 using boost::asio::ip::tcp;
+using gateway::HostPort;
 
 constexpr std::uint16_t kPort = 7175;
 
@@ -60,30 +63,25 @@ void on_signal(int) {
   interrupt();
 }
 
-// "HOST:PORT", "HOST", "[V6]:PORT"
-std::pair<std::string, std::string> split(const std::string& text) {
-  const auto colon = text.rfind(':');
-  const auto bracket = text.rfind(']');
-  std::string host = text, port = std::to_string(kPort);
-  if (colon != std::string::npos && (bracket == std::string::npos ? text.find(':') == colon : colon > bracket)) {
-    host = text.substr(0, colon);
-    port = text.substr(colon + 1);
-  }
-  if (!host.empty() && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  return {host, port};
+// "HOST:PORT", "[V6]:PORT"; without a port, the usual one: "HOST", "V6", "[V6]".
+HostPort address(const std::string& text, const char* flag) {
+  const auto colons = std::count(text.begin(), text.end(), ':');
+  std::string full = colons > 1 && text.front() != '[' ? "[" + text + "]" : text;
+  if (colons == 0 || full.back() == ']') full += ":" + std::to_string(kPort);
+  auto parsed = HostPort::parse(full);
+  if (!parsed) throw CLI::ValidationError(flag, parsed.error);
+  return std::move(*parsed.value);
 }
 
 int run_serve(const Flags& flags) {
   if (flags.with_parent) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  const auto [host, port] = split(flags.listen);
+  const HostPort at = address(flags.listen, "--listen");
   boost::system::error_code bad;
-  const auto address = boost::asio::ip::make_address(host, bad);
-  std::uint16_t number = 0;
-  if (std::istringstream in(port); bad || !(in >> number) || !in.eof())
-    throw CLI::ValidationError("--listen", "'" + flags.listen + "' is not ADDRESS:PORT");
+  const auto host = boost::asio::ip::make_address(at.host, bad);
+  if (bad) throw CLI::ValidationError("--listen", "'" + flags.listen + "' is not ADDRESS:PORT");
   try {
-    serve({address, number}, flags.once, std::chrono::seconds(flags.patience),
-          [](const tcp::endpoint& at) { std::cout << "listening on " << cm::to_string(at) << std::endl; });
+    serve({host, at.port}, flags.once, std::chrono::seconds(flags.patience),
+          [](const tcp::endpoint& on) { std::cout << "listening on " << cm::to_string(on) << std::endl; });
   } catch (const boost::system::system_error& e) {
     spdlog::error("cannot listen on {}: {}", flags.listen, e.what());
     return kExitFailed;
@@ -91,54 +89,59 @@ int run_serve(const Flags& flags) {
   return interrupted && !flags.with_parent ? kExitInterrupted : kExitOk;
 }
 
-// `iwarp perf serve` as a child on loopback.
-class OwnServer {
+// One line on a terminal, written over again and again, and gone in the end.
+class ProgressLine {
  public:
-  OwnServer() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    std::array<std::string, 6> words = {"iwarp", "perf", "serve", "--listen=127.0.0.1:0", "--once", "--with-parent"};
-    std::array<char*, 7> argv{};
-    std::transform(words.begin(), words.end(), argv.begin(), [](std::string& w) { return w.data(); });
-    const int failed = ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    if (failed != 0) throw std::runtime_error("cannot start the other end of the test");
-    std::string line;
-    for (char c = 0; ::read(ends[0], &c, 1) == 1 && c != '\n';) line += c;
-    ::close(ends[0]);
-    const auto colon = line.rfind(':');
-    if (colon == std::string::npos) throw std::runtime_error("the other end of the test did not start");
-    port_ = line.substr(colon + 1);
+  ~ProgressLine() {
+    if (terminal_) std::cerr << "\r\033[K";
   }
-  ~OwnServer() {
-    ::kill(pid_, SIGTERM);
-    ::waitpid(pid_, nullptr, 0);
+  ProgressLine() = default;
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  [[nodiscard]] bool seen() const { return terminal_; }
+  void say(const std::string& text) const {
+    if (terminal_) std::cerr << "\r\033[K" + text << std::flush;
   }
-  OwnServer(const OwnServer&) = delete;
-  OwnServer& operator=(const OwnServer&) = delete;
-  [[nodiscard]] const std::string& port() const { return port_; }
 
  private:
-  pid_t pid_ = -1;
-  std::string port_;
+  bool terminal_ = ::isatty(STDERR_FILENO) != 0;
 };
 
+// Calls `use` with a control connection to `peer`, and the host's name; without a peer, to a server of our own. The
+// exit code: failures are logged.
+int with_server(const std::string& peer, const std::function<void(Control&, const std::string&)>& use) {
+  std::optional<HostPort> at;
+  if (!peer.empty()) at = address(peer, "PEER");
+  try {
+    std::optional<OwnServer> own;
+    if (!at) at = address("127.0.0.1:" + own.emplace().port(), "PEER");
+    Control control(at->host, std::to_string(at->port));
+    use(control, at->host);
+  } catch (const std::runtime_error& e) {
+    if (interrupted) return kExitInterrupted;
+    spdlog::error("{}", e.what());
+    return kExitFailed;
+  }
+  return kExitOk;
+}
+
 std::uint32_t parse_size(const std::string& text) {
+  constexpr std::uint64_t kMost = 16U << 20;
   std::uint64_t value = 0;
-  std::string unit;
-  std::istringstream in(text);
-  if (in >> value) in >> unit;
+  const char* const end = text.data() + text.size();
+  const auto [rest, bad] = std::from_chars(text.data(), end, value);
+  const std::string unit(rest, end);
   const std::uint64_t scale = unit.empty()                 ? 1
                               : unit == "k" || unit == "K" ? 1024
                               : unit == "m" || unit == "M" ? 1048576
                                                            : 0;
-  if (value == 0 || scale == 0 || value * scale > (16U << 20))
+  if (bad != std::errc{} || value == 0 || scale == 0 || value > kMost / scale)
     throw CLI::ValidationError("--size", "'" + text + "' is no size: 1 to 16m, such as 8, 64k, 1m");
   return static_cast<std::uint32_t>(value * scale);
+}
+
+std::chrono::milliseconds length_of_sample(const Flags& flags) {
+  return std::chrono::milliseconds(static_cast<long>(flags.seconds * 1000));
 }
 
 std::vector<Spec> plan(const Flags& flags) {
@@ -162,13 +165,28 @@ std::vector<Spec> plan(const Flags& flags) {
       s.direct = flags.placement == "direct";
       s.manual = flags.progress == "manual" || *test == Test::kWriteLat;
       s.depth = flags.depth.value_or(default_depth(*test, size));
+      s.milliseconds = static_cast<std::uint32_t>(length_of_sample(flags).count());
       if (flags.cpus.size() == 2) s.cpu = flags.cpus[1];
       s.list = std::min(s.list, s.depth);
-      if (s.test == Test::kTcpRate) s.call = s.size;
-      specs.push_back(nlohmann::json(s).get<Spec>());  // checked as the other end will
+      // Checked as the other end will.
+      (void)nlohmann::json(baseline_spec(s)).get<Spec>();
+      specs.push_back(nlohmann::json(s).get<Spec>());
     }
   }
+  if (specs.empty()) throw CLI::ValidationError("TEST", "name at least one test, such as write_bw");
   return specs;
+}
+
+// The processors of both ends, or of neither. Those of another machine are looked at there.
+void check_cpus(const Flags& flags) {
+  if (flags.cpus.empty()) return;
+  if (flags.cpus.size() != 2) throw CLI::ValidationError("--cpus", "give two: for this end and the other, such as 0,1");
+  try {
+    check_cpu(flags.cpus[0]);
+    if (flags.peer.empty()) check_cpu(flags.cpus[1]);
+  } catch (const std::runtime_error& e) {
+    throw CLI::ValidationError("--cpus", e.what());
+  }
 }
 
 int run_client(const Flags& flags) {
@@ -178,38 +196,32 @@ int run_client(const Flags& flags) {
   } catch (const std::invalid_argument& e) {
     throw CLI::ValidationError("perf run", e.what());
   }
-  std::optional<OwnServer> own;
-  if (flags.peer.empty()) own.emplace();
-  const auto [host, port] = own ? std::pair<std::string, std::string>{"127.0.0.1", own->port()} : split(flags.peer);
-  Control control(host, port);
-  if (flags.cpus.size() == 2) bind_to_cpu(flags.cpus[0]);
-  Plan p;
-  p.pairs = flags.pairs;
-  p.seconds = std::chrono::milliseconds(static_cast<long>(flags.seconds * 1000));
-  p.verify = !flags.no_verify;
-  p.calibrate = !flags.no_calibration;
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  Runner runner(control, host, p, [&](const std::string& text) {
-    if (terminal) std::cerr << "\r\033[K" << text << std::flush;
-  });
-  std::vector<Row> rows;
-  int code = kExitOk;
-  for (const Spec& spec : specs) {
-    try {
-      rows.push_back(runner.run(spec));
-    } catch (const std::runtime_error& e) {
-      if (terminal) std::cerr << '\n';
-      if (!interrupted) spdlog::error("{}", e.what());
-      code = interrupted ? kExitInterrupted : kExitFailed;
-      break;
+  check_cpus(flags);
+  std::ofstream json;
+  if (!flags.json.empty()) {
+    json.open(flags.json);
+    if (!json) {
+      spdlog::error("cannot write {}", flags.json);
+      return kExitFailed;
     }
   }
-  if (terminal) std::cerr << "\r\033[K";
+  Plan p;
+  p.pairs = flags.pairs;
+  p.seconds = length_of_sample(flags);
+  p.verify = !flags.no_verify;
+  p.calibrate = !flags.no_calibration;
+  std::vector<Row> rows;
+  int code = with_server(flags.peer, [&](Control& control, const std::string& host) {
+    if (!flags.cpus.empty()) bind_to_cpu(flags.cpus[0]);
+    const ProgressLine line;
+    p.live = line.seen();
+    Runner runner(control, host, p, [&](const std::string& text) { line.say(text); });
+    for (const Spec& spec : specs) rows.push_back(runner.run(spec));
+  });
   if (!rows.empty()) std::cout << table(rows, flags.markdown);
-  if (!flags.json.empty()) {
-    std::ofstream out(flags.json);
-    out << nlohmann::json(rows).dump(2) << '\n';
-    if (!out) {
+  if (json.is_open()) {
+    json << nlohmann::json(rows).dump(2) << std::endl;
+    if (!json) {
       spdlog::error("cannot write {}", flags.json);
       code = kExitFailed;
     }
@@ -222,28 +234,23 @@ std::string to_text(const DescriptorLimit& l) {
 }
 
 int run_idle(const Flags& flags) {
-  std::optional<OwnServer> own;
-  if (flags.peer.empty()) own.emplace();
-  const auto [host, port] = own ? std::pair<std::string, std::string>{"127.0.0.1", own->port()} : split(flags.peer);
-  Control control(host, port);
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  try {
-    const IdleReport r = measure_idle(control, host, flags.connections, [&](const std::string& text) {
-      if (terminal) std::cerr << "\r\033[K" << text << std::flush;
-    });
-    if (terminal) std::cerr << "\r\033[K";
+  return with_server(flags.peer, [&](Control& control, const std::string& host) {
+    IdleReport r;
+    {
+      const ProgressLine line;
+      r = measure_idle(control, host, flags.connections, [&](const std::string& text) { line.say(text); });
+    }
     fmt::print("{} idle connections      this end   other end\n", r.connections);
     fmt::print("  memory of each, octets {:9.0f}   {:9.0f}\n", r.client_bytes_each, r.server_bytes_each);
     fmt::print("  descriptors of each    {:9.2f}   {:9.2f}\n", r.client_descriptors_each, r.server_descriptors_each);
     fmt::print("  wake-ups in {:.0f} s        {:9}   {:9}\n", r.seconds_quiet, r.client_sleeps, r.server_sleeps);
     fmt::print("  connect: {:.3f} ms with none open, {:.3f} ms with all open\n", r.first_ms, r.last_ms);
     fmt::print("  RLIMIT_NOFILE: {} here, {} there\n", to_text(r.client_limit), to_text(r.server_limit));
-  } catch (const std::runtime_error& e) {
-    if (interrupted) return kExitInterrupted;
-    spdlog::error("{}", e.what());
-    return kExitFailed;
-  }
-  return kExitOk;
+  });
+}
+
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
 }
 
 std::string list_of_tests() {
@@ -278,7 +285,8 @@ Run add_perf(CLI::App& app) {
   run->add_option(
          "--size", flags->sizes,
          "Octets per operation, such as 8,64k,1m (default: 64k,1m for throughput, else 8; connections have none)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);  // or PEER behind it would be a size
   run->add_option("--seconds", flags->seconds, "Length of each sample")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
@@ -308,13 +316,16 @@ Run add_perf(CLI::App& app) {
       ->capture_default_str();
   run->add_option("--cpus", flags->cpus, "Processors for this end and the other, such as 0,1: needed where both spin")
       ->delimiter(',')
-      ->expected(2)
+      ->allow_extra_args(false)
       ->check(CLI::Range(0, 1023));
   run->add_option("--json", flags->json, "Write all figures to this file as well");
   run->add_flag("--markdown", flags->markdown, "Table with bars");
   run->add_flag(
       "--no-calibration", flags->no_calibration,
-      "Do not look for the calls with which tcp_bw is best (seven seconds for each size): sleep, and take 64 KiB");
+      fmt::format(
+          "Do not look for the calls with which plain TCP is best ({:.0f} s for each size of throughput, {:.0f} s "
+          "of rates): sleep, with TCP_NODELAY, and take 64 KiB",
+          seconds(calibration_time(Test::kTcpBw)), seconds(calibration_time(Test::kTcpRate))));
   run->add_flag("--no-verify", flags->no_verify, "Leave out the untimed pass that compares the data");
   flags->recorder.add(*run);
   run->footer(

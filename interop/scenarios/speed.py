@@ -16,6 +16,7 @@ from lib.scenario import Context, scenario
 
 _SIZES = (65536, 1048576)
 _SECONDS = 2
+_DEPTH = 16  # operations outstanding, at both stacks
 _ENOUGH_BYTES = 1 << 30
 _LOOPBACK_RATE = f"""
 import time
@@ -52,14 +53,14 @@ def _ours(context: Context, operation: str, size: int) -> float:
     """Octets per second."""
     crc = "on" if context.peer_wants_crc else "off"
     report = "/run/perf.json"
-    context.guest.must(f"/run/host{context.binary} perf run {operation}_bw --size {size} --crc {crc} "
+    context.guest.must(f"/run/host{context.binary} perf run {operation}_bw --size {size} --depth {_DEPTH} --crc {crc} "
                        f"--seconds {_SECONDS} --pairs 1 --no-calibration --json {report} >/dev/null", _TIMEOUT)
     return float(json.loads(context.guest.must(f"cat {report}"))[0]["ours"]["value"])
 
 
 def _siw(context: Context, operation: str, size: int, port: int) -> float:
     """The same, by the clock: perftest counts processor cycles, which mean nothing under emulation. Framing counts as well."""
-    command = f"ib_{operation}_bw -R -F -p {port} -s {size} -t 16 -n {_ENOUGH_BYTES // size}"
+    command = f"ib_{operation}_bw -R -F -p {port} -s {size} -t {_DEPTH} -n {_ENOUGH_BYTES // size}"
     server = context.guest.spawn(command)
     context.guest.wait_listening(port, 15, rdma=True)
     client = context.guest.spawn(f"{command} {GUEST_ADDRESS}")

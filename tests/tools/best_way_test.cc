@@ -15,8 +15,8 @@ std::tuple<std::uint32_t, std::uint32_t, bool> key(const Way& way) {
 
 TEST(BestWay, TriesShortAndLongCallsSleepingAndSpinning) {
   std::set<std::tuple<std::uint32_t, std::uint32_t, bool>> seen;
-  for (const Way& way : all_ways()) seen.insert(key(way));
-  EXPECT_EQ(seen.size(), all_ways().size());
+  for (const Way& way : bulk_ways()) seen.insert(key(way));
+  EXPECT_EQ(seen.size(), bulk_ways().size());
   for (const bool spin : {false, true}) {
     for (const std::uint32_t send : {65536U, 262144U, 1048576U}) {
       for (const std::uint32_t receive : {65536U, 262144U, 1048576U}) EXPECT_TRUE(seen.contains({send, receive, spin}));
@@ -24,23 +24,40 @@ TEST(BestWay, TriesShortAndLongCallsSleepingAndSpinning) {
   }
 }
 
-TEST(BestWay, FindsEachOne) {
-  for (const Way& best : all_ways()) {
-    EXPECT_EQ(best_way(all_ways(), [&](const Way& way) { return way == best ? 2.0 : 1.0; }), best);
+TEST(BestWay, TriesFramesWithAndWithoutNagleSleepingAndSpinning) {
+  std::set<std::pair<bool, bool>> seen;
+  for (const Way& way : frame_ways(36)) {
+    EXPECT_EQ(way.send, 36U) << "a call for each";
+    seen.emplace(way.nodelay, way.spin);
   }
-  EXPECT_EQ(best_way({all_ways()[3]}, [](const Way&) { return 0.0; }), all_ways()[3]);
+  EXPECT_EQ(seen.size(), 4U);
+}
+
+TEST(BestWay, KnowsHowManySamplesItTakes) {
+  for (const std::size_t n : {1U, 2U, 4U, 9U, 18U}) {
+    std::size_t samples = 0;
+    (void)best_way(std::vector<Way>(n), [&](const Way&) { return static_cast<double>(++samples); });
+    EXPECT_EQ(samples_to_find_best(n), samples);
+  }
+}
+
+TEST(BestWay, FindsEachOne) {
+  for (const Way& best : bulk_ways()) {
+    EXPECT_EQ(best_way(bulk_ways(), [&](const Way& way) { return way == best ? 2.0 : 1.0; }), best);
+  }
+  EXPECT_EQ(best_way({bulk_ways()[3]}, [](const Way&) { return 0.0; }), bulk_ways()[3]);
 }
 
 // One sample that something disturbed decides nothing, be it the best one's or another's.
 TEST(BestWay, OneOutlierInARoundDecidesNothing) {
-  const Way best = all_ways()[7];
+  const Way best = bulk_ways()[7];
   std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, unsigned> samples;
   const auto sample = [&](const Way& way) {
     const unsigned n = ++samples[key(way)];
     if (way == best) return 2.0;
-    return n == 1 && way == all_ways()[1] ? 2.5 : 1.0;  // median 1.75 in the first round, 1 later
+    return n == 1 && way == bulk_ways()[1] ? 2.5 : 1.0;  // median 1.75 in the first round, 1 later
   };
-  EXPECT_EQ(best_way(all_ways(), sample), best);
+  EXPECT_EQ(best_way(bulk_ways(), sample), best);
 }
 
 // Whoever is left is measured again, in turn with the others.

@@ -1,6 +1,5 @@
 // `iwarp perf serve`: whom it serves, and for how long.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -65,13 +64,23 @@ TEST(PerfServe, SaysWhenAnotherClientIsBeingServed) {
   EXPECT_THAT(refusal->value("error", ""), ::testing::HasSubstr("another client is being served"));
 }
 
-TEST(PerfServe, ClientSaysWhenTheServerIsKilled) {
+TEST(PerfServe, ToldToComeAgainWhateverWasAsked) {
   Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0"});
-  const std::string peer = "127.0.0.1:" + server.listening_port();
-  Subprocess client({"perf", "run", "write_bw", peer, "--size=4k", "--pairs=1", "--seconds=30"});
-  ::usleep(500'000);
-  server.signal(SIGKILL);
-  EXPECT_EQ(client.wait(), 1);
+  const std::string port = server.listening_port();
+  Control first("127.0.0.1", port);
+  (void)first.ask({{"command", "cpu"}});
+  for (int i = 0; i < 20; ++i) {
+    const Finished f = run({"perf", "run", "tcp_lat", "127.0.0.1:" + port});
+    EXPECT_EQ(f.code, 1);
+    EXPECT_THAT(f.output, ::testing::HasSubstr("another client is being served")) << i;
+  }
+}
+
+TEST(PerfServe, RefusesATestOnAProcessorThatItHasNot) {
+  Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0"});
+  const Finished f = run({"perf", "run", "tcp_lat", "127.0.0.1:" + server.listening_port(), "--cpus=0,1023"});
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, ::testing::HasSubstr("the other end: cannot run on processor 1023"));
 }
 
 }  // namespace

@@ -38,10 +38,11 @@ class Honest {
   std::jthread thread_;
 };
 
-// A passive end that says that all is well, and neither fills, compares nor writes. Sends come back as zeros.
+// A passive end that says that all is well, or what else it is given, and neither fills, compares nor writes. Sends
+// come back as zeros.
 class Liar {
  public:
-  explicit Liar(const Spec& spec) : spec_(spec), engine_(mode_of(spec)) {
+  explicit Liar(const Spec& spec, Note says = Note::kGood) : spec_(spec), says_(says), engine_(mode_of(spec)) {
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::make_address(kHost), 0};
     o.policy = policy_of(spec);
@@ -64,7 +65,7 @@ class Liar {
       for (const auto& c : side.poll(completions)) {
         Message m;
         if (side.is_note(c, m)) {
-          side.say({Note::kGood, m.value});
+          side.say({says_, m.value});
         } else if (c.op == verbs::WcOp::kRecv) {
           const verbs::SendWr wr{.sges = side.slice(side.region().size() / 2, spec_.size), .signaled = false};
           side.post({&wr, 1});
@@ -75,6 +76,7 @@ class Liar {
   }
 
   Spec spec_;
+  Note says_;
   cm::Engine engine_;
   std::unique_ptr<cm::Listener> listener_;
   std::jthread thread_;
@@ -138,6 +140,35 @@ class Scripted {
   cm::Engine engine_;
   RdmaSide side_;
 };
+
+TEST(ReadBandwidth, SeesThatNothingComes) {
+  const Spec spec = spec_of(perf::Test::kReadBw, 4096);
+  const Liar other(spec);
+  EXPECT_THROW(connect_rdma(spec, kHost, other.port())->verify(), std::runtime_error);
+}
+
+TEST(WriteBandwidth, AsksTheOtherEnd) {
+  const Spec spec = spec_of(perf::Test::kWriteBw, 4096);
+  const Liar other(spec, Note::kBad);
+  EXPECT_THROW(connect_rdma(spec, kHost, other.port())->verify(), std::runtime_error);
+}
+
+TEST(WriteBandwidth, OtherEndSeesThatNothingWasWritten) {
+  Scripted end(spec_of(perf::Test::kWriteBw, 4096));
+  EXPECT_EQ(end.ask({Note::kVerify, 7}), Note::kBad);
+  EXPECT_EQ(end.ask({Note::kEnd, 0}), Note::kGood);
+}
+
+TEST(Bandwidth, OfAnHonestEndIsVerified) {
+  for (const perf::Test test : {perf::Test::kWriteBw, perf::Test::kReadBw, perf::Test::kSendBw}) {
+    const Spec spec = spec_of(test, 4096);
+    const Honest other(spec);
+    const auto active = connect_rdma(spec, kHost, other.port());
+    EXPECT_NO_THROW(active->verify()) << name(test);
+    (void)active->run(std::chrono::milliseconds{1});
+    EXPECT_NO_THROW(active->verify()) << name(test);
+  }
+}
 
 TEST(WriteLatency, OtherEndSeesThatNothingWasWritten) {
   Scripted end(spec_of(perf::Test::kWriteLat, 8));

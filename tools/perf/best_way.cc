@@ -17,21 +17,34 @@ struct Candidate {
   std::vector<double> values;
 };
 
+std::size_t remaining(std::size_t ways) {
+  return (ways + kRemains - 1) / kRemains;
+}
+
 }  // namespace
 
-const std::vector<Way>& all_ways() {
+const std::vector<Way>& bulk_ways() {
   static const std::vector<Way> ways = [] {
     constexpr std::uint32_t kKi = 1024;
     constexpr std::array kCalls = {64 * kKi, 256 * kKi, 1024 * kKi};
     std::vector<Way> all;
     for (const bool spin : {false, true}) {
       for (const std::uint32_t send : kCalls) {
-        for (const std::uint32_t receive : kCalls) all.push_back({send, receive, spin});
+        for (const std::uint32_t receive : kCalls) all.push_back({send, receive, spin, true});
       }
     }
     return all;
   }();
   return ways;
+}
+
+std::vector<Way> frame_ways(std::uint32_t frame) {
+  constexpr std::uint32_t kReceive = 64 * 1024;
+  std::vector<Way> all;
+  for (const bool spin : {false, true}) {
+    for (const bool nodelay : {false, true}) all.push_back({frame, kReceive, spin, nodelay});
+  }
+  return all;
 }
 
 Way best_way(std::vector<Way> ways, const std::function<double(const Way&)>& sample) {
@@ -43,9 +56,15 @@ Way best_way(std::vector<Way> ways, const std::function<double(const Way&)>& sam
     }
     std::stable_sort(left.begin(), left.end(),
                      [](const Candidate& a, const Candidate& b) { return median(a.values) > median(b.values); });
-    left.resize((left.size() + 2) / kRemains);
+    left.resize(remaining(left.size()));
   }
   return left.front().way;
+}
+
+std::size_t samples_to_find_best(std::size_t ways) {
+  std::size_t samples = 0;
+  for (; ways > 1; ways = remaining(ways)) samples += ways * kSamplesPerRound;
+  return samples;
 }
 
 }  // namespace iwarp::tools::perf

@@ -1,4 +1,5 @@
-// The control connection of a performance test: JSON objects, one per line, over plain TCP. Blocking; one thread.
+// The control connection of a performance test: JSON objects, one per line, over plain TCP. Blocking; one thread. A
+// peer whose machine answers no more is given up after a minute or so.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -22,7 +23,8 @@ class Control {
   // The next message; std::nullopt when the peer has closed. Throws std::runtime_error on a time-out, on a line longer
   // than 64 KiB, or on what is no JSON object.
   [[nodiscard]] std::optional<nlohmann::json> receive(std::chrono::steady_clock::duration patience);
-  // send() and receive(); throws when the answer has an "error", with its text.
+  // send() and receive(); throws when the answer has an "error", with its text. That of a peer which has closed already
+  // is heard as well.
   nlohmann::json ask(const nlohmann::json& message, std::chrono::seconds patience = std::chrono::seconds{15});
   [[nodiscard]] std::string remote_host() const;
   // From another thread: makes receive() return.

@@ -13,7 +13,7 @@ Sample ping_pong(std::chrono::nanoseconds duration, std::size_t size, const Turn
   s.microseconds.reserve(1 << 16);
   const auto begin = Clock::now();
   auto now = begin;
-  while (now < begin + duration) {
+  while (now < begin + duration && !interrupted) {
     turn();
     const auto after = Clock::now();
     s.microseconds.push_back(std::chrono::duration<float, std::micro>(after - now).count() / 2);

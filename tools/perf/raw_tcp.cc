@@ -37,11 +37,13 @@ class Bulk final : public Active {
 
   Sample run(std::chrono::nanoseconds duration) override {
     for (std::size_t at = 0; at < region_.size(); at += spec_.size) region_[at] = kData;
+    socket_.set_nodelay(spec_.nodelay);
     Sample s;
     std::size_t at = 0;
     const auto begin = Clock::now();
     const auto end = begin + duration;
     for (unsigned n = 0; n % kSendsPerLook != 0 || Clock::now() < end; ++n) {
+      if (interrupted) throw std::runtime_error("interrupted");
       const std::size_t sent = socket_.send_some(&region_[at], std::min<std::size_t>(spec_.call, region_.size() - at));
       s.octets += sent;
       at = (at + sent) % region_.size();
@@ -54,6 +56,7 @@ class Bulk final : public Active {
     region_[at] = kEnd;
     socket_.send_all(&region_[at], spec_.size);
     s.octets += spec_.size;
+    socket_.set_nodelay(true);  // the last frames go at once
     check_answer(socket_);
     s.seconds = since(begin);
     s.operations = s.octets / spec_.size;
@@ -129,12 +132,16 @@ void echo(const Spec& spec, const TcpSocket& socket) {
 
 class Connects final : public Active {
  public:
-  Connects(std::string host, std::uint16_t port) : host_(std::move(host)), port_(port) {}
+  Connects(const std::string& host, std::uint16_t port) {
+    TcpSocket first = TcpSocket::connect(host, port, false);
+    peer_ = first.peer();
+    first.reset();
+  }
 
   Sample run(std::chrono::nanoseconds duration) override {
     Sample s;
     const auto begin = Clock::now();
-    for (; Clock::now() < begin + duration; ++s.operations) one();
+    for (; Clock::now() < begin + duration && !interrupted; ++s.operations) one();
     s.seconds = since(begin);
     return s;
   }
@@ -142,22 +149,21 @@ class Connects final : public Active {
 
  private:
   void one() {
-    TcpSocket socket = TcpSocket::connect(host_, port_, false);
+    TcpSocket socket = TcpSocket::connect(peer_, false);
     std::byte octet = kGood;
     socket.send_all(&octet, 1);
     check_answer(socket);
     socket.reset();
   }
 
-  std::string host_;
-  std::uint16_t port_;
+  boost::asio::ip::tcp::endpoint peer_;
 };
 
 class RawPassive final : public Passive {
  public:
   RawPassive(const Spec& spec, const std::string& host) : spec_(spec), listener_(TcpSocket::listen(host)) {}
 
-  [[nodiscard]] std::uint16_t port() const override { return listener_.port(); }
+  [[nodiscard]] std::uint16_t port() const override { return listener_.local().port(); }
 
   void serve(const std::atomic<bool>& stop) override {
     Spec one = spec_;

@@ -42,9 +42,12 @@ std::string value_text(const Spec& s, const Measured& m) {
 
 // How the baseline was best.
 std::string way_text(const Spec& s) {
-  if (s.test != Test::kTcpBw) return "";
-  return fmt::format("; calls of {} and {}, {}", size_text(s.call), size_text(s.receive),
-                     s.manual ? "spinning" : "sleeping");
+  const char* wait = s.manual ? "spinning" : "sleeping";
+  if (s.test == Test::kTcpBw)
+    return fmt::format("; calls of {} and {}, {}", size_text(s.call), size_text(s.receive), wait);
+  if (s.test == Test::kTcpRate)
+    return fmt::format("frames of {}, {}, {}", s.size, s.nodelay ? "TCP_NODELAY" : "Nagle", wait);
+  return "";
 }
 
 std::string tail_text(const Spec& s, const Measured& m) {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <optional>
 #include <thread>
 
-#include "iwarp/ddp/segment_header.h"
-#include "iwarp/mpa/fpdu_encoder.h"
 #include "tools/perf/server.h"
 #include "tools/perf/statistics.h"
+#include "tools/perf/ticker.h"
 
 namespace iwarp::tools::perf {
 namespace {
@@ -18,6 +18,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kCalibration{100};
+constexpr auto kLongSample = 2s;
+
+double to_seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 double to_unit(const Spec& spec, const Sample& s) {
   switch (unit_of(spec.test)) {
@@ -78,11 +83,19 @@ Measured medians(const std::vector<Measured>& list) {
           middle(&Measured::client_cpu_per_gb), middle(&Measured::server_cpu_per_gb)};
 }
 
-Spec with(Spec bulk, const Way& way) {
-  bulk.call = way.send;
-  bulk.receive = way.receive;
-  bulk.manual = way.spin;
-  return bulk;
+Spec with(Spec raw, const Way& way) {
+  raw.call = way.send;
+  raw.receive = way.receive;
+  raw.manual = way.spin;
+  raw.nodelay = way.nodelay;
+  return raw;
+}
+
+// What could be the best way of a raw test; none when there is nothing to choose.
+std::vector<Way> ways_of(Test raw, std::uint32_t size) {
+  if (raw == Test::kTcpBw) return bulk_ways();
+  if (raw == Test::kTcpRate) return frame_ways(size);
+  return {};
 }
 
 }  // namespace
@@ -92,6 +105,11 @@ Runner::Runner(Control& control, std::string host, Plan plan, std::function<void
 
 double Runner::server_cpu() {
   return control_.ask({{"command", "cpu"}}).at("seconds").get<double>();
+}
+
+void Runner::report(std::string text) {
+  reported_ = std::move(text);
+  progress_(reported_);
 }
 
 Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify) {
@@ -109,7 +127,17 @@ Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, boo
     (void)run_all(ends, plan_.warm_up);
     server = server_cpu();
     client = cpu_seconds();
-    s = run_all(ends, seconds);
+    {
+      std::optional<Ticker> ticker;
+      if (plan_.live && seconds > kLongSample) {
+        ticker.emplace(1s, [&](std::chrono::milliseconds elapsed) {
+          progress_(
+              fmt::format("{}; this sample: {:.0f} of {:.0f} s", reported_, to_seconds(elapsed), to_seconds(seconds)));
+        });
+      }
+      s = run_all(ends, seconds);
+    }
+    if (interrupted) throw std::runtime_error("interrupted");  // cut short
     client = cpu_seconds() - client;
     server = server_cpu() - server;
   } catch (const std::exception& e) {
@@ -138,42 +166,36 @@ Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, boo
   return m;
 }
 
-Way Runner::way_of(const Spec& bulk) {
-  const auto [at, fresh] = best_ways_.try_emplace({bulk.size, bulk.depth});
-  if (!fresh) return at->second;
-  unsigned tried = 0;
-  at->second = best_way(all_ways(), [&](const Way& way) {
-    progress_(fmt::format("{} {} octets: looking for the best calls, {}", name(bulk.test), bulk.size, ++tried));
-    return sample(with(bulk, way), std::min(kCalibration, plan_.seconds), false).value;
-  });
-  return at->second;
-}
-
-Spec Runner::baseline(const Spec& spec) {
-  Spec base = spec;
-  base.test = baseline_of(spec.test);
-  if (base.test == Test::kTcpRate) {
-    // As many octets a frame as our FPDU has, and a system call for each.
-    base.size = static_cast<std::uint32_t>(mpa::fpdu_bytes(ddp::UntaggedHeader::kSize + std::max(spec.size, 8U)));
-    base.call = base.size;
+Spec Runner::calibrated(const Spec& raw) {
+  const std::vector<Way> ways = ways_of(raw.test, raw.size);
+  if (ways.empty() || !plan_.calibrate) return raw;
+  const auto [at, fresh] = best_ways_.try_emplace({raw.test, raw.size, raw.depth});
+  if (fresh) {
+    unsigned tried = 0;
+    at->second = best_way(ways, [&](const Way& way) {
+      report(fmt::format("{} {} octets: looking for the best calls, {}/{}", name(raw.test), raw.size, ++tried,
+                         samples_to_find_best(ways.size())));
+      return sample(with(raw, way), std::min(kCalibration, plan_.seconds), false).value;
+    });
   }
-  return base.test == Test::kTcpBw && plan_.calibrate ? with(base, way_of(base)) : base;
+  return with(raw, at->second);
 }
 
 Row Runner::run(const Spec& spec) {
   Row row;
   row.spec = spec;
-  row.baseline = baseline(spec);
+  row.baseline = calibrated(baseline_spec(spec));
   const bool raw = is_raw(spec.test);
   if (raw) row.spec = row.baseline;
   std::vector<Measured> ours, base;
   std::vector<double> ratios;
+  report(fmt::format("{} {} octets: 0/{}", name(spec.test), spec.size, plan_.pairs));
   for (unsigned i = 0; i < plan_.pairs; ++i) {
     if (!raw) base.push_back(sample(row.baseline, plan_.seconds, plan_.verify && i == 0));
     ours.push_back(sample(row.spec, plan_.seconds, plan_.verify && i == 0));
     if (!raw) ratios.push_back(ours.back().value / base.back().value);
-    progress_(fmt::format("{} {} octets: {}/{}{}", name(spec.test), spec.size, i + 1, plan_.pairs,
-                          raw ? "" : fmt::format(", ratio {:.2f}", median(ratios))));
+    report(fmt::format("{} {} octets: {}/{}{}", name(spec.test), spec.size, i + 1, plan_.pairs,
+                       raw ? "" : fmt::format(", ratio {:.2f}", median(ratios))));
   }
   row.pairs = plan_.pairs;
   row.ours = medians(ours);
@@ -184,6 +206,10 @@ Row Runner::run(const Spec& spec) {
   row.lowest = *low;
   row.highest = *high;
   return row;
+}
+
+std::chrono::milliseconds calibration_time(Test test) {
+  return samples_to_find_best(ways_of(baseline_of(test), 1).size()) * (kCalibration + Plan{}.warm_up);
 }
 
 void to_json(nlohmann::json& j, const Row& row) {

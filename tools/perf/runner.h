@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tools/perf/best_way.h"
@@ -19,7 +20,8 @@ struct Plan {
   unsigned pairs = 9;
   std::chrono::milliseconds seconds{500};  // of each sample
   std::chrono::milliseconds warm_up{100};  // before each sample, not counted
-  bool calibrate = true;                   // tcp_bw looks for its best way first
+  bool calibrate = true;                   // tcp_bw and tcp_rate look for their best way first
+  bool live = false;                       // somebody watches: long samples tell every second how far they are
   bool verify = true;                      // a pass that compares the data, before the first pair, not timed
 };
 
@@ -40,7 +42,8 @@ struct Row {
 
 class Runner {
  public:
-  // `progress` hears a line of text as the run goes on. `control` must outlive the runner.
+  // `progress` hears a line of text as the run goes on, from a thread of its own when `plan.live`. `control` must
+  // outlive the runner.
   Runner(Control& control, std::string host, Plan plan, std::function<void(const std::string&)> progress);
 
   // Throws std::runtime_error when either end fails, or the data was damaged.
@@ -48,16 +51,21 @@ class Runner {
 
  private:
   [[nodiscard]] Measured sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify);
-  [[nodiscard]] Spec baseline(const Spec& spec);
-  [[nodiscard]] Way way_of(const Spec& bulk);
+  // Made to do its best, which takes calibration_time() once for each size and depth.
+  [[nodiscard]] Spec calibrated(const Spec& raw);
   [[nodiscard]] double server_cpu();
+  void report(std::string text);
 
   Control& control_;
   std::string host_;
   Plan plan_;
   std::function<void(const std::string&)> progress_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Way> best_ways_;  // of plain TCP, by size and depth
+  std::string reported_;
+  std::map<std::tuple<Test, std::uint32_t, std::uint32_t>, Way> best_ways_;  // of raw tests, by size and depth
 };
+
+// How long the baseline of a test takes to find its best calls, each time that it must; 0 when there are none to find.
+[[nodiscard]] std::chrono::milliseconds calibration_time(Test test);
 
 void to_json(nlohmann::json& j, const Row& row);
 

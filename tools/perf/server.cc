@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -27,8 +28,11 @@ namespace {
 using boost::asio::ip::tcp;
 using namespace std::chrono_literals;
 
-// Nobody else is served while a client has a test running. A sample takes an hour at most.
-constexpr auto kLongestTest = 2h;
+// What a test does besides its sample: verification of the largest region over a slow network, or a million idle
+// connections.
+constexpr auto kBesidesSample = 10min;
+// How long one that is told to come again may take to go.
+constexpr auto kFarewell = 500ms;
 
 // Where a signal handler says that serve() should look up. A flag alone, set just before poll(), would go unseen.
 std::atomic<int> alarm_fd{-1};
@@ -107,7 +111,7 @@ class Conversation {
   // Returns when the client has gone. Throws std::runtime_error when it runs no test for too long, whatever it says.
   void hold() {
     while (!interrupted) {
-      const auto message = control_.receive(running_ ? kLongestTest : deadline_ - Clock::now());
+      const auto message = control_.receive(running_ ? longest_silence(spec_) : deadline_ - Clock::now());
       if (!message) return;
       try {
         control_.send(answer(*message));
@@ -128,7 +132,9 @@ class Conversation {
     const std::string command = message.value("command", "");
     if (command == "start") {
       (void)stop();
-      running_ = std::make_unique<Running>(message.at("spec").get<Spec>(), host_);
+      spec_ = message.at("spec").get<Spec>();
+      check_cpu(spec_.cpu);
+      running_ = std::make_unique<Running>(spec_, host_);
       return {{"ports", running_->ports()}};
     }
     if (command == "cpu") return {{"seconds", cpu_seconds()}};
@@ -157,8 +163,21 @@ class Conversation {
   std::string host_;
   std::chrono::milliseconds patience_;
   Clock::time_point deadline_;  // for the next test to start
+  Spec spec_;                   // of the test that runs
   std::unique_ptr<Running> running_;
 };
+
+// Closing with its request unread would reset the connection, and the refusal might be lost.
+void send_away(tcp::socket socket) {
+  try {
+    Control control(std::move(socket));
+    control.send({{"error", "another client is being served: try again later"}});
+    const auto end = std::chrono::steady_clock::now() + kFarewell;
+    while (control.receive(end - std::chrono::steady_clock::now())) {
+    }
+  } catch (const std::exception&) {  // it has gone again, or stays
+  }
+}
 
 }  // namespace
 
@@ -172,14 +191,20 @@ double cpu_seconds() {
 }
 
 void bind_to_cpu(int cpu) {
+  if (cpu < 0) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (cpu >= 0) {
-    CPU_SET(static_cast<unsigned>(cpu), &set);
-  } else {
-    for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) CPU_SET(i, &set);
-  }
-  ::sched_setaffinity(0, sizeof set, &set);
+  CPU_SET(static_cast<unsigned>(cpu), &set);
+  if (::sched_setaffinity(0, sizeof set, &set) != 0)
+    throw std::runtime_error("cannot run on processor " + std::to_string(cpu) + ": " + std::strerror(errno));
+}
+
+void check_cpu(int cpu) {
+  std::async(std::launch::async, bind_to_cpu, cpu).get();
+}
+
+std::chrono::milliseconds longest_silence(const Spec& spec) {
+  return std::chrono::milliseconds(spec.milliseconds) + kBesidesSample;
 }
 
 void interrupt() {
@@ -211,10 +236,7 @@ void serve(const tcp::endpoint& endpoint, bool once, std::chrono::milliseconds p
     const std::string host = socket.local_endpoint(ec).address().to_string();
     if (ec) continue;
     if (busy) {
-      try {
-        Control(std::move(socket)).send({{"error", "another client is being served: try again later"}});
-      } catch (const std::exception&) {  // it has gone again
-      }
+      send_away(std::move(socket));
       continue;
     }
     if (thread.joinable()) thread.join();

@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "iwarp/ddp/segment_header.h"
+#include "iwarp/mpa/fpdu_encoder.h"
+
 namespace iwarp::tools::perf {
 namespace {
 
@@ -38,6 +41,7 @@ const Row& row(Test test) {
 }
 
 constexpr std::uint32_t kMaxSize = 16U << 20;
+constexpr std::uint32_t kMaxFrame = kMaxSize + (1U << 20);
 constexpr std::size_t kMinRegion = 256 * 1024;  // small operations: what one system call may bring at a time
 constexpr std::size_t kMaxRegion = std::size_t{1} << 30;
 
@@ -51,6 +55,18 @@ std::size_t least_slots(const Spec& s) {
     default:
       return 2;  // send_bw: the same with a list of one
   }
+}
+
+// Octets in the TCP stream of a Send of so many. With --fpdu emss FPDUs may be shorter, as the path will have it: then
+// this is some per cent short for messages longer than a segment.
+std::uint32_t framed_bytes(const Spec& s) {
+  constexpr std::size_t kHeader = ddp::UntaggedHeader::kSize;
+  const auto policy = s.fpdu == "16k" ? mpa::FpduPolicy::k16k : mpa::FpduPolicy::kMax;
+  const std::size_t most = mpa::mulpdu_for(policy, 0) - kHeader;
+  const std::size_t size = std::max<std::size_t>(s.size, 8);  // every message has room for a note
+  const std::size_t last = (size - 1) % most + 1;
+  return static_cast<std::uint32_t>((size - last) / most * mpa::fpdu_bytes(kHeader + most) +
+                                    mpa::fpdu_bytes(kHeader + last));
 }
 
 void demand(bool ok, const char* what) {
@@ -107,10 +123,24 @@ std::size_t Spec::region_bytes() const {
   return std::max({std::size_t{depth}, least_slots(*this), (kMinRegion + size - 1) / size}) * size;
 }
 
+Spec baseline_spec(const Spec& spec) {
+  Spec base = spec;
+  base.test = baseline_of(spec.test);
+  if (base.test == Test::kTcpRate) {
+    if (!is_raw(spec.test)) base.size = framed_bytes(spec);
+    base.call = base.size;
+  }
+  return base;
+}
+
 void to_json(nlohmann::json& j, const Spec& s) {
-  j = {{"test", name(s.test)}, {"size", s.size},     {"depth", s.depth},     {"threads", s.threads},
-       {"list", s.list},       {"call", s.call},     {"receive", s.receive}, {"crc", s.crc},
-       {"manual", s.manual},   {"direct", s.direct}, {"fpdu", s.fpdu},       {"cpu", s.cpu}};
+  j = {{"test", name(s.test)}, {"size", s.size},
+       {"depth", s.depth},     {"threads", s.threads},
+       {"list", s.list},       {"call", s.call},
+       {"receive", s.receive}, {"crc", s.crc},
+       {"manual", s.manual},   {"direct", s.direct},
+       {"fpdu", s.fpdu},       {"cpu", s.cpu},
+       {"nodelay", s.nodelay}, {"milliseconds", s.milliseconds}};
 }
 
 void from_json(const nlohmann::json& j, Spec& s) {
@@ -128,14 +158,18 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("direct").get_to(s.direct);
   j.at("fpdu").get_to(s.fpdu);
   j.at("cpu").get_to(s.cpu);
-  demand(s.size >= 1 && s.size <= kMaxSize, "size must be 1 to 16 Mi octets");
+  j.at("nodelay").get_to(s.nodelay);
+  j.at("milliseconds").get_to(s.milliseconds);
+  const std::uint32_t most = is_raw(s.test) ? kMaxFrame : kMaxSize;
+  demand(s.size >= 1 && s.size <= most, "size must be 1 to 16 Mi octets");
   demand(s.depth >= 1 && s.depth <= 4096, "depth must be 1 to 4096");
   demand(s.threads >= 1 && s.threads <= 64, "threads must be 1 to 64");
   demand(s.list >= 1 && s.list <= s.depth, "list must be 1 to depth");
-  demand(s.call >= 1 && s.call <= kMaxSize, "call must be 1 to 16 Mi octets");
+  demand(s.call >= 1 && s.call <= most, "call must be 1 to 16 Mi octets");
   demand(s.receive >= 1 && s.receive <= kMaxSize, "receive must be 1 to 16 Mi octets");
   demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
   demand(s.cpu >= -1 && s.cpu < 1024, "cpu must be -1 to 1023");
+  demand(s.milliseconds >= 1 && s.milliseconds <= 3'600'000, "a sample must take 1 ms to an hour");
   demand(s.region_bytes() <= kMaxRegion, "size times depth must not exceed 1 GiB");
   demand(s.region_bytes() * s.threads <= 4 * kMaxRegion, "size times depth times threads must not exceed 4 GiB");
 }

@@ -50,22 +50,28 @@ enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicros
 
 struct Spec {
   Test test = Test::kWriteBw;
-  std::uint32_t size = 65536;     // octets per operation, 1 to 16 Mi
+  std::uint32_t size = 65536;     // octets per operation, 1 to 16 Mi; raw tests may be longer by the framing of ours
   std::uint32_t depth = 16;       // operations outstanding at a time, per thread
   std::uint32_t threads = 1;      // connections, each with a thread of its own at both ends
   std::uint32_t list = 16;        // send_rate: work requests posted by one call
   std::uint32_t call = 65536;     // raw tests: octets given to one sending call
   std::uint32_t receive = 65536;  // raw tests: octets that one receiving call may take
+  bool nodelay = true;            // tcp_rate: TCP_NODELAY
   bool crc = true;
   bool manual = false;  // manual progress, or for raw tests: spinning instead of blocking
   bool direct = true;   // with CRC off, receive large payloads straight into their place
   std::string fpdu = "max";
-  int cpu = -1;  // processor for the passive end's threads; -1: any
+  std::uint32_t milliseconds = 500;  // length of a sample, at most an hour: the passive end waits no longer
+  int cpu = -1;                      // processor for the passive end's threads; -1: any
 
   // Octets of each end's region: what `depth` operations touch, and no less than the test needs to go on. Raw tests
   // receive into one of the same size.
   [[nodiscard]] std::size_t region_bytes() const;
 };
+
+// What `spec` is measured against, before the best calls have been looked for: for send_rate, frames of plain TCP that
+// are as long as what a message takes in the TCP stream. A raw test is its own.
+[[nodiscard]] Spec baseline_spec(const Spec& spec);
 
 void to_json(nlohmann::json& j, const Spec& spec);
 // Throws nlohmann::json::exception or std::invalid_argument when a field is missing or out of range.

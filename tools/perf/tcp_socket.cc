@@ -1,8 +1,6 @@
 #include "tools/perf/tcp_socket.h"
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,8 +31,7 @@ bool again() {
 }  // namespace
 
 TcpSocket::TcpSocket(int descriptor, bool spin) : fd_(descriptor), flags_(spin ? MSG_DONTWAIT : 0) {
-  const int one = 1;
-  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  set_nodelay(true);
   // A blocking call returns now and then, to see an interrupt.
   const timeval patience{0, 200000};
   ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -60,6 +57,17 @@ TcpSocket TcpSocket::connect(const std::string& host, std::uint16_t port, bool s
   return {socket.release(), spin};
 }
 
+TcpSocket TcpSocket::connect(const tcp::endpoint& peer, bool spin) {
+  const int fd = ::socket(peer.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+  if (fd < 0) fail("socket");
+  TcpSocket socket(fd, spin);
+  while (::connect(fd, peer.data(), static_cast<socklen_t>(peer.size())) != 0) {
+    if (errno == EISCONN) break;  // a call before took longer than the socket's patience
+    if (!again() && errno != EINPROGRESS && errno != EALREADY) fail("connect");
+  }
+  return socket;
+}
+
 TcpSocket TcpSocket::listen(const std::string& host) {
   boost::asio::io_context io;
   tcp::acceptor acceptor(io, {boost::asio::ip::make_address(host), 0});
@@ -67,21 +75,28 @@ TcpSocket TcpSocket::listen(const std::string& host) {
 }
 
 TcpSocket TcpSocket::accept(bool spin) const {
-  pollfd waited{fd_, POLLIN, 0};
-  if (::poll(&waited, 1, 100) <= 0) return {};
   const int accepted = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
   if (accepted < 0) return {};
   return {accepted, spin};
 }
 
-std::uint16_t TcpSocket::port() const {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) fail("getsockname");
-  // sin_port and sin6_port lie at the same place.
-  sockaddr_in in{};
-  std::memcpy(&in, &address, sizeof in);
-  return ntohs(in.sin_port);
+tcp::endpoint TcpSocket::local() const {
+  tcp::endpoint at;
+  auto size = static_cast<socklen_t>(at.capacity());
+  if (::getsockname(fd_, at.data(), &size) != 0) fail("getsockname");
+  return at;
+}
+
+tcp::endpoint TcpSocket::peer() const {
+  tcp::endpoint at;
+  auto size = static_cast<socklen_t>(at.capacity());
+  if (::getpeername(fd_, at.data(), &size) != 0) fail("getpeername");
+  return at;
+}
+
+void TcpSocket::set_nodelay(bool on) const {
+  const int value = on ? 1 : 0;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value);
 }
 
 std::size_t TcpSocket::send_some(const std::byte* data, std::size_t size) const {

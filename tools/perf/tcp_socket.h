@@ -2,6 +2,7 @@
 // non-blocking calls. Functions throw std::runtime_error when the connection fails.
 #pragma once
 
+#include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,13 +18,18 @@ class TcpSocket {
   ~TcpSocket();
 
   [[nodiscard]] static TcpSocket connect(const std::string& host, std::uint16_t port, bool spin);
+  // The same without looking up a name: a socket() and a connect().
+  [[nodiscard]] static TcpSocket connect(const boost::asio::ip::tcp::endpoint& peer, bool spin);
   // On any free port of `host`.
   [[nodiscard]] static TcpSocket listen(const std::string& host);
-  // Waits for a connection up to 100 ms; empty when there was none.
+  // Waits for a connection up to 200 ms; empty when there was none.
   [[nodiscard]] TcpSocket accept(bool spin) const;
-  [[nodiscard]] std::uint16_t port() const;
+  [[nodiscard]] boost::asio::ip::tcp::endpoint local() const;
+  [[nodiscard]] boost::asio::ip::tcp::endpoint peer() const;
   explicit operator bool() const { return fd_ >= 0; }
 
+  // TCP_NODELAY, which is on at first. Turning it on sends what Nagle's algorithm holds back.
+  void set_nodelay(bool on) const;
   // One send() of at most `size` octets, or as much as TCP takes; more than 0.
   std::size_t send_some(const std::byte* data, std::size_t size) const;
   void send_all(const std::byte* data, std::size_t size) const;

@@ -1,0 +1,109 @@
+// The pass of the baselines that compares data: each end of the raw tests against one that lies.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "tools/perf/end.h"
+#include "tools/perf/tcp_socket.h"
+
+namespace iwarp::tools::perf {
+namespace {
+
+const std::string kHost = "127.0.0.1";
+constexpr std::byte kVerify{2};  // the first octet of a buffer that carries the pattern
+constexpr std::byte kGood{10};   // answers
+constexpr std::byte kBad{11};
+
+Spec spec_of(Test test, std::uint32_t size) {
+  Spec s;
+  s.test = test;
+  s.size = s.call = size;
+  return s;
+}
+
+// Accepts one connection, and converses with it in a thread of its own.
+class Other {
+ public:
+  explicit Other(const std::function<void(const TcpSocket&)>& converse)
+      : thread_([this, converse](const std::stop_token& stop) {
+          TcpSocket socket;
+          while (!socket && !stop.stop_requested()) socket = listener_.accept(false);
+          if (socket) converse(socket);
+        }) {}
+  [[nodiscard]] std::uint16_t port() const { return listener_.local().port(); }
+
+ private:
+  TcpSocket listener_ = TcpSocket::listen(kHost);
+  std::jthread thread_;
+};
+
+class Stream : public ::testing::TestWithParam<Test> {};
+
+// The listening end, asked about what is right and what is not.
+TEST_P(Stream, ReceiverComparesEveryBuffer) {
+  const Spec spec = spec_of(GetParam(), 1000);
+  const auto passive = listen_raw(spec, kHost);
+  std::atomic<bool> stop{false};
+  const std::jthread thread([&] { passive->serve(stop); });
+  const TcpSocket socket = TcpSocket::connect(kHost, passive->port(), false);
+  std::vector<std::byte> buffer(spec.size);
+  const auto ask = [&](std::uint64_t seed, std::size_t damaged) {
+    buffer[0] = kVerify;
+    fill_pattern(&buffer[1], buffer.size() - 1, seed);
+    if (damaged > 0) buffer[damaged] ^= std::byte{1};
+    socket.send_all(buffer.data(), buffer.size());
+    std::byte answer{};
+    EXPECT_TRUE(socket.receive_all(&answer, 1));
+    return answer;
+  };
+  EXPECT_EQ(ask(0, 0), kGood);
+  EXPECT_EQ(ask(1000, 0), kGood);
+  EXPECT_EQ(ask(2000, 1), kBad);
+  EXPECT_EQ(ask(3000, 999), kBad);
+  EXPECT_EQ(ask(5000, 0), kBad) << "another buffer's";
+}
+
+TEST_P(Stream, SenderHearsThatItArrivedDamaged) {
+  const Spec spec = spec_of(GetParam(), 1000);
+  const Other other([&](const TcpSocket& socket) {
+    std::vector<std::byte> buffer(spec.size);
+    while (socket.receive_all(buffer.data(), buffer.size())) socket.send_all(&kBad, 1);
+  });
+  const auto active = connect_raw(spec, kHost, other.port());
+  EXPECT_THROW(active->verify(), std::runtime_error);
+}
+
+TEST_P(Stream, OfAnHonestEndIsVerified) {
+  for (const bool nodelay : {false, true}) {
+    Spec spec = spec_of(GetParam(), 32);
+    spec.nodelay = nodelay;
+    const auto passive = listen_raw(spec, kHost);
+    std::atomic<bool> stop{false};
+    const std::jthread thread([&] { passive->serve(stop); });
+    const auto active = connect_raw(spec, kHost, passive->port());
+    EXPECT_NO_THROW(active->verify());
+    EXPECT_GT(active->run(std::chrono::milliseconds{1}).operations, 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tests, Stream, ::testing::Values(Test::kTcpBw, Test::kTcpRate),
+                         [](const auto& p) { return std::string(name(p.param)); });
+
+TEST(RawLatency, SeesThatSomethingElseComesBack) {
+  const Spec spec = spec_of(perf::Test::kTcpLat, 8);
+  const Other other([&](const TcpSocket& socket) {
+    std::vector<std::byte> buffer(spec.size);
+    while (socket.receive_all(buffer.data(), buffer.size())) {
+      std::fill(buffer.begin(), buffer.end(), std::byte{0});
+      socket.send_all(buffer.data(), buffer.size());
+    }
+  });
+  const auto active = connect_raw(spec, kHost, other.port());
+  EXPECT_THROW(active->verify(), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace iwarp::tools::perf

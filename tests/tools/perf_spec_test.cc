@@ -1,0 +1,72 @@
+#include "tools/perf/spec.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/perf/server.h"
+
+namespace iwarp::tools::perf {
+namespace {
+
+Spec spec_of(Test test, std::uint32_t size) {
+  Spec s;
+  s.test = test;
+  s.size = size;
+  return s;
+}
+
+std::uint32_t frame(std::uint32_t size, const std::string& fpdu = "max") {
+  Spec s = spec_of(Test::kSendRate, size);
+  s.fpdu = fpdu;
+  const Spec base = baseline_spec(s);
+  EXPECT_EQ(base.test, Test::kTcpRate);
+  EXPECT_EQ(base.call, base.size) << "a call for each frame";
+  return base.size;
+}
+
+// 2 of length, 18 of header, padding to four, 4 of CRC.
+TEST(PerfSpec, BaselineOfSendRateHasOurFraming) {
+  EXPECT_EQ(frame(8), 32U);
+  EXPECT_EQ(frame(1), 32U) << "every message has room for a note";
+  EXPECT_EQ(frame(9), 36U);
+  EXPECT_EQ(frame(64), 88U);
+  EXPECT_EQ(frame(64748), 64748U + 24) << "the longest that fits one FPDU";
+  EXPECT_EQ(frame(64749), 64748U + 24 + 28) << "a second FPDU, with one octet and three of pad";
+  EXPECT_EQ(frame(32768, "16k"), 32768U + 3 * 24) << "16384 - 24 octets fit into an FPDU";
+}
+
+TEST(PerfSpec, RawTestsAreTheirOwnBaseline) {
+  for (const perf::Test test : all_tests()) {
+    if (!is_raw(test)) continue;
+    const Spec base = baseline_spec(spec_of(test, 32));
+    EXPECT_EQ(base.test, test);
+    EXPECT_EQ(base.size, 32U) << name(test);
+  }
+}
+
+TEST(PerfSpec, BaselineOfTheLargestSizeIsAllowed) {
+  for (const perf::Test test : all_tests()) {
+    Spec s = spec_of(test, 16U << 20);
+    s.list = s.depth = 1;
+    EXPECT_NO_THROW((void)nlohmann::json(baseline_spec(s)).get<Spec>()) << name(test);
+    s.size += is_raw(test) ? 2U << 20 : 1;
+    EXPECT_THROW((void)nlohmann::json(s).get<Spec>(), std::invalid_argument) << name(test);
+  }
+}
+
+TEST(PerfSpec, SilenceIsAllowedForAsLongAsTheSampleTakes) {
+  using namespace std::chrono_literals;
+  Spec s;
+  s.milliseconds = 1000;
+  const auto least = longest_silence(s);
+  EXPECT_GT(least, 1s);
+  EXPECT_LE(least, 15min);
+  s.milliseconds += 3'000'000;
+  EXPECT_EQ(longest_silence(s) - least, 3'000s);
+  s.milliseconds = 4'000'000;
+  EXPECT_THROW((void)nlohmann::json(s).get<Spec>(), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace iwarp::tools::perf
