@@ -1,10 +1,15 @@
 # shellcheck shell=bash disable=SC2034
-# Sourced by scripts/test and by .ci/*: headings, time per step, stop at the first failure.
+# Sourced by our scripts, before they leave the directory that they were started in. For scripts/test: headings, time per step, stop at
+# the first failure.
 #   step TITLE COMMAND...   runs the command; on failure says which step failed and how to repeat it, and exits. Exit status 77:
 #                           it cannot be had on this machine; collected in not_run.
 #   within SECONDS COMMAND...   runs the command, and ends it with all that it started when it takes longer.
+#   help_text   prints the comment at the head of the script, from the second line on.
 
 iwarp_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+iwarp_script=$(realpath "$0")
+
+help_text() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$iwarp_script"; }
 
 not_run=()
 step() {

@@ -112,7 +112,10 @@ bool Side::pump() {
       return false;
     }
   }
-  if (c.status != Errc::kOk) return false;
+  if (c.status != Errc::kOk) {
+    ended_ = true;
+    return false;
+  }
   if (c.op != verbs::WcOp::kRecv) {
     ++sends_done_;
     return true;
@@ -149,7 +152,8 @@ bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
 
 bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
   for (std::uint64_t i = 0;; ++i) {
-    if (!await_message()) return i > 0;  // the client decides how often, and ends the connection
+    // The client decides how often, and ends the connection.
+    if (!await_message()) return i > 0 && ended_;
     if (remote_.size > flags_.size) {
       spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_.size,
                     flags_.size, remote_.size);

@@ -48,7 +48,8 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  // False when the connection ended (told apart by `why`) or the user pressed Ctrl-C.
+  // Whether all went well. Otherwise the connection has ended too early, or the caller ends it: its peer broke the
+  // protocol (which is logged) or was silent for too long, or the user pressed Ctrl-C.
   bool ping_client(const std::shared_ptr<cm::Connection>& connection);
   bool pong_server(const std::shared_ptr<cm::Connection>& connection);
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
@@ -81,6 +82,7 @@ class Side {
   std::size_t sends_done_ = 0;
   Remote remote_;                   // of the message last waited for
   std::optional<Remote> received_;  // not yet waited for
+  bool ended_ = false;              // the connection, by whatever cause
   bool data_error_ = false;
   bool timed_out_ = false;
   std::optional<Interruption::Hook> end_;

@@ -45,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         chosen = _choose(scenarios, options.scenario)
         variants = _variants(options.variant)
+        check_something_runs(chosen, variants)
         binary = (options.build_dir / "bin" / "iwarp").resolve()
         _check_environment(binary, any(s.needs_iwarp for s in chosen))
         work = (options.work_dir or options.build_dir / "interop").resolve()
@@ -115,6 +116,12 @@ def _variants(text: str) -> list[str]:
     if unknown or not chosen:
         raise SetupError(f"no variant named {', '.join(unknown) or '(none given)'}; there are: {', '.join(VARIANTS)}")
     return chosen
+
+
+def check_something_runs(chosen: Sequence[Scenario], variants: Sequence[str]) -> None:
+    """Or a run that does nothing would pass."""
+    if not any(s.runs_in(variant) for s in chosen for variant in variants):
+        raise SetupError(f"in the variants {', '.join(variants)} none of these scenarios runs: {', '.join(s.name for s in chosen)}")
 
 
 def _check_environment(binary: Path, needs_binary: bool) -> None:

@@ -12,10 +12,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lib.capture import Traffic, _is_known_malformed, by_port, messages_of  # noqa: E402
+from lib.cli import check_something_runs  # noqa: E402
 from lib.errors import ScenarioFailure, SetupError  # noqa: E402
 from lib.iwarp_tool import parse_connections, total  # noqa: E402
 from lib.processes import free_port  # noqa: E402
 from lib.reframe import reframe  # noqa: E402
+from lib.scenario import Scenario  # noqa: E402
 from lib.siw_build import choose_kernel  # noqa: E402
 
 ESTABLISHED = "info established local=127.0.0.1:1 peer=127.0.0.1:2 role=initiator rev=2 enhanced=1 crc=1 p2p=1 rtr=write ird=1 ord=1"
@@ -87,6 +89,14 @@ class KernelChoice(unittest.TestCase):
                                      (["6.1.0-9-rt-amd64"], ["6.1.0-9-rt-amd64"], "realtime")):
             with self.assertRaisesRegex(SetupError, f"{why}.*apt-get install linux-image-amd64"):
                 self.choose(images, headers, [])
+
+
+class Choice(unittest.TestCase):
+    def test_a_choice_that_runs_nothing_is_an_error(self) -> None:
+        scenarios = [Scenario(name, "", lambda context: None, once=True) for name in ("one", "other")]
+        check_something_runs(scenarios, ["crc", "default"])
+        with self.assertRaisesRegex(SetupError, "v1, crc none .* one, other"):
+            check_something_runs(scenarios, ["v1", "crc"])
 
 
 class FreePort(unittest.TestCase):

@@ -12,29 +12,18 @@
 #include "iwarp/cm/listener.h"
 #include "iwarp/verbs/memory_region.h"
 #include "tests/support/covers.h"
+#include "tests/support/eventually.h"
 #include "tests/support/hex.h"
 
 namespace iwarp::test {
 
 using namespace std::chrono_literals;
 
-inline constexpr std::chrono::seconds kPatience{30};
-
 // The result of an operation that must end.
 template <class T>
 T get(std::future<T> result) {
   if (result.wait_for(kPatience) != std::future_status::ready) throw std::runtime_error("operation never ended");
   return result.get();
-}
-// Whether `condition` came true in time.
-template <class Condition>
-bool eventually(Condition condition, std::chrono::milliseconds patience = kPatience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
 }
 
 class Node {

@@ -142,6 +142,7 @@ Relay::Record Conversations::undisturbed() {
 }
 
 void hold_all(const std::vector<Case>& cases, const std::function<void(const Case&, const Outcome&)>& check) {
+  ASSERT_FALSE(cases.empty());
   const std::size_t descriptors = test::open_descriptors(), threads = test::threads();
   {
     std::atomic<std::size_t> next{0};

@@ -160,17 +160,6 @@ const Death kDeaths[] = {
 
 class KilledAt : public ::testing::TestWithParam<Moment> {
  protected:
-  void expect_at_rest(Process survivor) {
-    EXPECT_TRUE(eventually([&] { return chain_.at_rest(survivor); }, kFreed))
-        << survivor << " keeps " << descriptors(chain_[survivor].pid()) << " descriptors\n"
-        << chain_[survivor].output();
-  }
-  void expect_serving() {
-    RpcClient c(chain_.port(Chain::kTcpFront));
-    EXPECT_TRUE(c.answered(write_call(1, 1, 70'000)));
-    EXPECT_TRUE(c.answered(samples::read_call(2, 70'000)));
-  }
-
   Chain chain_;
 };
 
@@ -196,7 +185,7 @@ TEST_P(KilledAt, SurvivorsSayWhyFreeAllAndServe) {
     client.reset();
     chain_[Chain::kStore].signal(SIGCONT);
     for (const Process p : {Chain::kStore, Chain::kRdmaFront, Chain::kTcpFront}) {
-      if (alive(p)) expect_at_rest(p);
+      if (alive(p)) expect_at_rest(chain_, p);
     }
     if (const auto p = GetParam().drains; p && p != death.victim) {
       EXPECT_EQ(chain_[*p].wait(kFreed), 0);
@@ -206,8 +195,8 @@ TEST_P(KilledAt, SurvivorsSayWhyFreeAllAndServe) {
     for (const Process p : {Chain::kStore, Chain::kRdmaFront, Chain::kTcpFront}) {
       if (!alive(p)) chain_.start(p);
     }
-    expect_serving();
-    for (const Process p : {Chain::kRdmaFront, Chain::kTcpFront}) expect_at_rest(p);
+    expect_serving(chain_);
+    for (const Process p : {Chain::kRdmaFront, Chain::kTcpFront}) expect_at_rest(chain_, p);
   }
 }
 

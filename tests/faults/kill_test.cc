@@ -119,14 +119,6 @@ class KilledChain : public ::testing::Test {
     EXPECT_TRUE(chain_[Chain::kStore].wait_for("holding", ++held_));
     return c;
   }
-  void expect_serving() {
-    RpcClient c(chain_.port(Chain::kTcpFront));
-    EXPECT_TRUE(c.answered(write_call(1, 1, 70'000)));
-    EXPECT_TRUE(c.answered(samples::read_call(2, 70'000)));
-  }
-  void expect_at_rest(Chain::Process survivor) {
-    EXPECT_TRUE(test::eventually([&] { return chain_.at_rest(survivor); }, kFreed)) << chain_[survivor].output();
-  }
   // Ended by us, the client has to come back.
   static void expect_ended(RpcClient& c) { EXPECT_NE(c.end(kNoticed), test::RawTcp::End::kTimeout); }
 
@@ -142,15 +134,15 @@ TEST_F(KilledChain, ServerInTheMiddleOfACall) {
     expect_ended(*c);
     expect_cause(chain_[Chain::kRdmaFront], "server closed tcp_peer=127.0.0.1:", round);
     expect_cause(chain_[Chain::kRdmaFront], " closed peer=127.0.0.1:", round);
-    expect_at_rest(Chain::kRdmaFront);
-    expect_at_rest(Chain::kTcpFront);
+    expect_at_rest(chain_, Chain::kRdmaFront);
+    expect_at_rest(chain_, Chain::kTcpFront);
     // While it is down clients are turned away, and told why.
     RpcClient early(chain_.port(Chain::kTcpFront));
     expect_ended(early);
     EXPECT_TRUE(chain_[Chain::kTcpFront].wait_for("reason=peer_rejected", round)) << chain_[Chain::kTcpFront].output();
     EXPECT_TRUE(chain_[Chain::kRdmaFront].wait_for("cannot connect to the TCP server: is it running?", round));
     chain_.start(Chain::kStore);
-    expect_serving();
+    expect_serving(chain_);
   }
 }
 
@@ -160,9 +152,9 @@ TEST_F(KilledChain, RdmaFrontInTheMiddleOfACall) {
     chain_.kill(Chain::kRdmaFront);
     expect_ended(*c);
     expect_cause(chain_[Chain::kTcpFront], " closed peer=127.0.0.1:", round);
-    expect_at_rest(Chain::kTcpFront);
+    expect_at_rest(chain_, Chain::kTcpFront);
     chain_.start(Chain::kRdmaFront);
-    expect_serving();
+    expect_serving(chain_);
   }
 }
 
@@ -172,9 +164,9 @@ TEST_F(KilledChain, TcpFrontInTheMiddleOfACall) {
     chain_.kill(Chain::kTcpFront);
     expect_ended(*c);
     expect_cause(chain_[Chain::kRdmaFront], " closed peer=127.0.0.1:", round);
-    expect_at_rest(Chain::kRdmaFront);
+    expect_at_rest(chain_, Chain::kRdmaFront);
     chain_.start(Chain::kTcpFront);
-    expect_serving();
+    expect_serving(chain_);
   }
 }
 
@@ -192,17 +184,17 @@ TEST_F(KilledChain, GatewaysDuringStartup) {
     chain_.kill(Chain::kTcpFront);
     expect_ended(*c);
     expect_cause(chain_[Chain::kRdmaFront], "handshake failed peer=127.0.0.1:", 1);
-    expect_at_rest(Chain::kRdmaFront);
+    expect_at_rest(chain_, Chain::kRdmaFront);
     chain_.start(Chain::kTcpFront);
-    expect_serving();
+    expect_serving(chain_);
   }
   const auto c = stalled(5);
   chain_.kill(Chain::kRdmaFront);
   expect_ended(*c);
   expect_cause(chain_[Chain::kTcpFront], "refused tcp_peer=127.0.0.1:", 1);
-  expect_at_rest(Chain::kTcpFront);
+  expect_at_rest(chain_, Chain::kTcpFront);
   chain_.start(Chain::kRdmaFront);
-  expect_serving();
+  expect_serving(chain_);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "tests/faults/chain.h"
 #include "tests/faults/process_facts.h"
 #include "tests/tools/subprocess.h"
 
@@ -19,5 +20,10 @@ inline constexpr std::chrono::milliseconds kFreed = 2 * kNoticed;
 // has when seen from outside.
 void expect_cause(test::Subprocess& survivor, const std::string& what, std::size_t lines,
                   std::chrono::milliseconds within = kNoticed);
+
+// In time the process has freed what the dead one cost it.
+void expect_at_rest(Chain& chain, Chain::Process survivor);
+// A new client is served, through every process.
+void expect_serving(Chain& chain);
 
 }  // namespace iwarp::faults

@@ -81,7 +81,8 @@ std::set<Flavour> flavours(const Flags& flags) {
   return out;
 }
 
-// Exit status: 0 if all that was seen is what was expected; 3 if the victim serves nobody any more.
+// Exit status: 0 if all that was seen is what was expected; 3 if the victim serves nobody any more. Throws when no case
+// matches.
 int run(const Flags& flags) {
   const auto colon = flags.target.rfind(':');
   RemoteTarget target(flags.target.substr(0, colon), flags.target.substr(colon + 1),
@@ -117,6 +118,7 @@ int run(const Flags& flags) {
     }
     if (dead) return 3;
   }
+  if (same + different + skipped == 0) throw std::runtime_error("no case matches " + flags.glob);
   std::cout << same << " as expected, " << different << " otherwise, " << skipped << " skipped\n";
   return different == 0 ? 0 : 1;
 }

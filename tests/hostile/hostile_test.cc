@@ -2,12 +2,12 @@
 // peer has a connection open throughout and is served before each case, whenever the hostile one waits for the victim,
 // and afterwards; at the end every connection, and every descriptor, is gone.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cctype>
-#include <filesystem>
 #include <optional>
-#include <thread>
 
+#include "tests/faults/process_facts.h"
 #include "tests/hostile/case_list.h"
 #include "tests/hostile/gateway_victim.h"
 #include "tests/hostile/rdma_victim.h"
@@ -15,27 +15,10 @@
 #include "tests/hostile/rpc_victim.h"
 #include "tests/hostile/script.h"
 #include "tests/support/covers.h"
+#include "tests/support/eventually.h"
 
 namespace iwarp::hostile {
 namespace {
-
-using namespace std::chrono_literals;
-
-template <class Condition>
-bool eventually(Condition condition, std::chrono::milliseconds patience = 10s) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
-
-std::size_t open_descriptors() {
-  std::size_t n = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) n += entry.exists() ? 1 : 0;
-  return n;
-}
 
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = read_cases(IWARP_HOSTILE_CASES);
@@ -84,17 +67,18 @@ template <class Victim>
 class HostileTest : public ::testing::TestWithParam<Case> {
  protected:
   static void SetUpTestSuite() {
-    descriptors_ = open_descriptors();
+    descriptors_ = faults::descriptors(::getpid());
     victim_ = std::make_unique<Victim>();
   }
   static void TearDownTestSuite() {
     canary_ = nullptr;
-    EXPECT_TRUE(eventually([] { return victim_->living() == 0; })) << victim_->living() << " connections are left";
+    EXPECT_TRUE(test::eventually([] { return victim_->living() == 0; }))
+        << victim_->living() << " connections are left";
     if constexpr (std::is_same_v<Victim, RdmaVictim>) {
       EXPECT_EQ(victim_->damage(), 0u) << "octets where nobody may write";
     }
     victim_.reset();
-    EXPECT_EQ(open_descriptors(), descriptors_);
+    EXPECT_EQ(faults::descriptors(::getpid()), descriptors_);
   }
   // The honest peer is served, as ever.
   static Reaction canary() {

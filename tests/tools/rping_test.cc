@@ -25,6 +25,15 @@ Words client(const std::string& port, Words more, const std::string& host = "127
   return w;
 }
 
+// An advertisement of node.in as rping sends it, at an offset of node.out.
+constexpr std::size_t kInfo = 16;
+void advertise(Node& node, std::uint32_t size, std::size_t at = 0) {
+  FixedWriter<kInfo> w{std::span<std::byte, kInfo>(node.out.data() + at, kInfo)};
+  w.be<0>(node.in_mr.to_of(node.in.data()));
+  w.be<8>(raw(node.in_mr.stag()));
+  w.be<12>(size);
+}
+
 TEST(Rping, PingsAndSaysWhatWasNegotiatedAndMoved) {
   Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "-V"});
   const Finished f = run(client(server.listening_port(), {"-C", "3", "-V", "-v"}));
@@ -87,16 +96,12 @@ TEST(Rping, ServerEndsWhenMessagesComeOutOfTurn) {
     ASSERT_TRUE(engine.wait_for(connecting, kPatience));
     const Outcome outcome = get_outcome(std::move(connecting));
     ASSERT_EQ(outcome.error.code, Errc::kOk) << outcome.error.why;
-    for (const std::uint32_t size : {64U, 0xFFFFFFFFU}) {
-      FixedWriter<16> w{std::span<std::byte, 16>(node.out.data() + (size == 64 ? 0 : 16), 16)};
-      w.be<0>(node.in_mr.to_of(node.in.data()));
-      w.be<8>(raw(node.in_mr.stag()));
-      w.be<12>(size);
-    }
-    node.send(1, 16, 0);
+    advertise(node, 64);
+    advertise(node, 0xFFFFFFFFU, kInfo);
+    node.send(1, kInfo);
     ASSERT_TRUE(server.wait_for("tx rdmap ReadRequest(")) << server.output();  // two Receives are posted again
-    node.send(2, 16, 16);
-    node.send(3, 16, 16);
+    node.send(2, kInfo, kInfo);
+    node.send(3, kInfo, kInfo);
     EXPECT_TRUE(server.wait_for("out of turn")) << server.output();
     EXPECT_TRUE(eventually([&] {
       engine.poll();
@@ -104,6 +109,26 @@ TEST(Rping, ServerEndsWhenMessagesComeOutOfTurn) {
     }));
     EXPECT_EQ(server.wait(), 1) << server.output();
   }
+}
+
+// A good iteration, then a message that is none of rping's, from a client that stays.
+TEST(Rping, ServerEndsAndFailsWhenALaterMessageIsMalformed) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
+  cm::Engine engine;
+  Node node(engine);
+  for (const std::size_t id : {1U, 2U}) node.recv(id, node.in.size() - id * kInfo, kInfo);
+  const auto port = static_cast<std::uint16_t>(std::stoi(server.listening_port()));
+  const Outcome outcome = get_outcome(start_connect(node, to_port(port)));
+  ASSERT_EQ(outcome.error.code, Errc::kOk) << outcome.error.why;
+  advertise(node, 64);
+  for (const std::uint64_t step : {1U, 2U}) {
+    node.send(step, kInfo);
+    node.expect(verbs::WcOp::kSend, step);
+    node.expect(verbs::WcOp::kRecv, step);
+  }
+  node.send(3, 8);
+  EXPECT_EQ(server.wait(), 1) << server.output();
+  EXPECT_THAT(server.output(), HasSubstr("a message of 8 octets"));
 }
 
 class RpingSize : public ::testing::TestWithParam<const char*> {};
