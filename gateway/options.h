@@ -34,6 +34,9 @@ struct Options {
   // Registered memory for Calls and for Replies of one connection, octets each. Default 16 MiB: 15 transfers of 1 MiB
   // at a time. Work beyond it waits. Must hold one Call or Reply of 1 MiB and its headers.
   std::size_t memory_bytes = std::size_t{16} << 20;
+  // A connection of which no buffer has come back for so long gives the memory of past bursts back. Default 10 s. Lower
+  // registers anew for every burst, higher keeps up to 4 MiB of an idle connection for longer.
+  std::chrono::milliseconds keep_idle_memory{10000};
   // Connections served at a time.
   std::size_t max_connections = 1024;
   // From a client's arrival to a connected backend. Default 5 s: siw gives up after 10.

@@ -19,7 +19,7 @@ verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options
 }  // namespace
 
 RdmaChannel::RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool,
-                         std::size_t ord)
+                         std::size_t ord, std::chrono::milliseconds keep_idle_memory)
     : io_(engine.io()),
       // req: RFC5042-6.4.3.2-2
       cq_(kSendDepth + kReceiveDepth, &engine),
@@ -28,7 +28,8 @@ RdmaChannel::RdmaChannel(cm::Engine& engine, const stream::Options& stream, cons
                                              qp_options(cq_, stream, kSendDepth, kReceiveDepth))),
       endpoint_(qp_,
                 {.max_outstanding_reads = ord, .send_queue_depth = kSendDepth, .receive_queue_depth = kReceiveDepth}),
-      pool_(endpoint_, pool) {}
+      pool_(endpoint_, pool),
+      keep_idle_memory_(keep_idle_memory) {}
 
 RdmaChannel::~RdmaChannel() {
   cq_.disarm();
@@ -39,9 +40,10 @@ void RdmaChannel::arm(std::function<void()> wake) {
   cq_.arm(verbs::CompletionQueue::Notify::kNext, *this);
 }
 
-void RdmaChannel::touch(TimePoint now) {
-  last_used_ = now;
-  if (!trim_at_ && pool_.idle_bytes() > 0) trim_at_ = now + kKeepIdleMemory;
+void RdmaChannel::after_turn(TimePoint now) {
+  if (pool_.releases() != releases_seen_) last_used_ = now;
+  releases_seen_ = pool_.releases();
+  if (!trim_at_ && pool_.idle_bytes() > 0) trim_at_ = last_used_ + keep_idle_memory_;
   if (pool_.shortages() == shortages_seen_) return;
   shortages_seen_ = pool_.shortages();
   retry_at_ = now + kRetryMemory;
@@ -55,9 +57,10 @@ void RdmaChannel::on_deadline(TimePoint now) {
   if (retry_at_ && now >= *retry_at_) {
     retry_at_.reset();
     pool_.wake_waiting();
+    releases_seen_ = pool_.releases();  // nothing came back
   }
   if (!trim_at_ || now < *trim_at_) return;
-  trim_at_ = last_used_ + kKeepIdleMemory;  // one wake-up in a while, however busy the connection is
+  trim_at_ = last_used_ + keep_idle_memory_;  // one wake-up in a while, however busy the connection is
   if (now < *trim_at_) return;
   pool_.trim();
   trim_at_.reset();

@@ -20,7 +20,7 @@ class RdmaChannel final : public verbs::Notifier {
  public:
   // `ord`: RDMA Reads that this side may have outstanding, as the MPA exchange will settle it.
   RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool,
-              std::size_t ord);
+              std::size_t ord, std::chrono::milliseconds keep_idle_memory);
   ~RdmaChannel() override;
   RdmaChannel(const RdmaChannel&) = delete;
   RdmaChannel& operator=(const RdmaChannel&) = delete;
@@ -40,10 +40,10 @@ class RdmaChannel final : public verbs::Notifier {
   // Calls `wake` once, on the event loop, when something completes. Poll again after arming.
   void arm(std::function<void()> wake);
 
-  // Of the memory that a burst needed, an idle connection keeps pieces of 4 KiB only. touch() says that the connection
-  // is used; on_deadline(), at deadline() or later, frees memory that has not been used for kKeepIdleMemory.
-  static constexpr std::chrono::seconds kKeepIdleMemory{10};
-  void touch(TimePoint now);
+  // Of the memory that a burst needed, an idle connection keeps pieces of 4 KiB only: on_deadline(), at deadline() or
+  // later, frees the rest when no buffer has come back for `keep_idle_memory`. To be called after every turn of work,
+  // which need not have found any.
+  void after_turn(TimePoint now);
   // When the system refuses memory, what needs it waits, and tries again every kRetryMemory.
   static constexpr std::chrono::milliseconds kRetryMemory{100};
   [[nodiscard]] std::optional<TimePoint> deadline() const { return earliest({trim_at_, retry_at_}); }
@@ -62,8 +62,10 @@ class RdmaChannel final : public verbs::Notifier {
   rpcrdma::VerbsEndpoint endpoint_;
   rpcrdma::BufferPool pool_;
   std::function<void()> wake_;
+  const std::chrono::milliseconds keep_idle_memory_;
   TimePoint last_used_{};
   std::optional<TimePoint> trim_at_, retry_at_, told_;
+  std::uint64_t releases_seen_ = 0;
   std::uint64_t shortages_seen_ = 0;
 };
 

@@ -41,9 +41,9 @@ void RdmaFront::accept_next() {
       });
 }
 
-void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const char* text) {
-  stats_.connection_refused(why);
-  spdlog::warn("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(why), text);
+void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text) {
+  refusals_.add(why, fmt::format("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(why), text),
+                Clock::now());
   request.reject({});
 }
 
@@ -73,14 +73,14 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
 
 void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const Error& error, tcp::socket socket) {
   if (error.code != Errc::kOk) {
-    spdlog::error("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why);
-    return refuse(*request, RefuseReason::kBackendUnreachable, error.why);
+    return refuse(*request, RefuseReason::kBackendUnreachable,
+                  fmt::format("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why));
   }
   if (sessions_.draining()) return refuse(*request, RefuseReason::kLimit, "shutting down");
   const auto client = request->remote().address();
   std::shared_ptr<RdmaSession> session;
   try {
-    session = std::make_shared<RdmaSession>(engine_, options_, stats_, *request, std::move(socket),
+    session = std::make_shared<RdmaSession>(engine_, options_, stats_, refusals_, *request, std::move(socket),
                                             [this, client](RdmaSession& ended, std::uint16_t port, bool outstanding) {
                                               ports_.remember(client, port, outstanding, Clock::now());
                                               sessions_.remove(&ended);

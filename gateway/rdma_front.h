@@ -6,6 +6,7 @@
 #include "iwarp/cm/listener.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/port_memory.h"
+#include "iwarp/gateway/refusals.h"
 #include "iwarp/gateway/session_set.h"
 
 namespace iwarp::gateway {
@@ -30,12 +31,13 @@ class RdmaFront final : public Front {
   void on_request(std::shared_ptr<cm::ConnectRequest> request);
   void on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const Error& error,
                   boost::asio::ip::tcp::socket socket);
-  void refuse(cm::ConnectRequest& request, RefuseReason why, const char* text);
+  void refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text);
 
   cm::Engine& engine_;
   HostPort server_;
   Options options_;
   Stats stats_;
+  Refusals refusals_{stats_};
   PortMemory ports_;
   SessionSet sessions_;
   std::size_t connecting_ = 0;  // backend connections under way

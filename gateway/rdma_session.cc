@@ -39,13 +39,14 @@ std::size_t ord_for(const Options& o, const cm::ConnectRequest& request) {
 
 }  // namespace
 
-RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, const cm::ConnectRequest& request,
-                         boost::asio::ip::tcp::socket backend, Ended ended)
+RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, Refusals& refusals,
+                         const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend, Ended ended)
     : engine_(engine),
       options_(options),
       stats_(stats),
+      refusals_(refusals),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options), ord_for(options, request)),
+      channel_(engine, options.stream, pool_options(options), ord_for(options, request), options.keep_idle_memory),
       responder_options_(responder_options(options)),
       responder_(channel_.endpoint(), channel_.pool(),
                  // req: RFC8797-4-2 RFC8797-4-3
@@ -59,10 +60,9 @@ RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stat
 
 void RdmaSession::accept(cm::ConnectRequest& request) {
   if (auto ok = responder_.start(); !ok) {
-    spdlog::error("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(ok.error().code),
-                  ok.error().why);
     request.reject({});
-    return on_established(ok.error(), nullptr);
+    return on_refused(fmt::format("refused peer={} reason={}: {}", cm::to_string(request.remote()),
+                                  name(ok.error().code), ok.error().why));
   }
   const auto pd = rpcrdma::private_data(responder_options_).encode();  // req: RFC8797-4-1
   request.accept(channel_.qp(), {options_.policy.ird, options_.policy.ord, {pd.begin(), pd.end()}},
@@ -76,15 +76,8 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
     if (connection) connection->abort();
     return;
   }
-  if (error.code != Errc::kOk) {
-    if (connection) spdlog::warn("handshake failed {}", cm::describe_end(*connection, *connection->disconnected()));
-    stats_.connection_refused(RefuseReason::kHandshakeFailed);
-    release();
-    // The port may have come from an earlier connection whose Calls are still to be replayed: the client will try
-    // again.
-    ended_(*this, backend_port_, true);
-    return;
-  }
+  if (error.code != Errc::kOk)
+    return on_refused("handshake failed " + cm::describe_end(*connection, *connection->disconnected()));
   connection_ = connection;
   stats_.connection_opened();
   spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()),
@@ -95,6 +88,13 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
     if (auto self = weak.lock()) self->pump();
   });
   pump();
+}
+
+void RdmaSession::on_refused(const std::string& line) {
+  refusals_.add(RefuseReason::kHandshakeFailed, line, Clock::now());
+  release();
+  // The port may have come from an earlier connection whose Calls are still to be replayed: the client will try again.
+  ended_(*this, backend_port_, true);
 }
 
 void RdmaSession::pump() {
@@ -122,7 +122,7 @@ void RdmaSession::pump() {
   finish_if_delivered();
   pumping_ = false;
   if (over_) return;
-  channel_.touch(Clock::now());
+  channel_.after_turn(Clock::now());
   const auto delivery_ends = closing_ ? std::nullopt : delivery_ends_;
   timer_.set(earliest({responder_.deadline(), delivery_ends, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();

@@ -11,6 +11,7 @@
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
+#include "iwarp/gateway/refusals.h"
 #include "iwarp/gateway/session.h"
 #include "iwarp/gateway/turn.h"
 #include "iwarp/rpcrdma/responder.h"
@@ -24,8 +25,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   using Ended = std::function<void(RdmaSession&, std::uint16_t backend_port, bool calls_outstanding)>;
 
   // `request` is the client's; it is answered by accept(). `backend` is connected.
-  RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, const cm::ConnectRequest& request,
-              boost::asio::ip::tcp::socket backend, Ended ended);
+  RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, Refusals& refusals,
+              const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend, Ended ended);
 
   // Answers the client's MPA Request.
   void accept(cm::ConnectRequest& request);
@@ -37,6 +38,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
 
  private:
   void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
+  void on_refused(const std::string& line);
   void on_disconnected(const stream::Disconnected& how);
   void pump();
   void post_pump();
@@ -64,6 +66,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   cm::Engine& engine_;
   const Options& options_;
   Stats& stats_;
+  Refusals& refusals_;
   Ended ended_;
   RdmaChannel channel_;
   rpcrdma::ResponderOptions responder_options_;

@@ -8,6 +8,7 @@
 namespace iwarp::gateway {
 
 using boost::asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
 
 TcpFront::TcpFront(cm::Engine& engine, HostPort server, const Options& options)
     : engine_(engine),
@@ -57,8 +58,8 @@ void TcpFront::on_client(tcp::socket socket) {
   const auto remote = socket.remote_endpoint(ec);
   if (ec) return;
   const auto refuse = [&](RefuseReason why, const char* text) {
-    stats_.connection_refused(why);
-    spdlog::warn("refused tcp_peer={} reason={}: {}", cm::to_string(remote), name(why), text);
+    refusals_.add(why, fmt::format("refused tcp_peer={} reason={}: {}", cm::to_string(remote), name(why), text),
+                  Clock::now());
   };
   if (!options_.allow.allows(remote.address()))
     return refuse(RefuseReason::kNotAllowed, "its address is not in --allow");
@@ -67,7 +68,7 @@ void TcpFront::on_client(tcp::socket socket) {
   if (auto ok = cm::prepare(socket, {}); !ok) return refuse(RefuseReason::kHandshakeFailed, ok.error().why);
   std::shared_ptr<TcpSession> session;
   try {
-    session = std::make_shared<TcpSession>(engine_, options_, stats_, std::move(socket),
+    session = std::make_shared<TcpSession>(engine_, options_, stats_, refusals_, std::move(socket),
                                            [this](TcpSession& ended) { sessions_.remove(&ended); });
     sessions_.add(session);
   } catch (const std::bad_alloc&) {

@@ -6,6 +6,7 @@
 #include "iwarp/cm/accept_pause.h"
 #include "iwarp/cm/engine.h"
 #include "iwarp/gateway/options.h"
+#include "iwarp/gateway/refusals.h"
 #include "iwarp/gateway/session_set.h"
 
 namespace iwarp::gateway {
@@ -34,6 +35,7 @@ class TcpFront final : public Front {
   HostPort server_;
   Options options_;
   Stats stats_;
+  Refusals refusals_{stats_};
   SessionSet sessions_;
   boost::asio::ip::tcp::acceptor acceptor_;
   cm::AcceptPause pause_;

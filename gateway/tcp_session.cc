@@ -51,13 +51,14 @@ const char* text(rpcrdma::Requester::Failure why) {
 
 }  // namespace
 
-TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats, boost::asio::ip::tcp::socket client,
-                       Ended ended)
+TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats, Refusals& refusals,
+                       boost::asio::ip::tcp::socket client, Ended ended)
     : engine_(engine),
       options_(options),
       stats_(stats),
+      refusals_(refusals),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options), options.policy.ord),
+      channel_(engine, options.stream, pool_options(options), options.policy.ord, options.keep_idle_memory),
       requester_options_(requester_options(options)),
       tcp_(std::make_shared<RecordStream>(std::move(client), RecordOptions{}, channel_.pool(),
                                           RecordStream::Purpose::kCall, stats)),
@@ -84,8 +85,10 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
     return;
   }
   if (error.code != Errc::kOk) {
-    spdlog::error("refused tcp_peer={} reason={}: {}", cm::to_string(tcp_->remote()), name(error.code), error.why);
-    stats_.connection_refused(RefuseReason::kBackendUnreachable);
+    refusals_.add(
+        RefuseReason::kBackendUnreachable,
+        fmt::format("refused tcp_peer={} reason={}: {}", cm::to_string(tcp_->remote()), name(error.code), error.why),
+        Clock::now());
     release();
     ended_(*this);
     return;
@@ -130,7 +133,7 @@ void TcpSession::pump() {
   finish_if_drained();
   pumping_ = false;
   if (over_) return;
-  channel_.touch(Clock::now());
+  channel_.after_turn(Clock::now());
   const auto unanswered = backward_.empty() ? std::nullopt : std::optional(backward_.front().expires);
   timer_.set(earliest({unanswered, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
@@ -227,7 +230,9 @@ bool TcpSession::give_to_rdma(rpcrdma::Buffer& record) {
         make_error(Errc::kMalformedRpc, "the client sent a record that is no RPC message")});
     return true;
   }
-  return *direction == rpcrdma::RpcDirection::kCall ? give_call(record) : give_backward_reply(record);
+  if (*direction == rpcrdma::RpcDirection::kCall) return give_call(record);
+  give_backward_reply(record);
+  return true;
 }
 
 bool TcpSession::give_call(rpcrdma::Buffer& record) {
@@ -251,19 +256,19 @@ bool TcpSession::give_call(rpcrdma::Buffer& record) {
   return true;
 }
 
-bool TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
+void TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
   const auto xid = rpcrdma::rpc_xid(record.bytes());
   const auto call = std::find_if(backward_.begin(), backward_.end(), [&](const AtClient& c) { return c.xid == xid; });
   if (call == backward_.end()) {
     stats_.received(MessageKind::kBackwardReply);
-    stats_.dropped(MessageKind::kBackwardReply, DropReason::kUnknownXid);
-    return true;
+    return stats_.dropped(MessageKind::kBackwardReply, DropReason::kUnknownXid);
   }
   auto sent = requester_->reply_backward(call->token, std::move(record));
-  if (!sent && sent.error().code == Errc::kResource) return false;
   stats_.received(MessageKind::kBackwardReply);
   if (sent) {
     stats_.forwarded(MessageKind::kBackwardReply);
+  } else if (sent.error().code == Errc::kNotConnected) {
+    stats_.dropped(MessageKind::kBackwardReply, DropReason::kConnectionClosed);
   } else {
     stats_.dropped(MessageKind::kBackwardReply, DropReason::kTooLong);
     spdlog::warn("backward reply refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), *xid,
@@ -276,7 +281,6 @@ bool TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
       requester_->abandon_backward(call->token);
   }
   backward_.erase(call);
-  return true;
 }
 
 // The server gets an RPC error, which also gives its credit back; a late Reply of the client finds no Call.

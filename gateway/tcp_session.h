@@ -10,6 +10,7 @@
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
+#include "iwarp/gateway/refusals.h"
 #include "iwarp/gateway/session.h"
 #include "iwarp/gateway/turn.h"
 #include "iwarp/rpcrdma/requester.h"
@@ -20,8 +21,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
  public:
   using Ended = std::function<void(TcpSession&)>;
 
-  TcpSession(cm::Engine& engine, const Options& options, Stats& stats, boost::asio::ip::tcp::socket client,
-             Ended ended);
+  TcpSession(cm::Engine& engine, const Options& options, Stats& stats, Refusals& refusals,
+             boost::asio::ip::tcp::socket client, Ended ended);
 
   // Connects to the RPC-over-RDMA server; Calls are read once that succeeded.
   void connect(const HostPort& server, std::optional<boost::asio::ip::address> source);
@@ -45,7 +46,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   [[nodiscard]] bool take_records();
   [[nodiscard]] bool give_to_rdma(rpcrdma::Buffer& record);
   [[nodiscard]] bool give_call(rpcrdma::Buffer& record);
-  [[nodiscard]] bool give_backward_reply(rpcrdma::Buffer& record);
+  void give_backward_reply(rpcrdma::Buffer& record);
   void close_rdma();
   void on_deadline();
   // An RPC error for that xid. Nothing: no memory.
@@ -64,6 +65,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   cm::Engine& engine_;
   const Options& options_;
   Stats& stats_;
+  Refusals& refusals_;
   Ended ended_;
   RdmaChannel channel_;
   rpcrdma::RequesterOptions requester_options_;

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "iwarp/base/ring.h"
+#include "iwarp/base/chunked_ring.h"
 #include "iwarp/rdmap/work_request.h"
 
 namespace iwarp::rdmap {
@@ -13,8 +13,10 @@ class ReceiveQueue {
  public:
   explicit ReceiveQueue(std::size_t depth) : entries_(depth) {}
 
-  // False when `depth` requests are posted and not yet polled as completions.
+  // False when full(), or when there is no memory for another request.
   [[nodiscard]] bool post(const RecvWr& wr) { return entries_.push({wr, {}}); }
+  // `depth` requests are posted and not yet polled as completions.
+  [[nodiscard]] bool full() const { return entries_.full(); }
   // The request that the next message goes to; null when none is posted. Valid until complete_front() or flush().
   [[nodiscard]] const RecvWr* current() const { return done_ < entries_.size() ? &entries_.at(done_).wr : nullptr; }
   // Completes current(). `c.wr_id` and `c.op` are filled in here. Precondition: current() != nullptr.
@@ -42,7 +44,7 @@ class ReceiveQueue {
     RecvWr wr;
     Completion completion;
   };
-  Ring<Entry> entries_;
+  ChunkedRing<Entry> entries_;
   std::size_t done_ = 0;  // how many at the front are completed
 };
 

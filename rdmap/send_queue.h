@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "iwarp/base/ring.h"
+#include "iwarp/base/chunked_ring.h"
 #include "iwarp/rdmap/work_request.h"
 
 namespace iwarp::rdmap {
@@ -17,8 +17,10 @@ class SendQueue {
 
   explicit SendQueue(std::size_t depth) : entries_(depth) {}
 
-  // False when `depth` requests are posted and not yet polled (unsignalled ones free their entry when they are done).
+  // False when full(), or when there is no memory for another request.
   [[nodiscard]] bool post(const SendWr& wr) { return entries_.push({wr, State::kQueued, Errc::kOk, 0}); }
+  // `depth` requests are posted and not yet polled (unsignalled ones free their entry when they are done).
+  [[nodiscard]] bool full() const { return entries_.full(); }
 
   // The next request to transmit, or null: nothing queued, or the oldest queued one has to wait (a Read while `ord`
   // Reads are outstanding, a fenced one while any is).
@@ -65,7 +67,7 @@ class SendQueue {
   [[nodiscard]] bool all_done() const;
   void pass_over_done();
 
-  Ring<Entry> entries_;
+  ChunkedRing<Entry> entries_;
   Ticket popped_ = 0;   // ticket of the front entry
   Ticket started_ = 0;  // ticket of the oldest entry not started
   std::size_t outstanding_reads_ = 0;

@@ -5,6 +5,13 @@
 #include <limits>
 
 namespace iwarp::stream {
+namespace {
+
+Error not_posted(bool full) {
+  return full ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
+}
+
+}  // namespace
 
 Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options& options)
     : options_(options),
@@ -24,14 +31,14 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
     if (negotiated_done_ && negotiated_.ord == 0)
       return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read (ORD is 0)");
   }
-  if (!sends_.post(wr)) return make_error(Errc::kQueueFull, "send queue is full");
+  if (!sends_.post(wr)) return not_posted(sends_.full());
   return {};
 }
 
 Result<void> Connection::post_recv(const rdmap::RecvWr& wr) {
   // Also while closing in order: the peer may still be sending what it has.
   if (phase_ > Phase::kFull && !receiving()) return make_error(Errc::kNotConnected);
-  if (!recvs_.post(wr)) return make_error(Errc::kQueueFull, "receive queue is full");
+  if (!recvs_.post(wr)) return not_posted(recvs_.full());
   return {};
 }
 

@@ -24,8 +24,8 @@
 namespace iwarp::stream {
 
 struct Options {
-  // Requests that may be posted and not yet polled, per queue. More costs about 300 octets each, fewer makes post_*()
-  // say kQueueFull.
+  // Requests that may be posted and not yet polled, per queue. Memory is taken for as many as there ever are at a time,
+  // 1.5 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
   std::size_t sq_depth = 64;
   std::size_t rq_depth = 64;
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
@@ -86,7 +86,7 @@ class Connection {
 
   // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established
   // waits for it. kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB
-  // or more, Read with several pieces).
+  // or more, Read with several pieces), kResource (no memory for another request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
   [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return sends_.poll(); }

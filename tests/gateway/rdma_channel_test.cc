@@ -10,6 +10,7 @@ namespace iwarp::gateway::test {
 namespace {
 
 using namespace std::chrono_literals;
+constexpr auto kKeep = 10s;
 using Purpose = rpcrdma::BufferPool::Purpose;
 
 class RdmaChannelMemory : public ::testing::Test {
@@ -22,32 +23,34 @@ class RdmaChannelMemory : public ::testing::Test {
 
   boost::asio::io_context io;
   cm::Engine engine{io};
-  RdmaChannel channel{engine, {}, {}, 4};
+  RdmaChannel channel{engine, {}, {}, 4, kKeep};
   TimePoint now{1000s};
 };
 
 TEST_F(RdmaChannelMemory, IsKeptWhileTheConnectionIsUsed) {
-  channel.touch(now);
+  channel.after_turn(now);
   EXPECT_FALSE(channel.deadline());  // nothing to free, no wake-up
   transfer();
-  channel.touch(now);
-  EXPECT_EQ(channel.deadline(), now + RdmaChannel::kKeepIdleMemory);
-  channel.touch(now + 6s);
-  channel.on_deadline(now + RdmaChannel::kKeepIdleMemory);
+  channel.after_turn(now);
+  EXPECT_EQ(channel.deadline(), now + kKeep);
+  transfer();
+  channel.after_turn(now + 6s);
+  channel.on_deadline(now + kKeep);
   EXPECT_GE(channel.pool().registered_bytes(), 3u << 20);
-  EXPECT_EQ(channel.deadline(), now + 6s + RdmaChannel::kKeepIdleMemory);
+  EXPECT_EQ(channel.deadline(), now + 6s + kKeep);
 }
 
 TEST_F(RdmaChannelMemory, IsFreedWhenTheConnectionHasBeenIdle) {
   auto small = channel.pool().acquire(100, Purpose::kControl);  // as posted Receives are
   transfer();
-  channel.touch(now);
-  channel.on_deadline(now + RdmaChannel::kKeepIdleMemory - 1ms);
+  channel.after_turn(now);
+  channel.on_deadline(now + kKeep - 1ms);
+  channel.after_turn(now + kKeep - 1ms);  // in vain, as after every wake-up
   EXPECT_GE(channel.pool().registered_bytes(), 3u << 20);
-  channel.on_deadline(now + RdmaChannel::kKeepIdleMemory);
+  channel.on_deadline(now + kKeep);
   EXPECT_LT(channel.pool().registered_bytes(), 1u << 20);
   EXPECT_FALSE(channel.deadline());
-  channel.touch(now + 60s);
+  channel.after_turn(now + 60s);
   EXPECT_FALSE(channel.deadline());
 }
 
@@ -58,7 +61,7 @@ TEST_F(RdmaChannelMemory, IsOutOfReachOfOtherClients) {
   COVERS("RFC5042-6.3.5-1");
   COVERS("RFC5042-6.3.6-1");
   COVERS("RFC5042-A-1");
-  RdmaChannel other{engine, {}, {}, 4};
+  RdmaChannel other{engine, {}, {}, 4, kKeep};
   const ddp::StreamKey own{channel.qp()->pd().id(), channel.qp()->stream()};
   const ddp::StreamKey sibling{own.pd, other.qp()->stream()};
   const ddp::StreamKey stranger{other.qp()->pd().id(), other.qp()->stream()};

@@ -112,6 +112,26 @@ TEST_F(Chained, UrgentDataKeepNobodyAwake) {
   EXPECT_EQ(tcp_front->snapshot().active(), 1U);
 }
 
+// Through both kinds of session: their own wake-ups are no use of the connection.
+TEST_F(Chained, AnIdleConnectionGivesMemoryBackAndSleeps) {
+  options.keep_idle_memory = 300ms;
+  open();
+  open_tcp(front->local());
+  const auto regions = [](const cm::Engine& engine) { return engine.context()->stags().size(); };
+  auto c = warm_client();
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) c->send(samples::read_call(xid, 1u << 20));
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) ASSERT_FALSE(await(*c).empty());
+  loop.run_for(100ms);
+  c->send(samples::null_call(5));
+  EXPECT_EQ(await(*c), samples::rpc_reply(5));
+  const std::size_t rdma_front = regions(gateway_engine), tcp_front_regions = regions(client_engine);
+  EXPECT_TRUE(loop.until([&] { return regions(gateway_engine) < rdma_front; }, 2s));
+  EXPECT_TRUE(loop.until([&] { return regions(client_engine) < tcp_front_regions; }, 2s));
+  loop.run_for(50ms);
+  loop.io.restart();
+  EXPECT_EQ(loop.io.run_for(1s), 0U);
+}
+
 // A TCP client that sends much and takes nothing: memory stays bounded, others are served.
 TEST_F(Chained, SlowClientsSlowOnlyThemselves) {
   options.memory_bytes = 4u << 20;

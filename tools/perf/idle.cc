@@ -83,8 +83,8 @@ IdleReport measure_idle(Control& control, const std::string& host, std::size_t c
   options.port = port;
   const auto one = [&] {
     const auto begin = Clock::now();
-    auto qp = std::make_shared<verbs::QueuePair>(
-        pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq, .stream = {.sq_depth = 4, .rq_depth = 4}});
+    auto qp =
+        std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq, .stream = {}});
     auto [error, connection] =
         await(engine, false, cm::async_connect(engine, std::move(qp), options, boost::asio::use_future));
     if (error.code != Errc::kOk) throw std::runtime_error(fmt::format("connection {}: {}", open.size() + 1, error.why));

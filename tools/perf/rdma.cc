@@ -80,8 +80,7 @@ class RdmaPassive final : public Passive {
   // The engine keeps the connection until the peer resets it.
   void take(cm::ConnectRequest& request) {
     auto qp = std::make_shared<verbs::QueuePair>(
-        *pd_,
-        verbs::QueuePair::Options{.send_cq = &unused_, .recv_cq = &unused_, .stream = {.sq_depth = 4, .rq_depth = 4}});
+        *pd_, verbs::QueuePair::Options{.send_cq = &unused_, .recv_cq = &unused_, .stream = {}});
     request.accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
   }
 

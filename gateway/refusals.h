@@ -1,0 +1,33 @@
+// Refused clients. Each is counted; the log gets at most one line a second for each reason, however many come: clients
+// decide how often they try. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "iwarp/base/time.h"
+#include "iwarp/gateway/stats.h"
+
+namespace iwarp::gateway {
+
+class Refusals {
+ public:
+  // `stats` must outlive this object.
+  explicit Refusals(Stats& stats) : stats_(stats) {}
+
+  // `line` says who and why. The line logged next says how many were left out before it. `now` never goes backwards.
+  void add(RefuseReason why, const std::string& line, TimePoint now);
+
+ private:
+  struct Told {
+    std::optional<TimePoint> last;
+    std::uint64_t left_out = 0;
+  };
+
+  Stats& stats_;
+  std::array<Told, kRefuseReasons> told_{};
+};
+
+}  // namespace iwarp::gateway

@@ -1,0 +1,120 @@
+#include "iwarp/base/chunked_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+
+namespace iwarp {
+namespace {
+
+constexpr std::size_t kChunk = ChunkedRing<int>::kChunk;
+
+TEST(ChunkedRing, IsFifoAndBounded) {
+  ChunkedRing<int> r(3);
+  EXPECT_TRUE(r.empty());
+  EXPECT_TRUE(r.push(1));
+  EXPECT_TRUE(r.push(2));
+  EXPECT_TRUE(r.push(3));
+  EXPECT_TRUE(r.full());
+  EXPECT_FALSE(r.push(4));
+  EXPECT_EQ(r.front(), 1);
+  EXPECT_EQ(r.pop(), 1);
+  EXPECT_TRUE(r.push(5)) << "the slot is free again";
+  EXPECT_EQ(r.at(2), 5);
+  EXPECT_EQ(r.pop(), 2);
+  EXPECT_EQ(r.pop(), 3);
+  EXPECT_EQ(r.pop(), 5);
+  EXPECT_TRUE(r.empty());
+}
+
+TEST(ChunkedRing, OfCapacityZeroIsAlwaysFullAndEmpty) {
+  ChunkedRing<int> r(0);
+  EXPECT_TRUE(r.full());
+  EXPECT_TRUE(r.empty());
+  EXPECT_FALSE(r.push(1));
+}
+
+TEST(ChunkedRing, TakesMemoryForWhatItHasHeldAtATime) {
+  ChunkedRing<unsigned> r(64);
+  EXPECT_EQ(r.allocated(), 0u);
+  for (unsigned i = 0; i < 1000; ++i) {
+    r.push(i);
+    EXPECT_EQ(r.pop(), i);
+  }
+  EXPECT_EQ(r.allocated(), kChunk);
+  r.push(0);
+  for (unsigned i = 1; i < 1000; ++i) {
+    r.push(i);
+    EXPECT_EQ(r.pop(), i - 1);
+  }
+  EXPECT_EQ(r.allocated(), 2 * kChunk) << "two elements may lie in two chunks";
+  while (r.push(1)) {
+  }
+  EXPECT_EQ(r.size(), 64u);
+  EXPECT_LE(r.allocated(), 64 + kChunk);
+  EXPECT_GE(r.allocated(), 64u);
+}
+
+TEST(ChunkedRing, DoesNotMoveElements) {
+  ChunkedRing<int> r(64);
+  r.push(7);
+  const int* const first = &r.front();
+  while (r.push(1)) {
+  }
+  EXPECT_EQ(&r.front(), first);
+  EXPECT_EQ(*first, 7);
+}
+
+bool no_memory = false;
+struct Element {
+  int value = 0;
+  void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+    return no_memory ? nullptr : ::operator new(size, std::nothrow);
+  }
+  void operator delete[](void* p) { ::operator delete(p); }
+};
+
+TEST(ChunkedRing, GoesOnAfterAShortageOfMemory) {
+  ChunkedRing<Element> r(64);
+  no_memory = true;
+  EXPECT_FALSE(r.push({1}));
+  EXPECT_TRUE(r.empty());
+  EXPECT_FALSE(r.full());
+  no_memory = false;
+  for (int i = 0; i < static_cast<int>(kChunk); ++i) EXPECT_TRUE(r.push({i}));
+  no_memory = true;
+  EXPECT_FALSE(r.push({100}));
+  EXPECT_EQ(r.pop().value, 0);
+  EXPECT_FALSE(r.push({100})) << "the first chunk is still in use";
+  no_memory = false;
+  EXPECT_TRUE(r.push({100}));
+  for (int i = 1; i < static_cast<int>(kChunk); ++i) EXPECT_EQ(r.pop().value, i);
+  EXPECT_EQ(r.pop().value, 100);
+}
+
+TEST(ChunkedRing, BehavesLikeADequeUnderRandomUse) {
+  std::mt19937 random(42);
+  for (const std::size_t capacity : {1u, 5u, 8u, 9u, 64u}) {
+    ChunkedRing<unsigned> r(capacity);
+    std::deque<unsigned> model;
+    std::mt19937::result_type likely = 2;  // of four: fills and empties in turn
+    for (unsigned i = 0; i < 20000; ++i) {
+      if (i % 300 == 0) likely = 1 + random() % 3;
+      if (random() % 4 < likely) {
+        const bool fits = model.size() < capacity;
+        EXPECT_EQ(r.push(i), fits);
+        if (fits) model.push_back(i);
+      } else if (!model.empty()) {
+        EXPECT_EQ(r.pop(), model.front());
+        model.pop_front();
+      }
+      ASSERT_EQ(r.size(), model.size());
+      for (std::size_t k = 0; k < model.size(); ++k) ASSERT_EQ(r.at(k), model[k]);
+    }
+    EXPECT_LE(r.allocated(), capacity + 2 * kChunk);
+  }
+}
+
+}  // namespace
+}  // namespace iwarp
