@@ -257,14 +257,14 @@ void Connection::post_drive() {
   boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(kPosted, Clock::now()); });
 }
 
-bool Connection::drive(unsigned fired, TimePoint now) {
+Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   std::vector<stream::Event> events;
   std::unique_lock lock = qp_->lock();
   now = advance(now);
   if ((fired & kPosted) != 0) drive_posted_ = false;
   if ((fired & kReadable) != 0) read_armed_ = false;
   if ((fired & kWritable) != 0) write_armed_ = tx_blocked_ = false;
-  if (released_ || !qp_->pd().context()->alive()) return false;
+  if (released_ || !qp_->pd().context()->alive()) return {};
   stream::Connection& core = qp_->core();
   if ((fired & kWritable) != 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
   if (const auto deadline = core.deadline(); deadline && now >= *deadline) core.on_deadline(now);
@@ -284,8 +284,9 @@ bool Connection::drive(unsigned fired, TimePoint now) {
     arm();
     if (again) post_drive();
   }
-  if (!events.empty()) deliver(events, lock, (fired & kApplication) != 0);
-  return moved;
+  const bool told = !events.empty();
+  if (told) deliver(events, lock, (fired & kApplication) != 0);
+  return {moved, told};
 }
 
 void Connection::apply_link_action() {

@@ -70,8 +70,11 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry);
   [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
   // --- For Engine.
-  // True when octets moved.
-  bool drive(TimePoint now) { return drive(0, now); }
+  struct Driven {
+    bool moved = false;  // octets did
+    bool told = false;   // handlers of the application were called
+  };
+  Driven drive(TimePoint now) { return drive(0, now); }
   void detach_from_engine();
 
   // verbs::Driver
@@ -81,7 +84,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
   enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16 };
 
-  bool drive(unsigned fired, TimePoint now);
+  Driven drive(unsigned fired, TimePoint now);
   void on_disconnected(std::function<void(stream::Disconnected)> handler);
   [[nodiscard]] Result<void> begin(EstablishedHandler handler);
   // The members below need the queue pair's lock.
