@@ -11,21 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "iwarp/cm/description.h"
 #include "iwarp/cm/engine.h"
+#include "iwarp/cm/socket_io.h"
 #include "iwarp/cm/socket_options.h"
 #include "iwarp/cm/token.h"
 #include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::cm {
-
-// Octets and messages of one connection.
-struct Counters {
-  rdmap::TxCounters tx;
-  rdmap::RxCounters rx;
-
-  // "tx_send=1 tx_send_bytes=16 rx_send=... rx_read_bytes=0"
-  [[nodiscard]] std::string to_string() const;
-};
 
 class Connection final : public verbs::Driver, public std::enable_shared_from_this<Connection> {
  public:
@@ -91,6 +84,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   [[nodiscard]] TimePoint advance(TimePoint now);
   [[nodiscard]] bool transmit(TimePoint now);
   [[nodiscard]] bool receive(TimePoint now);
+  // Of sending or receiving.
+  void on_tcp_end(const Transfer& failed, TimePoint now);
   void post_drive();
   void apply_link_action();
   void release_socket(bool reset);
@@ -118,14 +113,5 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   std::optional<stream::Disconnected> disconnected_;
   std::vector<std::function<void(stream::Disconnected)>> disconnect_waiters_;
 };
-
-// "peer=... reason=peer_closed tx_send=... rx_read_bytes=..." and, where they apply, terminate_sent="...",
-// terminate_received="...", why="...".
-[[nodiscard]] std::string describe_end(const Connection& connection, const stream::Disconnected& how);
-// Ended as connections should: by either side's orderly close, or by our own wish.
-[[nodiscard]] bool ordinary_end(const stream::Disconnected& how);
-
-// "[::1]:20049" or "10.0.0.1:20049"
-[[nodiscard]] std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint);
 
 }  // namespace iwarp::cm

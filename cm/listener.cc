@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "iwarp/cm/accept_pause.h"
+#include "iwarp/cm/socket_io.h"
 
 namespace iwarp::cm {
 namespace {
@@ -266,7 +267,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   static void show(Pending& p, boost::system::error_code ec, std::size_t n) {
     if (ec) {
       const bool fin = ec == boost::asio::error::eof;
-      p.tap->received_end(fin ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
+      const auto how = end_of({.error = fin ? 0 : ec.value()});
+      if (how) p.tap->received_end(*how, Clock::now());
       if (!fin) p.tap.reset();  // nothing can be sent any more
     } else {
       p.tap->received({ConstBytes{p.bytes}.first(n)}, Clock::now());

@@ -250,6 +250,25 @@ TEST_F(Manual, WaitDrivesTheEngineOfItsQueue) {
   other.join();
 }
 
+// Sending is the first to hear of it.
+TEST_F(Manual, ATapSeesAResetThatSendingMet) {
+  struct Tap : ByteTap {
+    void sent(const std::vector<ConstBytes>&, TimePoint) override {}
+    void received(const std::vector<ConstBytes>&, TimePoint) override {}
+    void sent_end(End, TimePoint) override {}
+    void received_end(End how, TimePoint) override { ends.push_back(how); }
+    std::vector<End> ends;
+  };
+  const auto tap = std::make_shared<Tap>();
+  client_engine_.set_tap_maker([&](const TapTarget&) { return tap; });
+  connect();
+  server_.qp->abort();
+  for (int i = 0; i < 10; ++i) server_engine_.poll();
+  client_.send(1, 10);
+  EXPECT_EQ(poll_completion(client_).status, Errc::kFlushed);
+  EXPECT_EQ(tap->ends, std::vector{ByteTap::End::kReset});
+}
+
 // The handler runs in the thread that polls, and ends when the one that leads has looked in vain and sleeps again.
 TEST_F(Manual, AThreadHearsOfAFutureThatAnotherThreadsPollMadeReady) {
   connect();
