@@ -8,4 +8,9 @@ namespace iwarp {
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
+// The latest time there is when the sum would be later, as with time-outs that mean "for ever".
+[[nodiscard]] inline TimePoint add_saturating(TimePoint now, Duration timeout) {
+  return timeout < TimePoint::max() - now ? now + timeout : TimePoint::max();
+}
+
 }  // namespace iwarp

@@ -15,12 +15,14 @@
 
 #include "iwarp/base/bytes.h"
 #include "iwarp/base/time.h"
+#include "iwarp/stream/connection.h"
 
 namespace iwarp::cm {
 
 class ByteTap {
  public:
-  enum class End : std::uint8_t { kFin, kReset };
+  // kSilence is only received: TCP gave up on the peer, and no packet said so.
+  using End = stream::TcpEnd;
 
   // Destroyed when the socket is released.
   virtual ~ByteTap() = default;

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cerrno>
-#include <sstream>
-
-#include "iwarp/cm/socket_io.h"
 
 namespace iwarp::cm {
 namespace {
@@ -26,44 +23,7 @@ MutBytes thread_scratch() {
   return {scratch.get(), kScratchBytes};
 }
 
-// What a call that moved nothing says of the connection. After keepalive or TCP_USER_TIMEOUT the system reports
-// ETIMEDOUT, or what a router last said about the peer.
-stream::TcpEnd end_of(const Transfer& failed) {
-  if (failed.error == 0) return stream::TcpEnd::kFin;
-  const bool silent = failed.error == ETIMEDOUT || failed.error == EHOSTUNREACH || failed.error == ENETUNREACH;
-  return silent ? stream::TcpEnd::kSilence : stream::TcpEnd::kReset;
-}
-
 }  // namespace
-
-std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint) {
-  std::ostringstream out;
-  out << endpoint;
-  return out.str();
-}
-
-bool ordinary_end(const stream::Disconnected& how) {
-  return how.reason.code == Errc::kPeerClosed || how.reason.code == Errc::kAborted;
-}
-
-std::string describe_end(const Connection& connection, const stream::Disconnected& how) {
-  std::string text = "peer=" + to_string(connection.remote()) + " reason=" + name(how.reason.code) + " " +
-                     connection.counters().to_string();
-  if (how.sent) text += " terminate_sent=\"" + how.sent->to_string() + "\"";
-  if (how.received) text += " terminate_received=\"" + how.received->to_string() + "\"";
-  if (!ordinary_end(how)) text += std::string(" why=\"") + how.reason.why + "\"";
-  return text;
-}
-
-std::string Counters::to_string() const {
-  std::ostringstream out;
-  out << "tx_send=" << tx.sends << " tx_send_bytes=" << tx.send_bytes << " tx_write=" << tx.writes
-      << " tx_write_bytes=" << tx.write_bytes << " tx_read=" << tx.reads << " tx_read_bytes=" << tx.read_response_bytes
-      << " rx_send=" << rx.sends << " rx_send_bytes=" << rx.send_bytes << " rx_write=" << rx.writes
-      << " rx_write_bytes=" << rx.write_bytes << " rx_read=" << rx.read_requests
-      << " rx_read_bytes=" << rx.read_response_bytes;
-  return out.str();
-}
 
 Connection::Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp)
     : engine_(&engine),
@@ -206,7 +166,7 @@ bool Connection::transmit(TimePoint now) {
         tx_blocked_ = true;
       } else if (sent.error != EPIPE) {
         // EPIPE: the peer's end is still to be read, and says more.
-        core.rx_end(end_of(sent), now);
+        on_tcp_end(sent, now);
       }
       return moved;
     }
@@ -244,11 +204,15 @@ bool Connection::receive(TimePoint now) {
     rx_wanted_ = true;
     return false;
   }
-  const stream::TcpEnd how = end_of(got);
-  if (tap_ != nullptr)
-    tap_->received_end(how == stream::TcpEnd::kFin ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
-  core.rx_end(how, now);
+  on_tcp_end(got, now);
   return true;
+}
+
+void Connection::on_tcp_end(const Transfer& failed, TimePoint now) {
+  const auto how = end_of(failed);
+  if (!how) return qp_->core().abort(make_error(Errc::kConnectionLost, cause_of(failed)));
+  if (tap_ != nullptr) tap_->received_end(*how, Clock::now());
+  qp_->core().rx_end(*how, now);
 }
 
 // One at a time: each may post the next.
@@ -257,14 +221,14 @@ void Connection::post_drive() {
   boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(kPosted, Clock::now()); });
 }
 
-bool Connection::drive(unsigned fired, TimePoint now) {
+Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   std::vector<stream::Event> events;
   std::unique_lock lock = qp_->lock();
   now = advance(now);
   if ((fired & kPosted) != 0) drive_posted_ = false;
   if ((fired & kReadable) != 0) read_armed_ = false;
   if ((fired & kWritable) != 0) write_armed_ = tx_blocked_ = false;
-  if (released_ || !qp_->pd().context()->alive()) return false;
+  if (released_ || !qp_->pd().context()->alive()) return {};
   stream::Connection& core = qp_->core();
   if ((fired & kWritable) != 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
   if (const auto deadline = core.deadline(); deadline && now >= *deadline) core.on_deadline(now);
@@ -284,8 +248,9 @@ bool Connection::drive(unsigned fired, TimePoint now) {
     arm();
     if (again) post_drive();
   }
-  if (!events.empty()) deliver(events, lock, (fired & kApplication) != 0);
-  return moved;
+  const bool told = !events.empty();
+  if (told) deliver(events, lock, (fired & kApplication) != 0);
+  return {moved, told};
 }
 
 void Connection::apply_link_action() {

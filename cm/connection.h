@@ -11,21 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "iwarp/cm/description.h"
 #include "iwarp/cm/engine.h"
+#include "iwarp/cm/socket_io.h"
 #include "iwarp/cm/socket_options.h"
 #include "iwarp/cm/token.h"
 #include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::cm {
-
-// Octets and messages of one connection.
-struct Counters {
-  rdmap::TxCounters tx;
-  rdmap::RxCounters rx;
-
-  // "tx_send=1 tx_send_bytes=16 rx_send=... rx_read_bytes=0"
-  [[nodiscard]] std::string to_string() const;
-};
 
 class Connection final : public verbs::Driver, public std::enable_shared_from_this<Connection> {
  public:
@@ -70,8 +63,11 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry);
   [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
   // --- For Engine.
-  // True when octets moved.
-  bool drive(TimePoint now) { return drive(0, now); }
+  struct Driven {
+    bool moved = false;  // octets did
+    bool told = false;   // handlers of the application were called
+  };
+  Driven drive(TimePoint now) { return drive(0, now); }
   void detach_from_engine();
 
   // verbs::Driver
@@ -81,13 +77,15 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
   enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16 };
 
-  bool drive(unsigned fired, TimePoint now);
+  Driven drive(unsigned fired, TimePoint now);
   void on_disconnected(std::function<void(stream::Disconnected)> handler);
   [[nodiscard]] Result<void> begin(EstablishedHandler handler);
   // The members below need the queue pair's lock.
   [[nodiscard]] TimePoint advance(TimePoint now);
   [[nodiscard]] bool transmit(TimePoint now);
   [[nodiscard]] bool receive(TimePoint now);
+  // Of sending or receiving.
+  void on_tcp_end(const Transfer& failed, TimePoint now);
   void post_drive();
   void apply_link_action();
   void release_socket(bool reset);
@@ -115,14 +113,5 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   std::optional<stream::Disconnected> disconnected_;
   std::vector<std::function<void(stream::Disconnected)>> disconnect_waiters_;
 };
-
-// "peer=... reason=peer_closed tx_send=... rx_read_bytes=..." and, where they apply, terminate_sent="...",
-// terminate_received="...", why="...".
-[[nodiscard]] std::string describe_end(const Connection& connection, const stream::Disconnected& how);
-// Ended as connections should: by either side's orderly close, or by our own wish.
-[[nodiscard]] bool ordinary_end(const stream::Disconnected& how);
-
-// "[::1]:20049" or "10.0.0.1:20049"
-[[nodiscard]] std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint);
 
 }  // namespace iwarp::cm

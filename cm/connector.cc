@@ -102,8 +102,9 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     timer_.cancel();
     if (auto ok = prepare(socket_, options_.socket); !ok) return fail(ok.error());
     // From here on the connection's lock orders things, not the strand.
-    auto connection =
-        std::make_shared<Connection>(engine_, rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io()), qp_);
+    auto socket = rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io());
+    if (!socket) return fail(socket.error());
+    auto connection = std::make_shared<Connection>(engine_, std::move(socket).value(), qp_);
     const auto started = connection->start(
         mpa::Initiator(options_.policy, options_.private_data, std::chrono::steady_clock::now()),
         [self = shared_from_this()](const Error& error, const std::shared_ptr<Connection>& c) {

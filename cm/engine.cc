@@ -22,11 +22,15 @@ constexpr std::chrono::microseconds kReactorEvery{50};
 // A sleep and a wake-up cost about this much, on both sides: waiting so long awake is no worse. After kVainSpins in
 // vain it is tried ever more rarely, so an idle thread does not burn its processor.
 constexpr std::chrono::microseconds kSpin{20};
-constexpr std::chrono::milliseconds kMostSpin{1};  // while other connections are busy: the reactor has more to serve
+// A leader whose spins pay gives the reactor a turn so often. Rarer than kReactorEvery, as the sockets that it spins on
+// make the turn cost some microseconds.
+constexpr std::chrono::microseconds kReactorTurn{250};
 constexpr unsigned kVainSpins = 4;
 constexpr unsigned kMostSkipped = 1024;
 constexpr std::chrono::milliseconds kBorrowedLook{1};
 constexpr unsigned kHandlersPerTurn = 64;
+// Asio cuts a longer run_one_until() into pieces of a second, and wakes after each.
+constexpr std::chrono::seconds kLongestTimedRun{1};
 
 }  // namespace
 
@@ -34,13 +38,19 @@ Engine::Engine(Mode mode)
     : owned_io_(std::make_unique<boost::asio::io_context>()),
       io_(owned_io_.get()),
       work_(boost::asio::make_work_guard(*io_)),
+      alarm_(*io_),
       mode_(mode),
       borrowed_(false),
       context_(std::make_shared<verbs::Context>()),
       may_spin_(mode == Mode::kAutomatic && std::thread::hardware_concurrency() > 1) {}
 
 Engine::Engine(boost::asio::io_context& io)
-    : io_(&io), mode_(Mode::kManual), borrowed_(true), context_(std::make_shared<verbs::Context>()), may_spin_(false) {}
+    : io_(&io),
+      alarm_(io),
+      mode_(Mode::kManual),
+      borrowed_(true),
+      context_(std::make_shared<verbs::Context>()),
+      may_spin_(false) {}
 
 Engine::~Engine() {
   if (!context_->alive()) {  // a forked child: the thread is the parent's, and so are the connections
@@ -111,7 +121,6 @@ bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQue
   if (!context_->alive()) return false;
   std::unique_lock lock(mu_);
   ++waiters_;
-  ++waits_;
   while (!ready() && Clock::now() < deadline) {
     if (leading_ || borrowed_) {  // a borrowed context runs in the threads that its owner chose, and in no other
       if (background_leads_) interrupt();
@@ -124,21 +133,14 @@ bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQue
       continue;
     }
     leading_ = true;
+    ++waits_;
     leader_.store(std::this_thread::get_id());
     leader_cq_.store(cq);
+    future_leads_.store(cq == nullptr);
     lock.unlock();
-    while (!ready() && Clock::now() < deadline) {
-      unsigned handlers = 0;
-      if (may_spin_ && cq != nullptr) {
-        // Connections that are always busy do not keep the reactor from the others.
-        const bool busy = spin(*cq);
-        while (busy && handlers < kHandlersPerTurn && io_->poll_one() != 0) ++handlers;
-        tell_futures();  // before this thread may sleep
-      }
-      if (handlers == 0 && !ready()) io_->run_one_until(deadline);
-      tell_futures();
-    }
+    lead(ready, cq, deadline);
     lock.lock();
+    future_leads_.store(false);
     leader_cq_.store(nullptr);
     leading_ = false;
   }
@@ -147,6 +149,41 @@ bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQue
   if (background_sleeps_) background_cv_.notify_one();
   lock.unlock();
   return ready();
+}
+
+void Engine::lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq, Clock::time_point deadline) {
+  Clock::time_point now;
+  while (!ready() && (now = Clock::now()) < deadline) {
+    bool busy = false;
+    if (may_spin_ && cq != nullptr) {
+      if (now - reactor_polled_.load(std::memory_order_relaxed) >= kReactorTurn) serve_reactor(now);
+      busy = spin(*cq, now);
+      tell_futures();  // before this thread may sleep
+    }
+    if (busy || ready()) continue;
+    sleep(now, deadline);
+    tell_futures();
+  }
+}
+
+void Engine::sleep(Clock::time_point now, Clock::time_point deadline) {
+  if (deadline - now <= kLongestTimedRun) {
+    io_->run_one_until(deadline);
+    return;
+  }
+  // An alarm that comes too early costs one look. So many waits, each with a later deadline than the one before, have
+  // set it once.
+  const bool set = alarm_.expiry() > now && alarm_.expiry() <= deadline;
+  if (!set && deadline != Clock::time_point::max()) {
+    alarm_.expires_at(deadline);
+    alarm_.async_wait([](boost::system::error_code) {});
+  }
+  io_->run_one();
+}
+
+void Engine::serve_reactor(Clock::time_point now) {
+  reactor_polled_.store(now, std::memory_order_relaxed);
+  for (unsigned n = 0; n < kHandlersPerTurn && io_->poll_one() != 0;) ++n;  // those may post others without end
 }
 
 void Engine::wake(verbs::CompletionQueue& cq) {
@@ -165,7 +202,7 @@ void Engine::tell_futures() {
   followers_cv_.notify_all();
 }
 
-bool Engine::drive_hot(Clock::time_point now, bool& moved) {
+Engine::Looked Engine::drive_hot(Clock::time_point now) {
   std::array<std::shared_ptr<Connection>, kHotConnections> hot;
   std::size_t n = 0;
   {
@@ -176,34 +213,37 @@ bool Engine::drive_hot(Clock::time_point now, bool& moved) {
       }
     }
   }
-  moved = false;
-  for (std::size_t i = 0; i < n; ++i) moved = hot[i]->drive(now) || moved;
-  return n != 0;
+  Looked looked{.few = n != 0};
+  for (std::size_t i = 0; i < n; ++i) {
+    const Connection::Driven driven = hot[i]->drive(now);
+    looked.moved = looked.moved || driven.moved;
+    looked.told = looked.told || driven.told;
+  }
+  return looked;
 }
 
-bool Engine::spin(verbs::CompletionQueue& cq) {
+bool Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now) {
   if (spins_to_skip_ > 0) {
     --spins_to_skip_;
     return false;
   }
-  bool moved = false;
   bool useful = false;
-  auto now = Clock::now();
-  auto until = now + kSpin;
-  const auto turn_ends = until + kMostSpin;
-  while (drive_hot(now, moved)) {
-    useful = useful || moved;
+  const auto turn_ends = now + kReactorTurn;
+  for (auto until = now + kSpin; now < until;) {
+    const Looked looked = drive_hot(now);
+    if (!looked.few) break;
+    useful = useful || looked.moved;
     if (!cq.empty()) {
       vain_spins_ = 0;
       return false;
     }
     now = Clock::now();
-    if (moved) until = std::min(now + kSpin, turn_ends);
+    if (!looked.moved) continue;
     if (now >= turn_ends) {
       vain_spins_ = 0;
       return true;
     }
-    if (now >= until) break;
+    until = now + kSpin;
   }
   if (useful) {
     vain_spins_ = 0;
@@ -215,17 +255,18 @@ bool Engine::spin(verbs::CompletionQueue& cq) {
 
 void Engine::poll() {
   if (!context_->alive()) return;
-  bool moved = false;
   const auto now = Clock::now();
-  const bool few = drive_hot(now, moved);
-  tell_futures();
-  if (few && now - reactor_polled_.load(std::memory_order_relaxed) < kReactorEvery) return;
-  reactor_polled_.store(now, std::memory_order_relaxed);
+  const Looked looked = drive_hot(now);
+  if (looked.told) {
+    tell_futures();
+    if (future_leads_.load()) interrupt();  // it may have looked before the handler came to its end
+  }
+  if (looked.few && now - reactor_polled_.load(std::memory_order_relaxed) < kReactorEvery) return;
   std::unique_lock lock(mu_);
   if (leading_) return;  // two threads in one io_context would take each other's wake-ups
   leading_ = true;
   lock.unlock();
-  for (unsigned n = 0; n < kHandlersPerTurn && io_->poll_one() != 0;) ++n;  // those may post others without end
+  serve_reactor(now);
   tell_futures();
   lock.lock();
   leading_ = false;

@@ -3,8 +3,9 @@
 // Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
 // in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
 // between threads costs more than the message; before it sleeps it looks at the sockets for 20 us behind the last
-// octet, as long as that pays. Manual: nothing moves but in poll() and wait_for(), in the caller's thread: lowest
-// latency. Borrowed: the caller runs its io_context, in threads of its own; wait_for() only sleeps.
+// octet, as long as that pays, and every 250 us it serves the others. Manual: nothing moves but in poll() and
+// wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context, in threads of its own;
+// wait_for() only sleeps.
 //
 // Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still
 // open are reset then, and report kAborted; of a Connection that outlives the engine only the inspecting calls may be
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <functional>
 #include <future>
@@ -58,11 +60,11 @@ class Engine final : public verbs::Progress {
   template <class T>
   bool wait_for(const std::future<T>& future, std::chrono::nanoseconds timeout) {
     const auto ready = [&] { return future.wait_for(std::chrono::seconds{0}) == std::future_status::ready; };
-    return wait_until(ready, nullptr, std::chrono::steady_clock::now() + timeout);
+    return wait_until(ready, nullptr, add_saturating(std::chrono::steady_clock::now(), timeout));
   }
 
   // verbs::Progress
-  bool wait(verbs::CompletionQueue& cq, std::chrono::steady_clock::time_point deadline) override;
+  bool wait(verbs::CompletionQueue& cq, TimePoint deadline) override;
   void wake(verbs::CompletionQueue& cq) override;
 
   // --- For cm.
@@ -76,21 +78,31 @@ class Engine final : public verbs::Progress {
   }
 
  private:
+  struct Looked {
+    bool few = false;                  // connections: else nothing was done
+    bool moved = false, told = false;  // Connection::Driven of any of them
+  };
+
   void background();
   void interrupt();
-  // Drives the connections without asking the reactor, when they are few. `moved`: octets did.
-  bool drive_hot(std::chrono::steady_clock::time_point now, bool& moved);
+  // Drives the connections without asking the reactor, when they are few.
+  Looked drive_hot(TimePoint now);
+  // The leader's: waits until `ready`. Whatever is busy, the reactor gets its turns.
+  void lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq, TimePoint deadline);
   // True: they are still busy, and others should have a turn.
-  bool spin(verbs::CompletionQueue& cq);
+  bool spin(verbs::CompletionQueue& cq, TimePoint now);
+  // Until a handler has run, or the deadline.
+  void sleep(TimePoint now, TimePoint deadline);
+  void serve_reactor(TimePoint now);
   // A handler that just ran may have made one ready.
   void tell_futures();
   // `cq`: the queue that `ready` asks about, or null.
-  bool wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq,
-                  std::chrono::steady_clock::time_point deadline);
+  bool wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq, TimePoint deadline);
 
   std::unique_ptr<boost::asio::io_context> owned_io_;
   boost::asio::io_context* io_;
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
+  boost::asio::steady_timer alarm_;  // ends a long sleep; the leader's
   Mode mode_;
   bool borrowed_;
   std::shared_ptr<verbs::Context> context_;
@@ -105,11 +117,12 @@ class Engine final : public verbs::Progress {
   bool background_sleeps_ = false;  // until told: a thread has been waiting for long
   bool stop_ = false;
   std::size_t waiters_ = 0;
-  std::uint64_t waits_ = 0;  // waits begun, to tell one long wait from many short ones
+  std::uint64_t waits_ = 0;  // waits that led, to tell one long wait from many short ones
   std::atomic<std::size_t> followers_{0};
   std::atomic<std::size_t> future_followers_{0};  // those of them that no completion will wake
   std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};
   std::atomic<std::thread::id> leader_{};
+  std::atomic<bool> future_leads_{false};  // the leader waits for a future
   std::thread thread_;
   const bool may_spin_;
   unsigned vain_spins_ = 0;  // in a row; these two belong to the leader
@@ -117,7 +130,7 @@ class Engine final : public verbs::Progress {
 
   std::mutex connections_mu_;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
-  std::atomic<std::chrono::steady_clock::time_point> reactor_polled_{};
+  std::atomic<TimePoint> reactor_polled_{};
 };
 
 }  // namespace iwarp::cm

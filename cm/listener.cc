@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "iwarp/cm/accept_pause.h"
+#include "iwarp/cm/socket_io.h"
 
 namespace iwarp::cm {
 namespace {
@@ -25,8 +26,8 @@ constexpr std::chrono::seconds kRejectLinger{5};
 class Farewell : public std::enable_shared_from_this<Farewell> {
  public:
   Farewell(tcp::socket socket, ConstBytes bytes, std::shared_ptr<void> slot)
-      : socket_(std::move(socket)),
-        slot_(std::move(slot)),
+      : slot_(std::move(slot)),
+        socket_(std::move(socket)),
         strand_(boost::asio::make_strand(socket_.get_executor())),
         timer_(strand_),
         bytes_(bytes.begin(), bytes.end()) {}
@@ -58,8 +59,8 @@ class Farewell : public std::enable_shared_from_this<Farewell> {
   }
   void end() { timer_.cancel(); }
 
+  std::shared_ptr<void> slot_;  // outlives the socket
   tcp::socket socket_;
-  std::shared_ptr<void> slot_;
   boost::asio::strand<tcp::socket::executor_type> strand_;
   boost::asio::steady_timer timer_;
   std::vector<std::byte> bytes_;
@@ -68,7 +69,7 @@ class Farewell : public std::enable_shared_from_this<Farewell> {
 };
 
 void say_farewell(tcp::socket socket, ConstBytes bytes, const std::shared_ptr<ByteTap>& tap,
-                  std::shared_ptr<void> slot = {}) {
+                  std::shared_ptr<void> slot) {
   if (tap != nullptr) {
     tap->sent({bytes}, Clock::now());
     tap->sent_end(ByteTap::End::kFin, Clock::now());
@@ -124,9 +125,9 @@ void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOp
 
 void ConnectRequest::reject(ConstBytes private_data) {
   if (std::exchange(decided_, true) || !engine_.context()->alive()) return;
-  slot_.reset();
   if (auto ok = responder_.reject(private_data); !ok) return;
-  say_farewell(std::move(socket_), responder_.tx_bytes(), tap_);
+  // The socket takes its place along: it lives until the peer has closed, or the time is up.
+  say_farewell(std::move(socket_), responder_.tx_bytes(), tap_, std::move(slot_));
 }
 
 // --- Listener
@@ -266,7 +267,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   static void show(Pending& p, boost::system::error_code ec, std::size_t n) {
     if (ec) {
       const bool fin = ec == boost::asio::error::eof;
-      p.tap->received_end(fin ? ByteTap::End::kFin : ByteTap::End::kReset, Clock::now());
+      const auto how = end_of({.error = fin ? 0 : ec.value()});
+      if (how) p.tap->received_end(*how, Clock::now());
       if (!fin) p.tap.reset();  // nothing can be sent any more
     } else {
       p.tap->received({ConstBytes{p.bytes}.first(n)}, Clock::now());
@@ -278,26 +280,31 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       if (auto* request = std::get_if<mpa::RequestReceived>(&*event)) {
         end(p);
         // From here on the connection's lock orders things, not the strand.
-        ready_.push_back(std::make_unique<ConnectRequest>(engine_, rebind(p->socket, local_.protocol(), engine_.io()),
-                                                          std::move(p->responder), *request, std::move(p->slot),
-                                                          std::move(p->tap)));
+        auto socket = rebind(p->socket, local_.protocol(), engine_.io());
+        if (!socket) return drop(*p);
+        ready_.push_back(std::make_unique<ConnectRequest>(engine_, std::move(socket).value(), std::move(p->responder),
+                                                          *request, std::move(p->slot), std::move(p->tap)));
         hand_over();
         return;
       }
       if (std::holds_alternative<mpa::Failed>(*event)) {
         end(p);
+        if (p->responder.tx_bytes().empty()) return drop(*p);
+        auto socket = rebind(p->socket, local_.protocol(), engine_.io());
+        if (!socket) return drop(*p);
         failed_.fetch_add(1);
-        if (p->responder.tx_bytes().empty()) {
-          if (p->tap != nullptr) p->tap->sent_end(ByteTap::End::kFin, Clock::now());
-          boost::system::error_code ec;
-          p->socket.close(ec);
-        } else {
-          say_farewell(rebind(p->socket, local_.protocol(), engine_.io()), p->responder.tx_bytes(), p->tap,
-                       std::move(p->slot));
-        }
+        say_farewell(std::move(socket).value(), p->responder.tx_bytes(), p->tap, std::move(p->slot));
         return;
       }
     }
+  }
+
+  // Without a word.
+  void drop(Pending& p) {
+    failed_.fetch_add(1);
+    if (p.tap != nullptr) p.tap->sent_end(ByteTap::End::kFin, Clock::now());
+    boost::system::error_code ec;
+    p.socket.close(ec);
   }
 
   void end(const std::shared_ptr<Pending>& p) {

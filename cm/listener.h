@@ -17,8 +17,9 @@ struct ListenOptions {
   boost::asio::ip::tcp::endpoint endpoint{};  // port 0: any free one, see Listener::local()
   mpa::Policy policy{};
   int backlog = 128;
-  // Connections that may be between accept(2) and the application's decision. Beyond it accepting pauses. Default 256;
-  // lower lets few slow peers keep others out, higher costs a descriptor each.
+  // Connections that may be between accept(2) and the application's decision, or, when rejected, the peer's close or
+  // 5 s. Beyond it accepting pauses. Default 256; lower lets few slow peers keep others out, higher costs a descriptor
+  // each.
   std::size_t max_pending = 256;
   SocketOptions socket{};
   // Called in an engine thread when the process or the system has no descriptor or memory left for another connection;
@@ -35,8 +36,8 @@ class ConnectRequest {
     std::uint16_t ird = 32, ord = 32;       // what this side can do; adapted to the Request (RFC 6581 s9.1)
     std::vector<std::byte> private_data{};  // at most 251 octets
   };
-  // `slot`: given back when decided, so that the listener accepts another connection in its place. `tap`: null, or what
-  // has seen the Request.
+  // `slot`: given back when accepted, or when a rejected peer has gone, so that the listener accepts another connection
+  // in its place. `tap`: null, or what has seen the Request.
   ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request,
                  std::shared_ptr<void> slot, std::shared_ptr<ByteTap> tap = {});
   ~ConnectRequest();

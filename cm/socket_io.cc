@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 namespace iwarp::cm {
 namespace {
@@ -36,6 +37,27 @@ Transfer result(ssize_t n, std::size_t asked) {
 
 bool Transfer::would_block() const {
   return error == EAGAIN || error == EWOULDBLOCK;
+}
+
+std::optional<stream::TcpEnd> end_of(const Transfer& failed) {
+  switch (failed.error) {
+    case 0:
+      return stream::TcpEnd::kFin;
+    case ECONNRESET:
+    case EPIPE:
+      return stream::TcpEnd::kReset;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return stream::TcpEnd::kSilence;
+    default:
+      return std::nullopt;
+  }
+}
+
+const char* cause_of(const Transfer& failed) {
+  const char* text = ::strerrordesc_np(failed.error);
+  return text != nullptr ? text : "TCP failed";
 }
 
 // A single piece takes the shorter way through the kernel, which shows in the latency of small messages.

@@ -1,9 +1,11 @@
 // One non-blocking system call that moves octets between a TCP socket and pieces of memory.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "iwarp/base/bytes.h"
+#include "iwarp/stream/connection.h"
 
 namespace iwarp::cm {
 
@@ -14,6 +16,13 @@ struct Transfer {
   bool whole = false;  // all that was asked for
   [[nodiscard]] bool would_block() const;
 };
+
+// What a call that moved nothing, and would not have blocked, says of the connection. Null: none of these; the errno is
+// the cause. When TCP gives up on a peer, after keepalive or TCP_USER_TIMEOUT, it reports ETIMEDOUT or the last word of
+// a router: only ECONNRESET and EPIPE are the peer's own.
+[[nodiscard]] std::optional<stream::TcpEnd> end_of(const Transfer& failed);
+// What that errno means, for Error::why.
+[[nodiscard]] const char* cause_of(const Transfer& failed);
 
 // Neither blocks nor raises SIGPIPE. `pieces`: one at least; those beyond kMaxPieces are left out.
 inline constexpr std::size_t kMaxPieces = 512;  // below IOV_MAX; a batch of the core has fewer

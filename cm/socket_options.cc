@@ -2,6 +2,7 @@
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -34,12 +35,18 @@ Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& 
   return {};
 }
 
-boost::asio::ip::tcp::socket rebind(boost::asio::ip::tcp::socket& from, const boost::asio::ip::tcp& protocol,
-                                    boost::asio::io_context& io) {
+Result<boost::asio::ip::tcp::socket> rebind(boost::asio::ip::tcp::socket& from, const boost::asio::ip::tcp& protocol,
+                                            boost::asio::io_context& io) {
+  const Error failed = make_error(Errc::kResource, "cannot watch another socket: the system lacks memory");
   boost::system::error_code ec;
   boost::asio::ip::tcp::socket to(io);
   const int fd = from.release(ec);
-  if (!ec) to.assign(protocol, fd, ec);
+  if (ec) return failed;
+  to.assign(protocol, fd, ec);
+  if (ec) {
+    ::close(fd);  // Asio gave it up, and has not taken it again
+    return failed;
+  }
   return to;
 }
 

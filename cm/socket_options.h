@@ -1,4 +1,4 @@
-// What is set on every TCP socket of the library, and how errno becomes an Error.
+// What is set on every TCP socket of the library.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,8 +14,9 @@ struct SocketOptions {
   // has answered no probe and user_timeout has passed since its last octet; after 5 probes where user_timeout is 0.
   // Default 30 s; 0 turns probing off: then an idle connection to a dead host lives for ever.
   std::chrono::seconds keepalive_idle{30};
-  // Longest time that sent data or probes may stay unacknowledged before TCP gives up. Default 60 s, 0 leaves it to the
-  // system (about 15 minutes).
+  // Longest time that sent data or probes may stay unacknowledged, or data unsent because the peer takes none (its
+  // window is closed, though its host answers), before TCP gives up. Default 60 s, 0 leaves it to the system (about 15
+  // minutes).
   std::chrono::milliseconds user_timeout{60000};
 };
 
@@ -23,9 +24,11 @@ struct SocketOptions {
 // timeout.
 [[nodiscard]] Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& options);
 
-// The same TCP connection as a socket of another executor. `from` is closed.
-[[nodiscard]] boost::asio::ip::tcp::socket rebind(boost::asio::ip::tcp::socket& from,
-                                                  const boost::asio::ip::tcp& protocol, boost::asio::io_context& io);
+// The same TCP connection as a socket of another executor. `from` is closed; so is the connection when the system
+// lacks the memory (kResource).
+[[nodiscard]] Result<boost::asio::ip::tcp::socket> rebind(boost::asio::ip::tcp::socket& from,
+                                                          const boost::asio::ip::tcp& protocol,
+                                                          boost::asio::io_context& io);
 
 // Present effective maximum segment size of the connection, octets; 1448 if it cannot be told.
 [[nodiscard]] std::size_t effective_mss(boost::asio::ip::tcp::socket& socket);

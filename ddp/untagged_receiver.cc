@@ -18,7 +18,6 @@ Result<std::uint32_t> UntaggedReceiver::check(const UntaggedHeader& h, std::size
 
 std::optional<std::uint32_t> UntaggedReceiver::commit(const UntaggedHeader& h, std::size_t payload_bytes) {
   placed_ += static_cast<std::uint32_t>(payload_bytes);
-  mid_message_ = !h.last;
   // req: RFC5041-4.1-9
   if (!h.last) return std::nullopt;
   const std::uint32_t length = placed_;  // req: RFC5041-5.4-6 RFC5041-5.4-7

@@ -25,12 +25,10 @@ class UntaggedReceiver {
   std::optional<std::uint32_t> commit(const UntaggedHeader& h, std::size_t payload_bytes);
 
   [[nodiscard]] Msn expected() const { return expected_; }
-  [[nodiscard]] bool mid_message() const { return mid_message_; }
 
  private:
   Msn expected_{};
   std::uint32_t placed_ = 0;
-  bool mid_message_ = false;
 };
 
 }  // namespace iwarp::ddp

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <limits>
 
 namespace iwarp::stream {
@@ -48,6 +49,7 @@ void Connection::start(mpa::Initiator initiator, TimePoint now) {
   startup_ = std::move(initiator);
   step(Input::kStart);
   drain_startup();
+  assert(is_consistent());
 }
 
 void Connection::start(mpa::Responder responder, TimePoint now) {
@@ -56,6 +58,7 @@ void Connection::start(mpa::Responder responder, TimePoint now) {
   deadline_ = now + options_.first_fpdu_timeout;  // for the Reply to leave
   step(Input::kStart);
   drain_startup();
+  assert(is_consistent());
 }
 
 void Connection::step(Input on) {
@@ -128,11 +131,13 @@ void Connection::disconnect(TimePoint now) {
   // req: RFC5040-6.2-2
   step(Input::kDisconnect);
   check_drained();
+  assert(is_consistent());
 }
 
 void Connection::abort(const Error& reason) {
   if (phase_ == Phase::kStartup) startup_ = std::monostate{};
   end_with(Input::kAbort, reason);
+  assert(is_consistent());
 }
 
 void Connection::check_drained() {
@@ -239,6 +244,7 @@ void Connection::on_deadline(TimePoint now) {
   end_with(Input::kTimeout, phase_ == Phase::kFull
                                 ? make_error(Errc::kStartupTimeout, "no FPDU arrived after the MPA Reply")
                                 : make_error(Errc::kTimeout, "peer did not take what was left to send"));
+  assert(is_consistent());
 }
 
 std::optional<Event> Connection::poll_event() {

@@ -43,7 +43,7 @@ struct Options {
   std::chrono::milliseconds drain_timeout{30000};
 };
 
-// Different news: never merge them. kSilence: TCP has given up on a peer that does not answer.
+// Different news: never merge them. kSilence: TCP has given up on a peer that answers nothing or takes nothing.
 enum class TcpEnd : std::uint8_t { kFin, kReset, kSilence };
 
 // Full operation has begun; for a Responder of a peer-to-peer connection: the first FPDU has arrived.

@@ -248,7 +248,7 @@ void Connection::rx_end(TcpEnd how, TimePoint now) {
   }
   if (how != TcpEnd::kFin) {
     const char* why = how == TcpEnd::kReset ? "TCP connection reset by the peer"
-                                            : "no answer from the peer: its host, or the way to it, is gone";
+                                            : "the peer took nothing, or did not answer, within the user timeout";
     // req: RFC5040-6.2-3
     end_with(Input::kPeerReset, make_error(Errc::kConnectionLost, why));
     return;

@@ -147,9 +147,20 @@ class Tap final : public cm::ByteTap {
   }
   void end(Direction d, End how, TimePoint now) {
     last_ = now;
-    const bool reset = how == End::kReset;
-    decoder_.end(d, reset ? trace::Decoder::End::kReset : trace::Decoder::End::kFin, recorder_->since_start(now));
-    recorder_->write({reset ? packets_.reset(d) : packets_.fin(d)}, now);
+    const auto at = recorder_->since_start(now);
+    switch (how) {
+      case End::kFin:
+        decoder_.end(d, trace::Decoder::End::kFin, at);
+        recorder_->write({packets_.fin(d)}, now);
+        break;
+      case End::kReset:
+        decoder_.end(d, trace::Decoder::End::kReset, at);
+        recorder_->write({packets_.reset(d)}, now);
+        break;
+      case End::kSilence:
+        decoder_.end(d, trace::Decoder::End::kSilence, at);  // and no packet
+        break;
+    }
     flush();
   }
   void flush() { recorder_->write(decoder_.take_lines()); }

@@ -11,6 +11,7 @@
 
 #include "iwarp/cm/connector.h"
 #include "iwarp/cm/listener.h"
+#include "iwarp/gateway/options.h"
 #include "tools/command.h"
 #include "tools/connection_log.h"
 #include "tools/descriptor_limit.h"
@@ -66,7 +67,7 @@ int run_client(const Flags& flags) {
   if (!connected || interruption.happened()) return kExitInterrupted;
   const auto& [error, connection] = *connected;
   if (error.code != Errc::kOk) {
-    log_failed(flags.address + ":" + std::to_string(flags.port), error);
+    log_failed(gateway::HostPort{flags.address, flags.port}.to_string(), error);
     return kExitFailed;
   }
   log_established(*connection);

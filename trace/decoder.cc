@@ -64,7 +64,7 @@ void Decoder::lose(Direction d, std::uint64_t bytes, Duration at) {
 }
 
 void Decoder::end(Direction d, End how, Duration at) {
-  lines_.add(at, d, "tcp", Pdu(how == End::kFin ? "Fin" : "Reset").str());
+  lines_.add(at, d, "tcp", Pdu(how == End::kFin ? "Fin" : how == End::kReset ? "Reset" : "Silence").str());
 }
 
 void Decoder::finish(Duration at) {

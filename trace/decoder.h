@@ -48,7 +48,7 @@ class Decoder {
   void receive(Direction direction, ConstBytes bytes, Duration at);
   // The capture lacks the next `bytes` octets.
   void lose(Direction direction, std::uint64_t bytes, Duration at);
-  enum class End : std::uint8_t { kFin, kReset };
+  enum class End : std::uint8_t { kFin, kReset, kSilence };  // kSilence: TCP gave up on the peer
   void end(Direction direction, End how, Duration at);
   // Nothing more comes: what is left over is undecoded, and the totals are given.
   void finish(Duration at);

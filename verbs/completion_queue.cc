@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "iwarp/base/time.h"
+
 namespace iwarp::verbs {
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) {
@@ -45,11 +47,8 @@ bool CompletionQueue::push(const Completion& c) {
 }
 
 bool CompletionQueue::wait_for(std::chrono::nanoseconds timeout) {
-  using Clock = std::chrono::steady_clock;
   if (!empty()) return true;
-  const Clock::time_point now = Clock::now();
-  const Clock::time_point deadline =
-      timeout < Clock::time_point::max() - now ? now + timeout : Clock::time_point::max();
+  const TimePoint deadline = add_saturating(std::chrono::steady_clock::now(), timeout);
   if (progress_ != nullptr) return progress_->wait(*this, deadline);
   std::unique_lock lock(mu_);
   return arrived_.wait_until(lock, deadline, [&] { return !entries_.empty(); });

@@ -130,6 +130,37 @@ TEST(PeerKill, ResetsUs) {
   EXPECT_EQ(ending(*s.connection).reason.code, Errc::kConnectionLost);
 }
 
+// Its host answers, but the application there takes nothing: no octet is lost, and nobody said Reset.
+TEST(PeerStall, IsToldFromAReset) {
+  struct Tap : ByteTap {
+    void sent(const std::vector<ConstBytes>&, TimePoint) override {}
+    void received(const std::vector<ConstBytes>&, TimePoint) override {}
+    void sent_end(End, TimePoint) override {}
+    void received_end(End how, TimePoint) override { seen.set_value(how); }
+    std::promise<End> seen;
+  };
+  const auto tap = std::make_shared<Tap>();
+  Engine engine;
+  engine.set_tap_maker([&](const TapTarget&) { return tap; });
+  ListenOptions options;
+  options.socket.user_timeout = 500ms;
+  const auto listener = listen(engine, options);
+  Node server(engine, {}, 1 << 20);
+  RawTcp peer = RawTcp::connect(listener->local().port());
+  ASSERT_TRUE(peer.send(octets(good_request())));
+  const auto request = next_request(*listener);
+  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  ASSERT_TRUE(read_frame(peer, true).complete);
+  ASSERT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
+  const Outcome s = get_outcome(std::move(accepting));
+  ASSERT_EQ(s.error.code, Errc::kOk);
+  for (std::uint64_t i = 0; i < 32; ++i) server.send(i, server.out.size());  // more than TCP buffers
+  const stream::Disconnected how = ending(*s.connection);
+  EXPECT_EQ(how.reason.code, Errc::kConnectionLost);
+  EXPECT_STREQ(how.reason.why, "the peer took nothing, or did not answer, within the user timeout");
+  EXPECT_EQ(get(tap->seen.get_future()), ByteTap::End::kSilence);
+}
+
 TEST(PeerKill, FinInsideAnFpduIsALoss) {
   Engine engine;
   const auto listener = listen(engine);

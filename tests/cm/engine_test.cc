@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/system_executor.hpp>
 #include <boost/asio/use_future.hpp>
@@ -91,6 +92,37 @@ TEST(Engine, SleepsWhenNothingHappens) {
   EXPECT_EQ(sleeps(engines) - then, 0U);
   waiter.join();
   ping_pong(client, server);
+}
+
+// Neither a far deadline nor none at all makes a thread look now and then.
+TEST(Engine, ALongWaitIsOneSleep) {
+  constexpr auto kWait = 1200ms;  // longer than Asio sleeps at a time
+  Engine far(Engine::Mode::kManual), none(Engine::Mode::kManual), soon(Engine::Mode::kManual);
+  const auto others = thread_ids();
+  std::promise<void> far_over, none_over;
+  std::thread far_waiter([&, future = far_over.get_future()] { EXPECT_TRUE(far.wait_for(future, 1h)); });
+  std::thread none_waiter(
+      [&, future = none_over.get_future()] { EXPECT_TRUE(none.wait_for(future, std::chrono::nanoseconds::max())); });
+  std::set<std::string> waiters;
+  for (const auto& id : thread_ids()) {
+    if (others.count(id) == 0) waiters.insert(id);
+  }
+  ASSERT_EQ(waiters.size(), 2U);
+  std::this_thread::sleep_for(100ms);
+  const std::uint64_t before = sleeps(waiters);
+
+  // Meanwhile: a deadline is kept.
+  Node node(soon);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(node.cq.wait_for(kWait));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, kWait);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kWait + 10s);
+
+  EXPECT_EQ(sleeps(waiters) - before, 0U);
+  boost::asio::post(far.io(), [&] { far_over.set_value(); });
+  boost::asio::post(none.io(), [&] { none_over.set_value(); });
+  far_waiter.join();
+  none_waiter.join();
 }
 
 // A thread that sleeps in poll(2) on its own needs the background thread.
@@ -216,6 +248,51 @@ TEST_F(Manual, WaitDrivesTheEngineOfItsQueue) {
     ASSERT_TRUE(eventually([&] { return taken > i; }));
   }
   other.join();
+}
+
+// Sending is the first to hear of it.
+TEST_F(Manual, ATapSeesAResetThatSendingMet) {
+  struct Tap : ByteTap {
+    void sent(const std::vector<ConstBytes>&, TimePoint) override {}
+    void received(const std::vector<ConstBytes>&, TimePoint) override {}
+    void sent_end(End, TimePoint) override {}
+    void received_end(End how, TimePoint) override { ends.push_back(how); }
+    std::vector<End> ends;
+  };
+  const auto tap = std::make_shared<Tap>();
+  client_engine_.set_tap_maker([&](const TapTarget&) { return tap; });
+  connect();
+  server_.qp->abort();
+  for (int i = 0; i < 10; ++i) server_engine_.poll();
+  client_.send(1, 10);
+  EXPECT_EQ(poll_completion(client_).status, Errc::kFlushed);
+  EXPECT_EQ(tap->ends, std::vector{ByteTap::End::kReset});
+}
+
+// The handler runs in the thread that polls, and ends when the one that leads has looked in vain and sleeps again.
+TEST_F(Manual, AThreadHearsOfAFutureThatAnotherThreadsPollMadeReady) {
+  connect();
+  std::promise<void> told;
+  const auto future = told.get_future();
+  client_connection_->async_wait_disconnected(
+      boost::asio::bind_executor(boost::asio::system_executor(), [&](const stream::Disconnected&) {
+        std::this_thread::sleep_for(100ms);
+        told.set_value();
+      }));
+  std::atomic<bool> over{false};
+  std::thread poller([&] {
+    std::this_thread::sleep_for(50ms);  // the other one leads by now
+    server_.qp->abort();
+    while (!over) {
+      server_engine_.poll();
+      client_engine_.poll();
+    }
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(client_engine_.wait_for(future, 10s));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  over = true;
+  poller.join();
 }
 
 TEST_F(Manual, PollFromSeveralThreads) {

@@ -28,6 +28,17 @@ class SocketIo : public ::testing::Test {
   std::array<int, 2> ends_{-1, -1};
 };
 
+TEST(EndOf, TellsThePeersWordFromTcpsOwn) {
+  const auto of = [](int error) { return end_of({.error = error}); };
+  EXPECT_EQ(of(0), stream::TcpEnd::kFin);
+  for (const int error : {ECONNRESET, EPIPE}) EXPECT_EQ(of(error), stream::TcpEnd::kReset) << error;
+  for (const int error : {ETIMEDOUT, EHOSTUNREACH, ENETUNREACH})
+    EXPECT_EQ(of(error), stream::TcpEnd::kSilence) << error;
+  for (const int error : {ECONNREFUSED, EACCES, EFAULT, ENOMEM}) EXPECT_FALSE(of(error)) << error;
+  EXPECT_STREQ(cause_of({.error = ECONNREFUSED}), "Connection refused");
+  EXPECT_STREQ(cause_of({.error = 123456}), "TCP failed");
+}
+
 TEST_F(SocketIo, MovesPiecesInOrder) {
   const Bytes out = pattern(100);
   const ConstBytes all = out;

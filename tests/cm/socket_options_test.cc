@@ -1,6 +1,7 @@
 // What is asked of TCP, and what it says about a connection.
 #include "iwarp/cm/socket_options.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -49,6 +50,30 @@ TEST(Prepare, SendsSegmentsAtOnce) {
   joined.client.get_option(no_delay);
   EXPECT_TRUE(no_delay.value());
   EXPECT_TRUE(joined.client.non_blocking());
+}
+
+TEST(Rebind, MovesTheConnectionToAnotherContext) {
+  Joined joined(0);
+  boost::asio::io_context other;
+  auto moved = rebind(joined.client, tcp::v4(), other);
+  ASSERT_TRUE(moved.ok());
+  EXPECT_FALSE(joined.client.is_open());
+  EXPECT_EQ(&moved.value().get_executor().context(), &other);
+  EXPECT_EQ(moved.value().remote_endpoint(), joined.server.local_endpoint());
+}
+
+TEST(Rebind, ClosesWhatCannotBeWatched) {
+  Joined joined(0);
+  const int fd = joined.client.native_handle();
+  boost::asio::io_context other;
+  tcp::socket squatter(other);
+  squatter.assign(tcp::v4(), fd);  // epoll_ctl(2) takes a descriptor once
+  const auto moved = rebind(joined.client, tcp::v4(), other);
+  ASSERT_FALSE(moved.ok());
+  EXPECT_EQ(moved.error().code, Errc::kResource);
+  EXPECT_EQ(::fcntl(fd, F_GETFD), -1) << "a descriptor was left open";
+  boost::system::error_code ignored;
+  squatter.release(ignored);
 }
 
 int option(tcp::socket& socket, int level, int name) {

@@ -1,5 +1,6 @@
 // CompletionQueue::wait_for() over an engine: leader and followers, and no completion that anybody sleeps through.
 #include <atomic>
+#include <boost/asio/post.hpp>
 
 #include "tests/cm/node.h"
 
@@ -123,6 +124,34 @@ TEST(Wait, TimesOutInTimeWhoeverLeads) {
   EXPECT_FALSE(b.cq.wait_for(0ms));
   EXPECT_FALSE(b.cq.wait_for(-1ms));
   leader.join();
+}
+
+// Waits that find their octets at the first look, one behind the other, leave no gap for new connections, timers and
+// blocked senders: the reactor must get its turns all the same.
+TEST(Wait, BusyConnectionsDoNotKeepTheReactorFromTheOthers) {
+  Engine server_engine, client_engine;
+  Node server(server_engine), client(client_engine);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  const auto wait_all_the_time = [&](std::chrono::milliseconds time) {
+    const auto until = std::chrono::steady_clock::now() + time;
+    bool over = false;
+    do {
+      over = std::chrono::steady_clock::now() >= until;
+      client.recv(1);
+      server.send(2, 16);  // in the client's socket when this returns
+      client.expect(verbs::WcOp::kRecv, 1);
+      server.expect(verbs::WcOp::kSend, 2);
+    } while (!over);
+  };
+  wait_all_the_time(5ms);  // until the background thread has left the lead
+  for (int i = 0; i < 10; ++i) {
+    std::atomic<bool> served{false};
+    boost::asio::post(client_engine.io(), [&] { served = true; });
+    wait_all_the_time(3ms);
+    EXPECT_TRUE(served) << "round " << i;
+    while (!served) std::this_thread::sleep_for(1ms);
+  }
 }
 
 // When the leader leaves, a follower takes over; when all have left, the background thread does.

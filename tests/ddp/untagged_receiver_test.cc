@@ -44,9 +44,7 @@ TEST(UntaggedReceiver, MessageOfSeveralSegments) {
   COVERS("RFC5041-5.3-8");
   UntaggedReceiver r;
   EXPECT_EQ(take(r, segment(1, 0, false), 1482, 2048), std::nullopt);
-  EXPECT_TRUE(r.mid_message());
   EXPECT_EQ(take(r, segment(1, 1482), 566, 2048), 2048U);
-  EXPECT_FALSE(r.mid_message());
   EXPECT_EQ(r.expected(), Msn{2});
   EXPECT_EQ(r.check(segment(1, 0), 1, 2048).error().tell_peer, (TerminateCode{1, 2, 3})) << "delivered once";
   EXPECT_EQ(r.check(segment(3, 0), 1, 2048).error().tell_peer, (TerminateCode{1, 2, 3})) << "and in order";

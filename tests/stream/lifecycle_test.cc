@@ -209,7 +209,7 @@ TEST(Terminate, OfSiwIsUnderstood) {
 // Who has gone for good is told from who has hung up.
 TEST(Lost, SaysWhetherThePeerResetOrFellSilent) {
   for (const auto& [how, why] :
-       {std::pair(TcpEnd::kReset, "reset by the peer"), std::pair(TcpEnd::kSilence, "no answer")}) {
+       {std::pair(TcpEnd::kReset, "reset by the peer"), std::pair(TcpEnd::kSilence, "did not answer")}) {
     RawPeer p;
     p.end.end(how, p.now);
     const auto* down = p.end.disconnected();

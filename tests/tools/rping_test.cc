@@ -264,6 +264,12 @@ TEST(Rping, HostDoesNotExist) {
   EXPECT_THAT(f.output, HasSubstr("cannot resolve the host name"));
 }
 
+TEST(Rping, AddressesOfIpv6AreBracketed) {
+  const Finished f = run(client("1", {"-C", "1"}, "::1"));
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("peer=[::1]:1 "));
+}
+
 TEST(Rping, PortInUse) {
   Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
   const Finished f = run({"rping", "-s", "-a", "127.0.0.1", "-p", server.listening_port()});

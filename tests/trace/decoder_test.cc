@@ -219,6 +219,12 @@ TEST_F(TraceDecoder, EndsAndTotals) {
   EXPECT_TRUE(decoder_.totals(kTx).all_decoded());
 }
 
+TEST_F(TraceDecoder, SilenceIsNoReset) {
+  start(true);
+  decoder_.end(kRx, Decoder::End::kSilence, milliseconds(5));
+  EXPECT_EQ(finish().front(), "5.000 c rx tcp Silence()");
+}
+
 TEST_F(VerboseTraceDecoder, FpdusAndSegments) {
   start(true);
   EXPECT_THAT(tx(fpdu(send_segment(test::pattern(4), {.last = false}), true) |

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "iwarp/cm/socket_io.h"
+
 namespace iwarp::tools::probe {
 namespace {
 
@@ -89,7 +91,8 @@ Socket::Read Socket::read_some(std::vector<std::byte>& into, std::size_t max, Ti
       into.insert(into.end(), got.begin(), got.end());
       return Read::kData;
     }
-    if (tap_ != nullptr) tap_->received_end(n == 0 ? cm::ByteTap::End::kFin : cm::ByteTap::End::kReset, Clock::now());
+    if (const auto how = cm::end_of({.error = n == 0 ? 0 : errno}); how && tap_ != nullptr)
+      tap_->received_end(*how, Clock::now());
     ended_ = n < 0;
     return n == 0 ? Read::kFin : Read::kReset;
   }
