@@ -1,5 +1,5 @@
-// Refused clients. Each is counted; the log gets at most one line a second for each reason, however many come: clients
-// decide how often they try. One thread.
+// Refused clients. Each is counted; the log gets at most five lines a second for each reason, however many come:
+// clients decide how often they try. One thread.
 #pragma once
 
 #include <array>
@@ -22,7 +22,8 @@ class Refusals {
 
  private:
   struct Told {
-    std::optional<TimePoint> last;
+    std::optional<TimePoint> since;  // when the present second began
+    unsigned lines = 0;              // in it
     std::uint64_t left_out = 0;
   };
 
