@@ -62,10 +62,16 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     }
     socket_.async_connect(to, [self = shared_from_this(), to, port](boost::system::error_code bad) {
       if (self->done_) return;
-      if (bad)
+      if (bad || self->reached_itself())
         return self->failed(to, port, make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?"));
       self->finish(Error{});
     });
+  }
+
+  // A local port that happens to be the server's, while no server listens: TCP then connects the socket to itself.
+  [[nodiscard]] bool reached_itself() const {
+    boost::system::error_code no_local, no_remote;
+    return socket_.local_endpoint(no_local) == socket_.remote_endpoint(no_remote) && !no_local && !no_remote;
   }
 
   void failed(const tcp::endpoint& to, std::optional<std::uint16_t> port, const Error& why) {
