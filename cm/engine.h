@@ -2,7 +2,7 @@
 //
 // Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
 // in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
-// between threads costs more than the message; before it sleeps it looks at the sockets for 20 us behind the last
+// between threads costs more than the message; before it sleeps it looks at the sockets for 60 us behind the last
 // octet, as long as that pays, and every 250 us it serves the others. Manual: nothing moves but in poll() and
 // wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context, in threads of its own;
 // wait_for() only sleeps.

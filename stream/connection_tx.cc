@@ -9,10 +9,8 @@ namespace {
 
 // One batch, octets and pieces. Long, because TCP's own cost falls with the length of a call (acknowledgements that
 // come meanwhile are taken in bulk): over loopback 1 MiB calls carry half as much again as 256 KiB calls. Pieces stay
-// below IOV_MAX.
+// below IOV_MAX. It bounds as well what a peer that asks for Read Responses and takes none makes us keep as copies.
 constexpr std::size_t kBatchBytes = 1024 * 1024;
-// What of it may be copies, which a peer that asks and never reads makes us keep.
-constexpr std::size_t kBatchStagedBytes = 512 * 1024;
 constexpr std::size_t kBatchPieces = 256;
 // Payload up to this is cheaper to copy beside its header than to gather.
 constexpr std::size_t kCopyLimit = 256;
@@ -60,7 +58,7 @@ std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
 void Connection::encode_batch() {
   // req: RFC5041-3-2 RFC5041-3-3 RFC5044-5.1-1
   const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_);
-  while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchStagedBytes &&
+  while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchBytes &&
          gather_.pieces() < kBatchPieces && tx_.ready(ord())) {
     segment_pins_.clear();
     auto segment = tx_.next(mulpdu, ord(), segment_pins_);  // req: RFC5044-3-3 RFC5044-4.5-4
