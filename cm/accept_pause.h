@@ -27,16 +27,19 @@ class AcceptPause {
   // `failed`: why accept(2) did. `again` is called after kPause, unless cancelled.
   template <class Again>
   void begin(const boost::system::error_code& failed, Again again) {
-    report(failed);
+    if (is_shortage(failed)) tell(describe(failed));
     timer_.expires_after(kPause);
     timer_.async_wait([again = std::move(again)](boost::system::error_code cancelled) {
       if (!cancelled) again();
     });
   }
   void cancel() { timer_.cancel(); }
+  // The same shortage, met elsewhere.
+  void tell(const Error& shortage);
 
  private:
-  void report(const boost::system::error_code& failed);
+  static bool is_shortage(const boost::system::error_code& ec);
+  static Error describe(const boost::system::error_code& ec);
 
   boost::asio::steady_timer timer_;
   Tell tell_;

@@ -19,8 +19,8 @@ constexpr unsigned kLooks = 5;
 constexpr std::size_t kHotConnections = 4;
 // What only the reactor sees, such as new connections, waits so long.
 constexpr std::chrono::microseconds kReactorEvery{50};
-// A sleep and a wake-up cost about this much, and a peer needs about as long to fill TCP with its next batch: waiting so
-// long awake is no worse. After kVainSpins in vain it is tried ever more rarely, so an idle thread does not burn its
+// A sleep and a wake-up cost about this much, and a peer needs about as long to fill TCP with its next batch: waiting
+// so long awake is no worse. After kVainSpins in vain it is tried ever more rarely, so an idle thread does not burn its
 // processor.
 constexpr std::chrono::microseconds kSpin{60};
 // A leader whose spins pay gives the reactor a turn so often. Rarer than kReactorEvery, as the sockets that it spins on

@@ -101,7 +101,7 @@ ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responde
 
 // The handler that holds a request may outlive the engine, inside an io_context that is being destroyed.
 ConnectRequest::~ConnectRequest() {
-  if (!engine_life_.expired()) reject({});
+  if (!engine_life_.expired()) reject();
 }
 
 void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
@@ -123,11 +123,17 @@ void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOp
   if (auto ok = connection->start(std::move(responder_), handler); !ok) refuse(ok.error());
 }
 
-void ConnectRequest::reject(ConstBytes private_data) {
-  if (std::exchange(decided_, true) || !engine_.context()->alive()) return;
-  if (auto ok = responder_.reject(private_data); !ok) return;
+void ConnectRequest::reject() {
+  (void)reject(ConstBytes{});
+}
+
+Result<void> ConnectRequest::reject(ConstBytes private_data) {
+  if (decided_ || !engine_.context()->alive()) return {};
+  if (auto ok = responder_.reject(private_data); !ok) return ok.error();
+  decided_ = true;
   // The socket takes its place along: it lives until the peer has closed, or the time is up.
   say_farewell(std::move(socket_), responder_.tx_bytes(), tap_, std::move(slot_));
+  return {};
 }
 
 // --- Listener
@@ -281,7 +287,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
         end(p);
         // From here on the connection's lock orders things, not the strand.
         auto socket = rebind(p->socket, local_.protocol(), engine_.io());
-        if (!socket) return drop(*p);
+        if (!socket) return drop_short(*p, socket.error());
         ready_.push_back(std::make_unique<ConnectRequest>(engine_, std::move(socket).value(), std::move(p->responder),
                                                           *request, std::move(p->slot), std::move(p->tap)));
         hand_over();
@@ -291,12 +297,18 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
         end(p);
         if (p->responder.tx_bytes().empty()) return drop(*p);
         auto socket = rebind(p->socket, local_.protocol(), engine_.io());
-        if (!socket) return drop(*p);
+        if (!socket) return drop_short(*p, socket.error());
         failed_.fetch_add(1);
         say_farewell(std::move(socket).value(), p->responder.tx_bytes(), p->tap, std::move(p->slot));
         return;
       }
     }
+  }
+
+  // For want of what another connection takes.
+  void drop_short(Pending& p, const Error& shortage) {
+    pause_.tell(shortage);
+    drop(p);
   }
 
   // Without a word.

@@ -64,8 +64,10 @@ class ConnectRequest {
           accept(std::move(qp), options, std::move(handler));
         });
   }
-  // Reply with R=1. The request is used up.
-  void reject(ConstBytes private_data);
+  // Reply with R=1. The request is used up. Without private data, or with at most 251 octets: more is kInvalidArgument,
+  // and the request still waits for its decision.
+  void reject();
+  Result<void> reject(ConstBytes private_data);
 
  private:
   Engine& engine_;

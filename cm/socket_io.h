@@ -18,8 +18,9 @@ struct Transfer {
 };
 
 // What a call that moved nothing, and would not have blocked, says of the connection. Null: none of these; the errno is
-// the cause. When TCP gives up on a peer, after keepalive or TCP_USER_TIMEOUT, it reports ETIMEDOUT or the last word of
-// a router: only ECONNRESET and EPIPE are the peer's own.
+// the cause. When TCP gives up on a peer, after keepalive or TCP_USER_TIMEOUT, it reports ETIMEDOUT or a router's last
+// word that the host or network is out of reach; other words of routers are causes of their own. Only ECONNRESET and
+// EPIPE are the peer's.
 [[nodiscard]] std::optional<stream::TcpEnd> end_of(const Transfer& failed);
 // What that errno means, for Error::why.
 [[nodiscard]] const char* cause_of(const Transfer& failed);

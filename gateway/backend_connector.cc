@@ -62,7 +62,9 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     }
     socket_.async_connect(to, [self = shared_from_this(), to, port](boost::system::error_code bad) {
       if (self->done_) return;
-      if (bad || self->reached_itself())
+      const bool itself = !bad && self->reached_itself();
+      if (itself) self->socket_.set_option(tcp::socket::linger(true, 0), bad);  // or the port stays in TIME_WAIT
+      if (bad || itself)
         return self->failed(to, port, make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?"));
       self->finish(Error{});
     });

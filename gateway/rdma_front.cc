@@ -44,7 +44,7 @@ void RdmaFront::accept_next() {
 void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text) {
   refusals_.add(why, fmt::format("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(why), text),
                 Clock::now());
-  request.reject({});
+  request.reject();
 }
 
 void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {

@@ -60,7 +60,7 @@ RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stat
 
 void RdmaSession::accept(cm::ConnectRequest& request) {
   if (auto ok = responder_.start(); !ok) {
-    request.reject({});
+    request.reject();
     return on_refused(fmt::format("refused peer={} reason={}: {}", cm::to_string(request.remote()),
                                   name(ok.error().code), ok.error().why));
   }
@@ -77,7 +77,8 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
     return;
   }
   if (error.code != Errc::kOk)
-    return on_refused("handshake failed " + cm::describe_end(*connection, *connection->disconnected()));
+    return on_refused("handshake failed " + (connection ? cm::describe_end(*connection, *connection->disconnected())
+                                                        : fmt::format("reason={}: {}", name(error.code), error.why)));
   connection_ = connection;
   stats_.connection_opened();
   spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()),

@@ -17,7 +17,8 @@ class Refusals {
   // `stats` must outlive this object.
   explicit Refusals(Stats& stats) : stats_(stats) {}
 
-  // `line` says who and why. The line logged next says how many were left out before it. `now` never goes backwards.
+  // `line` says who and why. The next line for that reason says how many were left out before it; the
+  // counters always do. `now` never goes backwards.
   void add(RefuseReason why, const std::string& line, TimePoint now);
 
  private:

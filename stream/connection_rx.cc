@@ -2,6 +2,7 @@
 // unchecked reaches the application's memory (RFC 5044 s6). With CRC off, the rest of a large FPDU is received straight
 // into its final buffer.
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "iwarp/stream/connection.h"
@@ -87,6 +88,7 @@ void Connection::rx_commit(std::size_t n, TimePoint now) {
   rx_pins_.clear();
   if (carry_.empty() && !direct_) carry_.release();  // an idle connection owns no staging memory
   check_drained();
+  assert(is_consistent());
 }
 
 void Connection::rx_startup(MutBytes bytes, TimePoint now) {
@@ -241,14 +243,16 @@ bool Connection::begin_direct(ConstBytes partial) {
 
 void Connection::rx_end(TcpEnd how, TimePoint now) {
   now_ = now;
-  if (phase_ == Phase::kStartup) {
-    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->rx_end(how != TcpEnd::kFin);
-    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how != TcpEnd::kFin);
+  if (phase_ == Phase::kStartup && how == TcpEnd::kSilence) {
+    startup_ = std::monostate{};  // who is not there will not answer revision 1 either
+  } else if (phase_ == Phase::kStartup) {
+    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->rx_end(how == TcpEnd::kReset);
+    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how == TcpEnd::kReset);
     drain_startup();
   }
   if (how != TcpEnd::kFin) {
     const char* why = how == TcpEnd::kReset ? "TCP connection reset by the peer"
-                                            : "the peer took nothing, or did not answer, within the user timeout";
+                                            : "TCP gave the peer up: it took nothing, or did not answer";
     // req: RFC5040-6.2-3
     end_with(Input::kPeerReset, make_error(Errc::kConnectionLost, why));
     return;
@@ -257,6 +261,7 @@ void Connection::rx_end(TcpEnd how, TimePoint now) {
   const bool inside_fpdu = direct_ || !carry_.empty();
   end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU")
                                         : make_error(Errc::kPeerClosed));  // req: RFC5044-7.2-2
+  assert(is_consistent());
 }
 
 }  // namespace iwarp::stream

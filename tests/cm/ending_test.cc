@@ -111,23 +111,30 @@ TEST_F(Ending, ErrorTerminatesBothSidesAndTellsThem) {
   EXPECT_NE(describe_end(*ends_.client.connection, client).find("terminate_received="), std::string::npos);
 }
 
+// Connects `peer` to the server's queue pair. Null when it fails.
+std::shared_ptr<Connection> accept_raw(Listener& listener, Node& server, RawTcp& peer) {
+  EXPECT_TRUE(peer.send(octets(good_request())));
+  const auto request = next_request(listener);
+  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  EXPECT_TRUE(read_frame(peer, true).complete);
+  EXPECT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
+  const Outcome s = get_outcome(std::move(accepting));
+  EXPECT_EQ(s.error.code, Errc::kOk);
+  return s.connection;
+}
+
 // The peer's process dies: its kernel resets the connection.
 TEST(PeerKill, ResetsUs) {
   Engine engine;
   const auto listener = listen(engine);
   Node server(engine);
   RawTcp peer = RawTcp::connect(listener->local().port());
-  ASSERT_TRUE(peer.send(octets(good_request())));
-  const auto request = next_request(*listener);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
-  ASSERT_TRUE(read_frame(peer, true).complete);
-  ASSERT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
-  const Outcome s = get_outcome(std::move(accepting));
-  ASSERT_EQ(s.error.code, Errc::kOk);
+  const auto connection = accept_raw(*listener, server, peer);
+  ASSERT_NE(connection, nullptr);
   server.recv(1);
   peer.reset();
   server.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
-  EXPECT_EQ(ending(*s.connection).reason.code, Errc::kConnectionLost);
+  EXPECT_EQ(ending(*connection).reason.code, Errc::kConnectionLost);
 }
 
 // Its host answers, but the application there takes nothing: no octet is lost, and nobody said Reset.
@@ -147,17 +154,12 @@ TEST(PeerStall, IsToldFromAReset) {
   const auto listener = listen(engine, options);
   Node server(engine, {}, 1 << 20);
   RawTcp peer = RawTcp::connect(listener->local().port());
-  ASSERT_TRUE(peer.send(octets(good_request())));
-  const auto request = next_request(*listener);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
-  ASSERT_TRUE(read_frame(peer, true).complete);
-  ASSERT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
-  const Outcome s = get_outcome(std::move(accepting));
-  ASSERT_EQ(s.error.code, Errc::kOk);
+  const auto connection = accept_raw(*listener, server, peer);
+  ASSERT_NE(connection, nullptr);
   for (std::uint64_t i = 0; i < 32; ++i) server.send(i, server.out.size());  // more than TCP buffers
-  const stream::Disconnected how = ending(*s.connection);
+  const stream::Disconnected how = ending(*connection);
   EXPECT_EQ(how.reason.code, Errc::kConnectionLost);
-  EXPECT_STREQ(how.reason.why, "the peer took nothing, or did not answer, within the user timeout");
+  EXPECT_STREQ(how.reason.why, "TCP gave the peer up: it took nothing, or did not answer");
   EXPECT_EQ(get(tap->seen.get_future()), ByteTap::End::kSilence);
 }
 

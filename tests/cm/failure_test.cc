@@ -103,7 +103,7 @@ TEST_F(ConnectFailure, AQueuePairServesOneConnectionOnly) {
   if (request->remote() == ends.server.connection->remote()) request = next_request(*listener);
   EXPECT_EQ(get_outcome(request->async_accept(server.qp, {}, boost::asio::use_future)).error.code,
             Errc::kInvalidArgument);
-  request->reject({});
+  request->reject();
   (void)get_outcome(std::move(connecting));
   ping_pong(client_, server);  // the connection that has the queue pairs is untouched
 }
@@ -144,7 +144,7 @@ TEST_F(ConnectFailure, ADecisionIsMadeOnce) {
   auto first = request->async_accept(server.qp, {}, boost::asio::use_future);
   const Outcome second = get_outcome(request->async_accept(other.qp, {}, boost::asio::use_future));
   EXPECT_EQ(second.error.code, Errc::kInvalidArgument);
-  request->reject({});
+  request->reject();
   EXPECT_EQ(get_outcome(std::move(first)).error.code, Errc::kOk);
   EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
   ping_pong(client_, server);

@@ -149,7 +149,7 @@ TEST_F(Hostile, IsGoneWhenTheApplicationDecides) {
     if (accept) {
       EXPECT_NE(get_outcome(request->async_accept(server.qp, {}, boost::asio::use_future)).error.code, Errc::kOk);
     } else {
-      request->reject({});
+      request->reject();
     }
   }
   honest_client_connects();

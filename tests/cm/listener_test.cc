@@ -53,7 +53,7 @@ TEST_F(ListenerLimits, PausesAcceptingWhileRequestsAreUndecided) {
   ASSERT_TRUE(comes(*listener, kPatience, first, waiting));
   ASSERT_TRUE(comes(*listener, kPatience, second, waiting));
   EXPECT_FALSE(comes(*listener, 200ms, third, waiting));
-  first->reject({});
+  first->reject();
   EXPECT_FALSE(comes(*listener, 200ms, third, waiting)) << "the rejected peer has not closed yet";
   peers[0].close();
   ASSERT_TRUE(comes(*listener, kPatience, third, waiting));

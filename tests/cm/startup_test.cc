@@ -125,7 +125,9 @@ TEST_F(Startup, RejectionCarriesPrivateDataAndIrdOrd) {
   const auto listener = listen(server_engine_);
   auto connecting = start_connect(client_, to(*listener));
   client_.recv(9);
-  next_request(*listener)->reject(pattern(33));
+  const auto request = next_request(*listener);
+  EXPECT_EQ(request->reject(pattern(252)).error().code, Errc::kInvalidArgument) << "and may still be decided";
+  EXPECT_TRUE(request->reject(pattern(33)).ok());
   const Outcome c = get_outcome(std::move(connecting));
   EXPECT_EQ(c.error.code, Errc::kPeerRejected);
   ASSERT_NE(c.connection, nullptr);

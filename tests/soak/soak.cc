@@ -77,7 +77,7 @@ class Soak {
       if (const auto session = find(load_be<std::uint64_t>(request->private_data()))) {
         session->accept(*request);
       } else {
-        request->reject({});
+        request->reject();
       }
       accept_next();
     });

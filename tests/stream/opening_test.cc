@@ -144,6 +144,22 @@ TEST(Initiator, MalformedReplyEndsItLikeALoss) {
   }
 }
 
+// A reset in place of a Reply may mean that the peer does not know revision 2. That nobody answers TCP does not.
+TEST(Initiator, TriesRevision1OnlyWithAPeerThatIsThere) {
+  for (const TcpEnd how : {TcpEnd::kReset, TcpEnd::kSilence}) {
+    test::Endpoint end(1);
+    const TimePoint now{1000s};
+    end.start(mpa::Initiator({}, {}, now), now);  // and its Request was not even taken
+    end.end(how, now);
+    const bool retries = !end.events.empty() && std::holds_alternative<RetryWithRevision1>(end.events.front());
+    EXPECT_EQ(retries, how == TcpEnd::kReset);
+    EXPECT_EQ(end.disconnected() != nullptr, how == TcpEnd::kSilence);
+    if (how == TcpEnd::kSilence) {
+      EXPECT_EQ(end.conn().link_action(), LinkAction::kClose);
+    }
+  }
+}
+
 TEST(Initiator, TimesOutWithoutAReply) {
   COVERS("RFC5044-7.1.2-31");
   Pair p;

@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "tests/faults/process_facts.h"
+#include "tests/support/eventually.h"
 #include "tests/tools/subprocess.h"
 
 namespace iwarp::test {
@@ -22,16 +22,6 @@ using namespace std::chrono_literals;
 using boost::asio::ip::tcp;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-template <class Condition>
-bool eventually(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + kProcessPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(10ms);
-  }
-  return true;
-}
 
 // A port of loopback that answers no SYN, because its backlog is full.
 class Silent {

@@ -81,7 +81,7 @@ std::size_t Subprocess::count(const std::string& text) const {
 
 void Subprocess::read_pending() {
   pollfd p{fd_, POLLIN, 0};
-  while (::poll(&p, 1, 0) == 1 && read_more(Clock::now() + kProcessPatience)) {
+  while (::poll(&p, 1, 0) == 1 && read_more(Clock::now() + kPatience)) {
   }
 }
 
@@ -110,7 +110,7 @@ std::string Subprocess::listening_port() {
   if (!wait_for("listening on ")) throw std::runtime_error("does not listen: " + output_);
   const std::size_t line = output_.find("listening on ");
   while (output_.find('\n', line) == std::string::npos) {
-    if (!read_more(Clock::now() + kProcessPatience)) break;
+    if (!read_more(Clock::now() + kPatience)) break;
   }
   const std::string at = output_.substr(line + 13, output_.find_first_of(" \n", line + 13) - line - 13);
   return at.substr(at.rfind(':') + 1);

@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace iwarp::test {
+#include "tests/support/eventually.h"
 
-// How long what must happen may take.
-inline constexpr std::chrono::milliseconds kProcessPatience{30'000};
+namespace iwarp::test {
 
 class Subprocess {
  public:
@@ -24,14 +23,14 @@ class Subprocess {
   Subprocess& operator=(const Subprocess&) = delete;
 
   // Reads until the output holds `text` that often; false when the process ends, or time runs out, before that.
-  bool wait_for(const std::string& text, std::size_t times = 1, std::chrono::milliseconds patience = kProcessPatience);
+  bool wait_for(const std::string& text, std::size_t times = 1, std::chrono::milliseconds patience = kPatience);
   // How often the output holds `text` so far.
   [[nodiscard]] std::size_t count(const std::string& text) const;
   // Reads what there is, without waiting for more.
   void read_pending();
   // Reads to the end and waits. The exit code; 128 + signal when it was killed; -1 when it does not end in time (the
   // destructor kills it then).
-  int wait(std::chrono::milliseconds patience = kProcessPatience);
+  int wait(std::chrono::milliseconds patience = kPatience);
   void signal(int number) const;
   [[nodiscard]] pid_t pid() const { return pid_; }
   // What it wrote so far.

@@ -1,32 +1,17 @@
 #include "tools/perf/control.h"
 
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
+
+#include "tools/perf/tcp_socket.h"
 
 namespace iwarp::tools::perf {
 namespace {
 constexpr std::size_t kMaxLine = 64 * 1024;
 
-// A peer that is silent for so long is probed, and given up when it answers nothing for the other time.
-constexpr int kIdleSeconds = 15;
-constexpr int kGiveUpMilliseconds = 60'000;
-
-void set(int fd, int level, int option, int value) {
-  if (::setsockopt(fd, level, option, &value, sizeof value) != 0)
-    throw std::runtime_error(std::string("cannot set TCP socket options: ") + std::strerror(errno));
-}
-
-void prepare(int fd) {
-  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kIdleSeconds);
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kGiveUpMilliseconds);
+void prepare(boost::asio::basic_socket<boost::asio::ip::tcp>& socket) {
+  socket.set_option(boost::asio::ip::tcp::no_delay(true));
+  give_up_vanished_peer(socket.native_handle());
 }
 
 }  // namespace
@@ -37,11 +22,11 @@ Control::Control(const std::string& host, const std::string& port) {
   if (!stream_)
     throw std::runtime_error("cannot connect to " + host + " port " + port + ": " + stream_.error().message() +
                              "; is `iwarp perf serve` running there?");
-  prepare(stream_.socket().native_handle());
+  prepare(stream_.socket());
 }
 
 Control::Control(boost::asio::ip::tcp::socket socket) : stream_(std::move(socket)) {
-  prepare(stream_.socket().native_handle());
+  prepare(stream_.socket());
 }
 
 void Control::send(const nlohmann::json& message) {
@@ -81,12 +66,6 @@ nlohmann::json Control::ask(const nlohmann::json& message, std::chrono::seconds 
   if (!answer) throw std::runtime_error("the other end of the test has closed the control connection");
   if (answer->contains("error")) throw std::runtime_error("the other end: " + answer->at("error").get<std::string>());
   return std::move(*answer);
-}
-
-std::string Control::remote_host() const {
-  boost::system::error_code ec;
-  return const_cast<Stream&>(stream_).socket().remote_endpoint(ec).address().to_string();  // NOLINT: socket() has no
-                                                                                           // const form
 }
 
 void Control::shut() {

@@ -26,7 +26,6 @@ class Control {
   // send() and receive(); throws when the answer has an "error", with its text. That of a peer which has closed already
   // is heard as well.
   nlohmann::json ask(const nlohmann::json& message, std::chrono::seconds patience = std::chrono::seconds{15});
-  [[nodiscard]] std::string remote_host() const;
   // From another thread: makes receive() return.
   void shut();
 

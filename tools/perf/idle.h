@@ -23,7 +23,7 @@ struct Holdings {
 struct IdleReport {
   std::size_t connections = 0;
   DescriptorLimit client_limit, server_limit;
-  double client_bytes_each = 0, server_bytes_each = 0;  // resident memory, queue pairs with 4 entries a queue included
+  double client_bytes_each = 0, server_bytes_each = 0;  // resident memory, queue pairs included
   double client_descriptors_each = 0, server_descriptors_each = 0;
   std::uint64_t client_sleeps = 0, server_sleeps = 0;  // in `seconds_quiet`
   double seconds_quiet = 0;

@@ -169,7 +169,7 @@ class RawPassive final : public Passive {
     Spec one = spec_;
     one.size = 1;
     while (!stop && !interrupted) {
-      const TcpSocket socket = listener_.accept(spec_.manual);
+      const TcpSocket socket = listener_.accept(spec_.manual, &stop);
       if (!socket) continue;
       switch (spec_.test) {
         case Test::kTcpConnect:

@@ -66,8 +66,8 @@ bool has_come(RdmaSide& side, std::uint64_t seed) {
 }
 
 // Spins until the last octet of the incoming buffer is `expected`, and answers who wants to verify meanwhile. False
-// when the connection ended.
-bool watch(RdmaSide& side, std::byte expected) {
+// when the connection ended, or at `stop`.
+bool watch(RdmaSide& side, std::byte expected, const std::atomic<bool>& stop) {
   const volatile std::byte* last = &side.region()[side.spec().size - 1];
   std::array<verbs::Completion, 4> completions;
   for (unsigned spins = 1; *last != expected; ++spins) {
@@ -78,7 +78,7 @@ bool watch(RdmaSide& side, std::byte expected) {
       if (side.is_note(c, m) && m.note == Note::kVerify)
         write_pattern(side, kAnswerSeed, has_come(side, kSeed) ? Note::kGood : Note::kBad);
     }
-    if (side.ended()) return false;
+    if (side.ended() || stop) return false;
   }
   return true;
 }
@@ -112,7 +112,7 @@ class Latency final : public Active {
     if (spec.test == Test::kWriteLat) {
       mark_ = next_mark(mark_);
       write_mark(side_, mark_);
-      if (!watch(side_, mark_)) closed();
+      if (!watch(side_, mark_, interrupted)) closed();
       return;
     }
     const bool read = spec.test == Test::kReadLat;
@@ -176,8 +176,7 @@ std::unique_ptr<Active> latency_active(const Spec& spec, const std::string& host
 void latency_passive(RdmaSide& side, const std::atomic<bool>& stop) {
   const Spec& spec = side.spec();
   if (spec.test == Test::kWriteLat) {
-    for (std::byte expected{1}; !stop && watch(side, expected); expected = next_mark(expected))
-      write_mark(side, expected);
+    for (std::byte expected{1}; watch(side, expected, stop); expected = next_mark(expected)) write_mark(side, expected);
     return;
   }
   std::array<verbs::Completion, 1> completions;

@@ -60,8 +60,12 @@ class Alarm {
 class Running {
  public:
   Running(const Spec& spec, const std::string& host) {
-    for (std::uint32_t i = 0; i < spec.threads; ++i)
-      ends_.push_back(is_raw(spec.test) ? listen_raw(spec, host) : listen_rdma(spec, host));
+    // In a thread of that processor, as those of an engine, which listening starts, inherit where they run.
+    std::async(std::launch::async, [&] {
+      bind_to_cpu(spec.cpu);
+      for (std::uint32_t i = 0; i < spec.threads; ++i)
+        ends_.push_back(is_raw(spec.test) ? listen_raw(spec, host) : listen_rdma(spec, host));
+    }).get();
     try {
       for (const auto& end : ends_) threads_.emplace_back([this, &end = *end, cpu = spec.cpu] { serve(end, cpu); });
     } catch (...) {  // no thread to be had: those that run would never end

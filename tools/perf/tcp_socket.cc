@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
@@ -23,26 +22,37 @@ using boost::asio::ip::tcp;
   throw std::runtime_error(std::string("plain TCP: ") + what + ": " + std::strerror(errno));
 }
 
-bool again() {
-  if (interrupted) throw std::runtime_error("interrupted");
-  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+void set(int fd, int level, int option, int value) {
+  if (::setsockopt(fd, level, option, &value, sizeof value) != 0) fail("cannot set socket options");
 }
 
 }  // namespace
 
-TcpSocket::TcpSocket(int descriptor, bool spin) : fd_(descriptor), flags_(spin ? MSG_DONTWAIT : 0) {
+void give_up_vanished_peer(int descriptor) {
+  constexpr int kIdleSeconds = 15;
+  constexpr int kGiveUpMilliseconds = 60'000;
+  set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  set(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, kIdleSeconds);
+  set(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, kGiveUpMilliseconds);
+}
+
+TcpSocket::TcpSocket(int descriptor, bool spin, const std::atomic<bool>* stop)
+    : fd_(descriptor), flags_(spin ? MSG_DONTWAIT : 0), stop_(stop) {
   set_nodelay(true);
-  // A blocking call returns now and then, to see an interrupt.
+  // A blocking call returns now and then, to see an interrupt or `stop`.
   const timeval patience{0, 200000};
   ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 }
 
-TcpSocket::TcpSocket(TcpSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)), flags_(other.flags_) {}
+TcpSocket::TcpSocket(TcpSocket&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), flags_(other.flags_), stop_(other.stop_) {}
 
 TcpSocket& TcpSocket::operator=(TcpSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(flags_, other.flags_);
+  std::swap(stop_, other.stop_);
   return *this;
 }
 
@@ -52,9 +62,16 @@ TcpSocket::~TcpSocket() {
 
 TcpSocket TcpSocket::connect(const std::string& host, std::uint16_t port, bool spin) {
   boost::asio::io_context io;
-  tcp::socket socket(io);
-  boost::asio::connect(socket, tcp::resolver(io).resolve(host, std::to_string(port)));
-  return {socket.release(), spin};
+  const auto found = tcp::resolver(io).resolve(host, std::to_string(port));
+  for (auto at = found.begin();;) {
+    try {
+      TcpSocket socket = connect(at->endpoint(), spin);
+      give_up_vanished_peer(socket.fd_);
+      return socket;
+    } catch (const std::runtime_error&) {
+      if (interrupted || ++at == found.end()) throw;
+    }
+  }
 }
 
 TcpSocket TcpSocket::connect(const tcp::endpoint& peer, bool spin) {
@@ -63,7 +80,7 @@ TcpSocket TcpSocket::connect(const tcp::endpoint& peer, bool spin) {
   TcpSocket socket(fd, spin);
   while (::connect(fd, peer.data(), static_cast<socklen_t>(peer.size())) != 0) {
     if (errno == EISCONN) break;  // a call before took longer than the socket's patience
-    if (!again() && errno != EINPROGRESS && errno != EALREADY) fail("connect");
+    if (!socket.again() && errno != EINPROGRESS && errno != EALREADY) fail("connect");
   }
   return socket;
 }
@@ -74,10 +91,15 @@ TcpSocket TcpSocket::listen(const std::string& host) {
   return {acceptor.release(), false};
 }
 
-TcpSocket TcpSocket::accept(bool spin) const {
+TcpSocket TcpSocket::accept(bool spin, const std::atomic<bool>* stop) const {
   const int accepted = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
   if (accepted < 0) return {};
-  return {accepted, spin};
+  return {accepted, spin, stop};
+}
+
+bool TcpSocket::again() const {
+  if (interrupted) throw std::runtime_error("interrupted");
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
 tcp::endpoint TcpSocket::local() const {
@@ -104,6 +126,7 @@ std::size_t TcpSocket::send_some(const std::byte* data, std::size_t size) const 
     const ssize_t n = ::send(fd_, data, size, flags_ | MSG_NOSIGNAL);
     if (n > 0) return static_cast<std::size_t>(n);
     if (n < 0 && !again()) fail("send");
+    if (stopped()) throw std::runtime_error("plain TCP: stopped while sending");
   }
 }
 
@@ -119,7 +142,10 @@ std::size_t TcpSocket::receive_some(std::byte* data, std::size_t size) const {
   for (;;) {
     const ssize_t n = ::recv(fd_, data, size, flags_);
     if (n >= 0) return static_cast<std::size_t>(n);
-    if (again()) continue;
+    if (again()) {
+      if (stopped()) return 0;
+      continue;
+    }
     if (errno == ECONNRESET) return 0;
     fail("recv");
   }

@@ -1,7 +1,8 @@
 // A plain TCP socket for the baselines: what an application without us would write. Blocking, or spinning on
-// non-blocking calls. Functions throw std::runtime_error when the connection fails.
+// non-blocking calls. Functions throw std::runtime_error when the connection fails or the user interrupts.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -12,18 +13,21 @@ namespace iwarp::tools::perf {
 class TcpSocket {
  public:
   TcpSocket() = default;
-  TcpSocket(int descriptor, bool spin);
+  // Takes the descriptor over. `stop`, which must outlive it, ends waiting: receiving sees the end of the stream,
+  // sending fails.
+  TcpSocket(int descriptor, bool spin, const std::atomic<bool>* stop = nullptr);
   TcpSocket(TcpSocket&& other) noexcept;
   TcpSocket& operator=(TcpSocket&& other) noexcept;
   ~TcpSocket();
 
+  // Looks up a name, and gives the connection up when its peer has vanished.
   [[nodiscard]] static TcpSocket connect(const std::string& host, std::uint16_t port, bool spin);
-  // The same without looking up a name: a socket() and a connect().
+  // A socket() and a connect().
   [[nodiscard]] static TcpSocket connect(const boost::asio::ip::tcp::endpoint& peer, bool spin);
   // On any free port of `host`.
   [[nodiscard]] static TcpSocket listen(const std::string& host);
   // Waits for a connection up to 200 ms; empty when there was none.
-  [[nodiscard]] TcpSocket accept(bool spin) const;
+  [[nodiscard]] TcpSocket accept(bool spin, const std::atomic<bool>* stop = nullptr) const;
   [[nodiscard]] boost::asio::ip::tcp::endpoint local() const;
   [[nodiscard]] boost::asio::ip::tcp::endpoint peer() const;
   explicit operator bool() const { return fd_ >= 0; }
@@ -33,16 +37,25 @@ class TcpSocket {
   // One send() of at most `size` octets, or as much as TCP takes; more than 0.
   std::size_t send_some(const std::byte* data, std::size_t size) const;
   void send_all(const std::byte* data, std::size_t size) const;
-  // One recv(); 0 at the end of the stream or after a reset.
+  // One recv(); 0 at the end of the stream, after a reset and after `stop`.
   std::size_t receive_some(std::byte* data, std::size_t size) const;
-  // False at the end of the stream.
+  // False when receive_some() gives 0.
   bool receive_all(std::byte* data, std::size_t size) const;
   // Closes with RST, so that no port stays in TIME_WAIT.
   void reset();
 
  private:
+  // After a call that failed: whether to try again. Throws when the user interrupts.
+  [[nodiscard]] bool again() const;
+  [[nodiscard]] bool stopped() const { return stop_ != nullptr && *stop_; }
+
   int fd_ = -1;
   int flags_ = 0;
+  const std::atomic<bool>* stop_ = nullptr;
 };
+
+// From now on the peer of this TCP socket is probed when it is silent for 15 s, and the connection fails when nothing
+// is answered for a minute.
+void give_up_vanished_peer(int descriptor);
 
 }  // namespace iwarp::tools::perf
