@@ -34,7 +34,7 @@ class AcceptPause {
     });
   }
   void cancel() { timer_.cancel(); }
-  // The same shortage, met elsewhere.
+  // A shortage met elsewhere.
   void tell(const Error& shortage);
 
  private:

@@ -23,7 +23,7 @@ struct ListenOptions {
   std::size_t max_pending = 256;
   SocketOptions socket{};
   // Called in an engine thread when the process or the system has no descriptor or memory left for another connection;
-  // at most once in AcceptPause::kSilence. Accepting goes on by itself, clients wait meanwhile. May be empty.
+  // at most once in AcceptPause::kSilence. It goes on by itself: clients wait, or are closed if accepted. May be empty.
   std::function<void(Error)> on_shortage{};
 };
 
@@ -64,8 +64,8 @@ class ConnectRequest {
           accept(std::move(qp), options, std::move(handler));
         });
   }
-  // Reply with R=1. The request is used up. Without private data, or with at most 251 octets: more is kInvalidArgument,
-  // and the request still waits for its decision.
+  // Reply with R=1. The request is used up; one already decided stays as it is. Private data of more than 251 octets
+  // are kInvalidArgument, and the request still waits for its decision.
   void reject();
   Result<void> reject(ConstBytes private_data);
 
@@ -101,7 +101,7 @@ class Listener {
     return initiate<Error, std::unique_ptr<ConnectRequest>>(io_, std::forward<Token>(token),
                                                             [this](auto handler) { accept(std::move(handler)); });
   }
-  // Requests that failed before they reached the application: malformed, timed out, refused by policy.
+  // Requests that failed before they reached the application: malformed, timed out, refused by policy, no resources.
   [[nodiscard]] std::uint64_t failed_startups() const;
 
  private:

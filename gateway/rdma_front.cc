@@ -19,7 +19,7 @@ Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp
   cm::ListenOptions o;
   o.endpoint = listen;
   o.policy = options.policy;
-  o.on_shortage = [](const Error& e) { spdlog::warn("accepting pauses: {}", e.why); };
+  o.on_shortage = [](const Error& e) { spdlog::warn("short of resources: {}", e.why); };
   auto listener = cm::Listener::listen(engine, o);  // req: RFC8166-2.2.3-1 RFC8167-2-2
   if (!listener) return listener.error();
   front->listener_ = std::move(*listener);

@@ -18,7 +18,7 @@ class Refusals {
   explicit Refusals(Stats& stats) : stats_(stats) {}
 
   // `line` says who and why. The next line for that reason says how many were left out before it; the
-  // counters always do. `now` never goes backwards.
+  // counters count all. `now` never goes backwards.
   void add(RefuseReason why, const std::string& line, TimePoint now);
 
  private:

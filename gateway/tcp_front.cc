@@ -16,7 +16,7 @@ TcpFront::TcpFront(cm::Engine& engine, HostPort server, const Options& options)
       options_(options),
       sessions_(engine.io()),
       acceptor_(engine.io()),
-      pause_(engine.io(), [](const Error& error) { spdlog::warn("accepting pauses: {}", error.why); }) {}
+      pause_(engine.io(), [](const Error& error) { spdlog::warn("short of resources: {}", error.why); }) {}
 
 Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::endpoint& listen,
                                                  const HostPort& server, const Options& options) {

@@ -250,17 +250,17 @@ void Connection::rx_end(TcpEnd how, TimePoint now) {
     if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how == TcpEnd::kReset);
     drain_startup();
   }
+  // req: RFC5041-3-12 RFC5041-3-13
+  const bool inside_fpdu = direct_ || !carry_.empty();
   if (how != TcpEnd::kFin) {
     const char* why = how == TcpEnd::kReset ? "TCP connection reset by the peer"
                                             : "TCP gave the peer up: it took nothing, or did not answer";
     // req: RFC5040-6.2-3
     end_with(Input::kPeerReset, make_error(Errc::kConnectionLost, why));
-    return;
+  } else {
+    end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU")
+                                          : make_error(Errc::kPeerClosed));  // req: RFC5044-7.2-2
   }
-  // req: RFC5041-3-12 RFC5041-3-13
-  const bool inside_fpdu = direct_ || !carry_.empty();
-  end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU")
-                                        : make_error(Errc::kPeerClosed));  // req: RFC5044-7.2-2
   assert(is_consistent());
 }
 

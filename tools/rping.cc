@@ -99,7 +99,7 @@ int run_server(const Flags& flags) {
   flags.recorder.apply(engine);
   cm::ListenOptions o;
   o.policy = flags.policy.policy();
-  o.on_shortage = [](const Error& e) { spdlog::warn("accepting pauses: {}", e.why); };
+  o.on_shortage = [](const Error& e) { spdlog::warn("short of resources: {}", e.why); };
   boost::system::error_code bad;
   const auto address = boost::asio::ip::make_address(flags.address.empty() ? "::" : flags.address, bad);
   if (bad) throw CLI::ValidationError("-a", "'" + flags.address + "' is not an IP address of this host");

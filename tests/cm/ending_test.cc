@@ -120,7 +120,7 @@ std::shared_ptr<Connection> accept_raw(Listener& listener, Node& server, RawTcp&
   EXPECT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
   const Outcome s = get_outcome(std::move(accepting));
   EXPECT_EQ(s.error.code, Errc::kOk);
-  return s.connection;
+  return s.error.code == Errc::kOk ? s.connection : nullptr;
 }
 
 // The peer's process dies: its kernel resets the connection.

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 namespace samples = rpcrdma::test;
 
-constexpr const char* kPaused = "accepting pauses: no file descriptor left";
+constexpr const char* kPaused = "short of resources: no file descriptor left";
 
 // Over half a second.
 void expect_idle(const Subprocess& process) {

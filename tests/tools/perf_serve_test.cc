@@ -1,5 +1,6 @@
 // `iwarp perf serve`: whom it serves, and for how long.
 #include <gmock/gmock.h>
+#include <sched.h>
 
 #include <chrono>
 #include <csignal>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "tests/support/eventually.h"
 #include "tests/tools/subprocess.h"
@@ -88,35 +90,55 @@ std::uint16_t start(Control& control, const Spec& spec) {
   return control.ask({{"command", "start"}, {"spec", spec}}).at("ports").at(0).get<std::uint16_t>();
 }
 
-// Its control connection ends, and its data connection stays.
-class PerfServeVanishedTest : public ::testing::TestWithParam<Test> {};
+// A client whose control connection ends, and whose data connection stays: with nothing to say, or amid its sample.
+struct Vanished {
+  Test test;
+  bool busy;
+};
+class PerfServeVanishedTest : public ::testing::TestWithParam<Vanished> {};
 
 TEST_P(PerfServeVanishedTest, IsForgotten) {
   Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0"});
   const std::string port = server.listening_port();
-  const Spec spec{.test = GetParam(), .size = 8};
+  const auto [test, busy] = GetParam();
+  const Spec spec{.test = test, .size = 8, .manual = test == tools::perf::Test::kWriteLat};
   std::optional<Control> vanished(std::in_place, "127.0.0.1", port);
   const std::uint16_t data_port = start(*vanished, spec);
   const auto data = tools::perf::is_raw(spec.test) ? tools::perf::connect_raw(spec, "127.0.0.1", data_port)
                                                    : tools::perf::connect_rdma(spec, "127.0.0.1", data_port);
+  std::jthread sample;
+  if (busy) {
+    sample = std::jthread([&] {
+      try {
+        (void)data->run(2 * kPatience);
+      } catch (const std::runtime_error&) {  // the server has ended it
+      }
+    });
+    std::this_thread::sleep_for(50ms);
+  }
   vanished.reset();
-  EXPECT_TRUE(eventually(
-      [&] {
-        try {
-          (void)Control("127.0.0.1", port).ask({{"command", "cpu"}});
-          return true;
-        } catch (const std::runtime_error&) {
-          return false;
-        }
-      },
-      10s));
+  EXPECT_TRUE(eventually([&] {
+    try {
+      (void)Control("127.0.0.1", port).ask({{"command", "cpu"}});
+      return true;
+    } catch (const std::runtime_error&) {
+      return false;
+    }
+  }));
 }
 
-INSTANTIATE_TEST_SUITE_P(DuringEach, PerfServeVanishedTest,
-                         ::testing::Values(Test::kTcpBw, Test::kTcpLat, Test::kTcpRate, Test::kTcpConnect,
-                                           Test::kWriteBw, Test::kReadBw, Test::kSendBw, Test::kSendRate,
-                                           Test::kWriteLat, Test::kReadLat, Test::kSendLat),
-                         [](const auto& test) { return std::string(tools::perf::name(test.param)); });
+std::vector<Vanished> each() {
+  std::vector<Vanished> list;
+  for (const Test test : tools::perf::all_tests()) {
+    list.push_back({test, true});
+    const bool connects = test == Test::kTcpConnect || test == Test::kConnectRate;
+    if (!connects) list.push_back({test, false});  // those have no connection when they have nothing to do
+  }
+  return list;
+}
+INSTANTIATE_TEST_SUITE_P(DuringEach, PerfServeVanishedTest, ::testing::ValuesIn(each()), [](const auto& p) {
+  return std::string(tools::perf::name(p.param.test)) + (p.param.busy ? "Busy" : "Idle");
+});
 
 // Threads of the process that run on processor 0 only.
 std::size_t threads_on_processor_0(pid_t pid) {
@@ -130,7 +152,9 @@ std::size_t threads_on_processor_0(pid_t pid) {
 
 TEST(PerfServe, RunsTheEngineTooOnTheProcessorThatIsAskedFor) {
   Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0"});
-  if (threads_on_processor_0(server.pid()) != 0) GTEST_SKIP() << "there is no other processor";
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  if (!CPU_ISSET(0, &allowed) || CPU_COUNT(&allowed) == 1) GTEST_SKIP() << "needs processor 0 and another";
   Control control("127.0.0.1", server.listening_port());
   (void)start(control, {.test = tools::perf::Test::kConnectRate, .cpu = 0});
   EXPECT_TRUE(eventually([&] { return threads_on_processor_0(server.pid()) == 2; })) << "that serves, and the engine's";

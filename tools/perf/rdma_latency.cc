@@ -176,7 +176,8 @@ std::unique_ptr<Active> latency_active(const Spec& spec, const std::string& host
 void latency_passive(RdmaSide& side, const std::atomic<bool>& stop) {
   const Spec& spec = side.spec();
   if (spec.test == Test::kWriteLat) {
-    for (std::byte expected{1}; watch(side, expected, stop); expected = next_mark(expected)) write_mark(side, expected);
+    for (std::byte expected{1}; !stop && watch(side, expected, stop); expected = next_mark(expected))
+      write_mark(side, expected);
     return;
   }
   std::array<verbs::Completion, 1> completions;

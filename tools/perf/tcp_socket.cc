@@ -97,6 +97,11 @@ TcpSocket TcpSocket::accept(bool spin, const std::atomic<bool>* stop) const {
   return {accepted, spin, stop};
 }
 
+bool TcpSocket::stopped() const {
+  if (interrupted) throw std::runtime_error("interrupted");
+  return stop_ != nullptr && *stop_;
+}
+
 bool TcpSocket::again() const {
   if (interrupted) throw std::runtime_error("interrupted");
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
@@ -123,10 +128,10 @@ void TcpSocket::set_nodelay(bool on) const {
 
 std::size_t TcpSocket::send_some(const std::byte* data, std::size_t size) const {
   for (;;) {
+    if (stopped()) throw std::runtime_error("plain TCP: stopped while sending");
     const ssize_t n = ::send(fd_, data, size, flags_ | MSG_NOSIGNAL);
     if (n > 0) return static_cast<std::size_t>(n);
     if (n < 0 && !again()) fail("send");
-    if (stopped()) throw std::runtime_error("plain TCP: stopped while sending");
   }
 }
 
@@ -139,16 +144,14 @@ void TcpSocket::send_all(const std::byte* data, std::size_t size) const {
 }
 
 std::size_t TcpSocket::receive_some(std::byte* data, std::size_t size) const {
-  for (;;) {
+  while (!stopped()) {
     const ssize_t n = ::recv(fd_, data, size, flags_);
     if (n >= 0) return static_cast<std::size_t>(n);
-    if (again()) {
-      if (stopped()) return 0;
-      continue;
-    }
+    if (again()) continue;
     if (errno == ECONNRESET) return 0;
     fail("recv");
   }
+  return 0;
 }
 
 bool TcpSocket::receive_all(std::byte* data, std::size_t size) const {

@@ -47,7 +47,8 @@ class TcpSocket {
  private:
   // After a call that failed: whether to try again. Throws when the user interrupts.
   [[nodiscard]] bool again() const;
-  [[nodiscard]] bool stopped() const { return stop_ != nullptr && *stop_; }
+  // Throws when the user interrupts.
+  [[nodiscard]] bool stopped() const;
 
   int fd_ = -1;
   int flags_ = 0;
