@@ -27,7 +27,7 @@ class AcceptPause {
   // `failed`: why accept(2) did. `again` is called after kPause, unless cancelled.
   template <class Again>
   void begin(const boost::system::error_code& failed, Again again) {
-    if (is_shortage(failed)) tell(describe(failed));
+    report(failed);
     timer_.expires_after(kPause);
     timer_.async_wait([again = std::move(again)](boost::system::error_code cancelled) {
       if (!cancelled) again();
@@ -38,8 +38,7 @@ class AcceptPause {
   void tell(const Error& shortage);
 
  private:
-  static bool is_shortage(const boost::system::error_code& ec);
-  static Error describe(const boost::system::error_code& ec);
+  void report(const boost::system::error_code& failed);
 
   boost::asio::steady_timer timer_;
   Tell tell_;

@@ -26,6 +26,11 @@ void set(int fd, int level, int option, int value) {
   if (::setsockopt(fd, level, option, &value, sizeof value) != 0) fail("cannot set socket options");
 }
 
+// After a call that failed: whether to try again.
+bool again() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
 }  // namespace
 
 void give_up_vanished_peer(int descriptor) {
@@ -78,9 +83,9 @@ TcpSocket TcpSocket::connect(const tcp::endpoint& peer, bool spin) {
   const int fd = ::socket(peer.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
   if (fd < 0) fail("socket");
   TcpSocket socket(fd, spin);
-  while (::connect(fd, peer.data(), static_cast<socklen_t>(peer.size())) != 0) {
+  while (!socket.stopped() && ::connect(fd, peer.data(), static_cast<socklen_t>(peer.size())) != 0) {
     if (errno == EISCONN) break;  // a call before took longer than the socket's patience
-    if (!socket.again() && errno != EINPROGRESS && errno != EALREADY) fail("connect");
+    if (!again() && errno != EINPROGRESS && errno != EALREADY) fail("connect");
   }
   return socket;
 }
@@ -100,11 +105,6 @@ TcpSocket TcpSocket::accept(bool spin, const std::atomic<bool>* stop) const {
 bool TcpSocket::stopped() const {
   if (interrupted) throw std::runtime_error("interrupted");
   return stop_ != nullptr && *stop_;
-}
-
-bool TcpSocket::again() const {
-  if (interrupted) throw std::runtime_error("interrupted");
-  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
 tcp::endpoint TcpSocket::local() const {

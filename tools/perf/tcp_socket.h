@@ -45,8 +45,6 @@ class TcpSocket {
   void reset();
 
  private:
-  // After a call that failed: whether to try again. Throws when the user interrupts.
-  [[nodiscard]] bool again() const;
   // Throws when the user interrupts.
   [[nodiscard]] bool stopped() const;
 
