@@ -128,7 +128,8 @@ void ConnectRequest::reject() {
 }
 
 Result<void> ConnectRequest::reject(ConstBytes private_data) {
-  if (decided_ || !engine_.context()->alive()) return {};
+  if (!engine_.context()->alive()) return make_error(Errc::kInvalidArgument, "engine used after fork()");
+  if (decided_) return make_error(Errc::kInvalidArgument, "request already decided");
   if (auto ok = responder_.reject(private_data); !ok) return ok.error();
   decided_ = true;
   // The socket takes its place along: it lives until the peer has closed, or the time is up.

@@ -14,6 +14,11 @@ enum class Access : std::uint8_t {
   kRemoteRead = 2,
   kRemoteWrite = 4,
   kRemoteInvalidate = 8,  // the peer may revoke the STag by Send with Invalidate, if it is bound to that one stream
+  // The owner's promise that nothing changes the memory while peers may read it, as RPC-over-RDMA gives for Read
+  // chunks: Read Responses with CRC then leave from where they lie. Without it they are copied first, because a change
+  // between the sum and the copy that TCP makes would be a wrong CRC, which ends the connection at the peer. Gives no
+  // right.
+  kStableSource = 16,
 };
 constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));

@@ -184,8 +184,9 @@ StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::
     return {{}, StagFault::kBounds, false};
   }
   held->bytes_ = r.memory.subspan(to - r.base_to, length);
+  const bool stable = includes(r.access, Access::kStableSource);
   // req: RFC5040-1.2-3 RFC5041-5.1.1-1
-  return {std::move(*held), {}, true};
+  return {std::move(*held), {}, true, stable};
 }
 
 StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,

@@ -97,6 +97,7 @@ class StagTable {
     Pin pin;
     StagFault fault = StagFault::kInvalid;
     bool ok = false;
+    bool stable = false;  // registered with kStableSource
   };
   [[nodiscard]] PinResult pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const;
   // The same by local address, as the scatter/gather entries of work requests name memory.

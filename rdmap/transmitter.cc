@@ -215,6 +215,7 @@ Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(Respon
   const ReadRequest& r = m.read.request;
   // req: RFC5040-1.2-5
   const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
+  Segment s;
   // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9 RFC5040-5.2.1-13 RFC5042-6.3.5-2
   if (r.size != 0) {  // req: RFC5040-5.2.1-14 RFC5040-5.2.1-15 RFC5040-5.2.1-16
     // The whole rest is checked, so that a Request that leaves its buffer fails before its first octet.
@@ -234,15 +235,14 @@ Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(Respon
       current_ = std::monostate{};
       return error;
     }
+    s.may_change = !p.stable;  // req: RFC5040-5.5-9 RFC5040-5.5-18
     payload.push_back(std::move(p.pin));
   }
-  Segment s;
   // req: RFC5040-4.4-4 RFC5040-4.4-5 RFC5040-4.4-6 RFC5040-4.5-1 RFC5040-5.2.2-6 RFC5040-A.3-1
   put(s, TaggedHeader{cut.last, control_octet(Opcode::kReadResponse), r.sink_stag,
                       r.sink_to + m.sent});  // req: RFC5040-4.4-3
   s.payload_bytes = cut.payload_bytes;
-  // req: RFC5040-5.5-9 RFC5040-5.5-18
-  s.may_change = true;
+  s.read_response = true;
   counters_.read_response_bytes += cut.payload_bytes;
   m.sent += cut.payload_bytes;
   if (cut.last) {

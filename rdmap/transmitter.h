@@ -40,8 +40,9 @@ class Transmitter {
     std::array<std::byte, ddp::UntaggedHeader::kSize + TerminateMessage::kMaxSize> header{};
     std::size_t header_bytes = 0;
     std::size_t payload_bytes = 0;
-    // Read Response payload may legally change at any time (RFC 5040 s5.5 rule 12): with CRC on it must be copied
-    // before it is summed.
+    // The payload is that of a Read Response: its memory may be revoked at any time, and then the peer is told.
+    bool read_response = false;
+    // It may also legally change at any time (RFC 5040 s5.5 rule 8): with CRC on it must be copied before it is summed.
     bool may_change = false;
     Done done{};
 

@@ -93,7 +93,8 @@ Result<Stag> VerbsEndpoint::keep(Result<verbs::MemoryRegion> region) {
 Result<ExposedMemory> VerbsEndpoint::register_memory(MutBytes memory, RemoteAccess access, bool remote_invalidation) {
   verbs::MemoryRegion::Options o;
   // req: RFC5042-6.3.5-1
-  o.access = access == RemoteAccess::kRead ? Access::kRemoteRead : Access::kRemoteWrite | Access::kLocalWrite;
+  o.access = access == RemoteAccess::kRead ? Access::kRemoteRead | Access::kStableSource
+                                           : Access::kRemoteWrite | Access::kLocalWrite;
   if (remote_invalidation) o.access = o.access | Access::kRemoteInvalidate;
   o.base_to = 0;  // tells the peer no addresses
   // req: RFC5042-6.1.1-4 RFC5042-6.3.6-1

@@ -10,7 +10,7 @@ namespace {
 
 // One batch, octets and pieces. Long, because TCP's own cost falls with the length of a call (acknowledgements that
 // come meanwhile are taken in bulk), but no longer than what a second-level cache holds between the CRC, or the copy,
-// and the call: over loopback 768 KiB carry up to a fifth more than 1 MiB, and half as much again as 256 KiB. Pieces
+// and the call: over loopback shorter batches lost everywhere, and longer ones with CRC and in Read Responses. Pieces
 // stay below IOV_MAX. It bounds as well what a peer that asks for Read Responses and takes none makes us keep as
 // copies.
 constexpr std::size_t kBatchBytes = 768 * 1024;
@@ -112,7 +112,7 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
     gather_.append(tail);
   }
   segment_pins_.clear();
-  gather_.end_fpdu(segment.done, segment.may_change && !copy);
+  gather_.end_fpdu(segment.done, segment.read_response && !copy);
 }
 
 void Connection::tx_commit(std::size_t n, TimePoint now) {

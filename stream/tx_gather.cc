@@ -40,8 +40,8 @@ void TxGather::append(ddp::Pin pin) {
   pieces_.push_back({bytes, std::move(pin), true});
 }
 
-void TxGather::end_fpdu(const Done& done, bool may_change) {
-  fpdus_.push_back({fpdu_begin_, end_, pieces_popped_ + pieces_.size(), done, may_change});  // req: RFC5044-A.1-1
+void TxGather::end_fpdu(const Done& done, bool read_response) {
+  fpdus_.push_back({fpdu_begin_, end_, pieces_popped_ + pieces_.size(), done, read_response});  // req: RFC5044-A.1-1
   fpdu_begin_ = end_;
 }
 
@@ -50,7 +50,7 @@ bool TxGather::resume() {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (pieces_[i].pin.resume()) continue;
     while (fpdu < fpdus_.size() && fpdus_[fpdu].pieces_end <= pieces_popped_ + i) ++fpdu;
-    lost_read_source_ = fpdus_[fpdu].may_change;
+    lost_read_source_ = fpdus_[fpdu].read_response;
     if (fpdus_[fpdu].begin < committed_) {
       broken_ = true;
     } else {
@@ -118,7 +118,7 @@ void TxGather::commit(std::size_t n, std::vector<Done>& done) {
     staged_ -= blocks_.front().size;
     blocks_.pop_front();
   }
-  if (!fpdus_.empty() && fpdus_.front().may_change && fpdus_.front().begin < committed_) copy_aside_rest_of_front();
+  if (!fpdus_.empty() && fpdus_.front().read_response && fpdus_.front().begin < committed_) copy_aside_rest_of_front();
 }
 
 void TxGather::copy_aside_rest_of_front() {

@@ -28,8 +28,8 @@ class TxGather {
   void append(ConstBytes owned);
   // Appends pinned memory.
   void append(ddp::Pin pin);
-  // Ends an FPDU. `may_change`: its pinned payload belongs to a Read Response.
-  void end_fpdu(const Done& done, bool may_change);
+  // Ends an FPDU. `read_response`: it has pinned payload of one.
+  void end_fpdu(const Done& done, bool read_response);
 
   // Takes hold of all pinned memory again. False when some of it was revoked: then the list was cut before the first
   // FPDU concerned, unless that one is partly sent already, in which case broken() is true and the byte stream cannot
@@ -62,7 +62,7 @@ class TxGather {
     std::uint64_t begin = 0, end = 0;  // stream offsets
     std::size_t pieces_end = 0;        // pieces counted from the first ever appended
     Done done{};
-    bool may_change = false;
+    bool read_response = false;
   };
   struct Block {
     std::unique_ptr<std::byte[]> bytes;

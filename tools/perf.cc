@@ -50,6 +50,7 @@ struct Flags {
   std::string crc = "on";
   std::string progress = "auto";
   std::string placement = "direct";
+  std::string source = "stable";
   std::string json;
   std::vector<int> cpus;
   bool markdown = false;
@@ -163,6 +164,7 @@ std::vector<Spec> plan(const Flags& flags) {
       s.size = size;
       s.crc = flags.crc == "on";
       s.direct = flags.placement == "direct";
+      s.stable = flags.source == "stable";
       s.manual = flags.progress == "manual" || *test == Test::kWriteLat;
       s.depth = flags.depth.value_or(default_depth(*test, size));
       s.milliseconds = static_cast<std::uint32_t>(length_of_sample(flags).count());
@@ -308,6 +310,11 @@ Run add_perf(CLI::App& app) {
   run->add_option("--placement", flags->placement,
                   "With CRC off: receive large payloads straight into place, or by way of staging")
       ->check(CLI::IsMember({"direct", "staged"}))
+      ->capture_default_str();
+  run->add_option(
+         "--source", flags->source,
+         "With CRC on: what is read stays as it is (stable), or may change (changing) and is copied to be sent")
+      ->check(CLI::IsMember({"stable", "changing"}))
       ->capture_default_str();
   run->add_option("--progress", flags->progress,
                   "Who does the I/O: auto (engine and waiting threads) or manual (polling; write_lat always)")

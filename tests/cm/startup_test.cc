@@ -128,6 +128,7 @@ TEST_F(Startup, RejectionCarriesPrivateDataAndIrdOrd) {
   const auto request = next_request(*listener);
   EXPECT_EQ(request->reject(pattern(252)).error().code, Errc::kInvalidArgument) << "and may still be decided";
   EXPECT_TRUE(request->reject(pattern(33)).ok());
+  EXPECT_EQ(request->reject(pattern(33)).error().code, Errc::kInvalidArgument) << "decided";
   const Outcome c = get_outcome(std::move(connecting));
   EXPECT_EQ(c.error.code, Errc::kPeerRejected);
   ASSERT_NE(c.connection, nullptr);

@@ -126,6 +126,13 @@ TEST_F(StagTableTest, RightsAreGrantedOneByOne) {
   EXPECT_EQ(fault(local, kMe, 1000, 1, Access::kRemoteRead), StagFault::kAccess);
 }
 
+TEST_F(StagTableTest, StableSourceIsAPromiseAndNoRight) {
+  const Stag promise_only = add(Access::kStableSource);
+  EXPECT_EQ(fault(promise_only, kMe, 1000, 1, Access::kRemoteRead), StagFault::kAccess);
+  EXPECT_TRUE(table_.pin(add(Access::kRemoteRead | Access::kStableSource), kMe, Access::kRemoteRead, 1000, 1).stable);
+  EXPECT_FALSE(table_.pin(add(kAll), kMe, Access::kRemoteRead, 1000, 1).stable);
+}
+
 TEST_F(StagTableTest, UnknownStagAndKeyMismatch) {
   COVERS("RFC5041-7.1-11");
   COVERS("RFC5040-7.2-9");

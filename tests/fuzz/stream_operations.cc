@@ -47,7 +47,7 @@ void World::operation(Script& in) {
       peer_.end.disconnect(peer_.now);
       break;
     case 11:
-      end_tcp(in.flag() ? stream::TcpEnd::kFin : stream::TcpEnd::kReset);
+      end_tcp(static_cast<stream::TcpEnd>(in.u8() % 3));
       break;
     case 12:
       revoke(in);

@@ -22,6 +22,7 @@ class TransmitterTest : public ::testing::Test {
 
   struct Sent {
     Bytes ulpdu;
+    bool read_response = false;
     bool may_change = false;
     Transmitter::Done done;
 
@@ -75,7 +76,7 @@ class TransmitterTest : public ::testing::Test {
     EXPECT_EQ(ready, segment->has_value());
     if (!*segment) return std::nullopt;
     const auto& s = **segment;
-    Sent out{Bytes(s.head().begin(), s.head().end()), s.may_change, s.done};
+    Sent out{Bytes(s.head().begin(), s.head().end()), s.read_response, s.may_change, s.done};
     for (const auto& p : pins) out.ulpdu.insert(out.ulpdu.end(), p.bytes().begin(), p.bytes().end());
     EXPECT_EQ(out.ulpdu.size(), s.header_bytes + s.payload_bytes);
     EXPECT_LE(out.ulpdu.size(), mulpdu_);

@@ -20,9 +20,20 @@ TEST_F(TransmitterTest, ResponseInSegments) {
   // The sink's wrap is the sink's to find.
   EXPECT_EQ(second->tagged(), (ddp::TaggedHeader{true, 0x42, Stag{0xDEAD0001}, 0xFFFF'FFFF'FFFF'FFF0 + 104}));
   EXPECT_EQ(first->payload() | second->payload(), content(10, 150));
+  EXPECT_TRUE(first->read_response && second->read_response);
   EXPECT_TRUE(first->may_change && second->may_change);
   EXPECT_FALSE(next());
   EXPECT_EQ(tx_.counters().read_response_bytes, 150U);
+}
+
+TEST_F(TransmitterTest, ResponseFromAStableSource) {
+  request({Stag{5}, 0, 150, add(memory_, kAll | ddp::Access::kStableSource), kBase});
+  for (int i = 0; i < 2; ++i) {
+    const auto s = next();
+    ASSERT_TRUE(s);
+    EXPECT_TRUE(s->read_response) << "may be revoked all the same";
+    EXPECT_FALSE(s->may_change);
+  }
 }
 
 TEST_F(TransmitterTest, ResponsesComeInRequestOrder) {

@@ -56,6 +56,27 @@ TEST(ReadSource, MayChangeWhileItIsRead) {
   }
 }
 
+// With CRC on it is copied, unless its owner has promised to leave it alone.
+TEST(ReadSource, IsCopiedOnlyWhereItMay) {
+  for (const bool crc : {true, false}) {
+    for (const bool stable : {true, false}) {
+      RawPeer p(raw(crc));
+      auto& source = p.end.region(200000, stable ? test::kRemoteAll | ddp::Access::kStableSource : test::kRemoteAll);
+      source.fill(pattern(200000, 6));
+      p.feed_ulpdu(test::read_request_segment({Stag{0x500}, 0, 200000, source.stag(), source.to()}));
+      std::size_t in_place = 0;
+      for (const ConstBytes run : p.end.conn().tx_buffers(p.now)) {
+        if (run.data() >= source.bytes().data() && run.data() < source.bytes().data() + source.bytes().size())
+          in_place += run.size();
+      }
+      EXPECT_EQ(in_place, crc && !stable ? 0U : 200000U);
+      Bytes served;
+      for (const Bytes& ulpdu : p.ulpdus()) served.insert(served.end(), ulpdu.begin() + 14, ulpdu.end());
+      EXPECT_EQ(served, pattern(200000, 6));
+    }
+  }
+}
+
 TEST(WriteTarget, RevokedBetweenTwoFpdus) {
   COVERS("RFC5041-8.3.1-7");
   COVERS("RFC5040-8.1.1-7");
@@ -143,19 +164,21 @@ TEST(ReadSink, RevokedUnderAHalfReceivedResponse) {
 TEST(ReadSource, RevokedUnderAHalfSentResponse) {
   COVERS("RFC5041-8.3.1-7");
   constexpr std::uint32_t kBytes = 3'000'000;  // several batches
-  for (const bool crc : {true, false}) {
+  struct Case {
+    bool crc, stable;
+  };
+  for (const auto [crc, stable] : {Case{true, false}, Case{true, true}, Case{false, false}}) {
     RawPeer p(raw(crc));
-    auto& source = p.end.region(kBytes, test::kRemoteAll);
+    auto& source = p.end.region(kBytes, stable ? test::kRemoteAll | ddp::Access::kStableSource : test::kRemoteAll);
     source.fill(pattern(kBytes, 5));
     p.feed_ulpdu(test::read_request_segment({Stag{0x500}, 0, kBytes, source.stag(), source.to()}));
     EXPECT_EQ(p.drain(10000), 10000U);
     source.revoke();
     source.bytes() = Bytes(kBytes, std::byte{0x44});
     const auto sent = p.ulpdus();
-    // With CRC on, what was summed was copied before, and a whole batch may leave; without, only the FPDU that had
-    // begun.
+    // What was copied, because of its CRC, is a whole batch that may leave; else only the FPDU that had begun.
     ASSERT_GE(sent.size(), 2U);
-    EXPECT_EQ(sent.size() > 2, crc);
+    EXPECT_EQ(sent.size() > 2, crc && !stable);
     std::size_t served = 0;
     for (std::size_t i = 0; i + 1 < sent.size(); ++i) {
       ASSERT_EQ(sent[i][1], std::byte{0x42});

@@ -160,6 +160,16 @@ TEST(Initiator, TriesRevision1OnlyWithAPeerThatIsThere) {
   }
 }
 
+TEST(Responder, EndsWithAPeerThatTakesNoReply) {
+  test::RawPeerOptions o;
+  o.finish_startup = false;
+  test::RawPeer p(o);
+  p.end.end(TcpEnd::kSilence, p.now);
+  ASSERT_NE(p.end.disconnected(), nullptr);
+  EXPECT_FALSE(p.end.disconnected()->was_established);
+  EXPECT_EQ(p.link_action(), LinkAction::kClose);
+}
+
 TEST(Initiator, TimesOutWithoutAReply) {
   COVERS("RFC5044-7.1.2-31");
   Pair p;

@@ -64,11 +64,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Words{"tcp_bw", "--size=64k"}, Words{"tcp_lat"}, Words{"tcp_rate"}, Words{"tcp_connect"},
                       Words{"write_bw", "--size=64k"}, Words{"write_bw", "--size=1000", "--crc=off", "--depth=3"},
                       Words{"read_bw", "--size=64k", "--placement=staged", "--crc=off"},
-                      Words{"read_bw", "--size=1m", "--fpdu=16k"}, Words{"send_bw", "--size=64k", "--fpdu=emss"},
-                      Words{"send_bw", "--size=3", "--depth=1"}, Words{"send_bw", "--size=64k", "--threads=2"},
-                      Words{"send_bw", "--size=1m", "--depth=1"}, Words{"send_bw", "--size=256k", "--depth=3"},
-                      Words{"send_rate"}, Words{"send_rate", "--progress=manual"},
-                      Words{"send_rate", "--size=16m", "--depth=2"},
+                      Words{"read_bw", "--size=1m", "--fpdu=16k"}, Words{"read_bw", "--size=64k", "--source=changing"},
+                      Words{"send_bw", "--size=64k", "--fpdu=emss"}, Words{"send_bw", "--size=3", "--depth=1"},
+                      Words{"send_bw", "--size=64k", "--threads=2"}, Words{"send_bw", "--size=1m", "--depth=1"},
+                      Words{"send_bw", "--size=256k", "--depth=3"}, Words{"send_rate"},
+                      Words{"send_rate", "--progress=manual"}, Words{"send_rate", "--size=16m", "--depth=2"},
                       Words{"send_rate", "--size=64k", "--depth=16", "--list=16"}, Words{"write_lat"},
                       Words{"write_lat", "--size=1m", "--depth=1"}, Words{"send_lat", "--size=1m", "--depth=1"},
                       Words{"read_lat"}, Words{"send_lat"}, Words{"send_lat", "--progress=manual", "--size=1000"},
@@ -170,7 +170,7 @@ TEST(Perf, FindsOutAtOnceThatItCannotWriteTheReport) {
 }
 
 TEST(Perf, SaysHowLongCalibrationTakes) {
-  EXPECT_THAT(run({"perf", "run", "--help"}).output, HasSubstr("(10 s for each size of throughput, 2 s of rates)"));
+  EXPECT_THAT(run({"perf", "run", "--help"}).output, HasSubstr("(23 s for each size of throughput, 5 s of rates)"));
 }
 
 }  // namespace

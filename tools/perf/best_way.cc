@@ -9,7 +9,7 @@
 namespace iwarp::tools::perf {
 namespace {
 
-constexpr unsigned kSamplesPerRound = 2;
+constexpr unsigned kFirstRound = 3;  // samples of each way; every round takes twice as many as the one before
 constexpr std::size_t kRemains = 3;  // one of so many
 
 struct Candidate {
@@ -50,8 +50,8 @@ std::vector<Way> frame_ways(std::uint32_t frame) {
 Way best_way(std::vector<Way> ways, const std::function<double(const Way&)>& sample) {
   std::vector<Candidate> left;
   for (const Way& way : ways) left.push_back({way, {}});
-  while (left.size() > 1) {
-    for (unsigned n = 0; n < kSamplesPerRound; ++n) {
+  for (unsigned samples = kFirstRound; left.size() > 1; samples *= 2) {
+    for (unsigned n = 0; n < samples; ++n) {
       for (Candidate& c : left) c.values.push_back(sample(c.way));
     }
     std::stable_sort(left.begin(), left.end(),
@@ -62,9 +62,9 @@ Way best_way(std::vector<Way> ways, const std::function<double(const Way&)>& sam
 }
 
 std::size_t samples_to_find_best(std::size_t ways) {
-  std::size_t samples = 0;
-  for (; ways > 1; ways = remaining(ways)) samples += ways * kSamplesPerRound;
-  return samples;
+  std::size_t all = 0;
+  for (unsigned samples = kFirstRound; ways > 1; ways = remaining(ways), samples *= 2) all += ways * samples;
+  return all;
 }
 
 }  // namespace iwarp::tools::perf

@@ -21,7 +21,8 @@ struct Way {
 [[nodiscard]] std::vector<Way> frame_ways(std::uint32_t frame);
 
 // The best of `ways`, which must not be empty. `sample` measures one, the more the better; it is called in rounds, so
-// that what disturbs the machine disturbs all of them, and after each round only the best third by median remains.
+// that what disturbs the machine disturbs all of them. After each round only the best third by median remains, and is
+// measured twice as often in the next: to take a way that is not the best would flatter us.
 [[nodiscard]] Way best_way(std::vector<Way> ways, const std::function<double(const Way&)>& sample);
 // How often it calls `sample` for so many ways.
 [[nodiscard]] std::size_t samples_to_find_best(std::size_t ways);

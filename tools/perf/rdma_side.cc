@@ -64,7 +64,8 @@ RdmaSide::RdmaSide(const Spec& spec, cm::Engine& engine, std::size_t recv_depth)
       region_(spec.region_bytes()),
       notes_(2 * kNotes * kNoteBytes) {
   using ddp::Access;
-  mr_ = add(pd_, region_, Access::kLocalWrite | Access::kRemoteRead | Access::kRemoteWrite);
+  const Access source = Access::kRemoteRead | (spec.stable ? Access::kStableSource : Access::kLocalRead);
+  mr_ = add(pd_, region_, Access::kLocalWrite | source | Access::kRemoteWrite);
   notes_mr_ = add(pd_, notes_, Access::kLocalWrite);
   verbs::QueuePair::Options o;
   o.send_cq = o.recv_cq = &cq_;

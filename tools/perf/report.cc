@@ -20,6 +20,9 @@ std::string size_text(std::uint32_t size) {
 std::string mode_text(const Spec& s) {
   std::string text;
   if (!is_raw(s.test)) text = s.crc ? "crc" : "no crc";
+  const bool reads = s.test == Test::kReadBw || s.test == Test::kReadLat;
+  if (reads && s.crc && !s.stable) text += ", copied";
+  if (!is_raw(s.test) && s.fpdu != Spec{}.fpdu) text += fmt::format(", FPDUs {}", s.fpdu);
   if (unit_of(s.test) == Unit::kMicroseconds) {
     const char* wait = is_raw(s.test) ? (s.manual ? "spinning" : "blocking") : (s.manual ? "manual" : "automatic");
     text += (text.empty() ? "" : ", ") + std::string(wait);

@@ -60,6 +60,7 @@ struct Spec {
   bool crc = true;
   bool manual = false;  // manual progress, or for raw tests: spinning instead of blocking
   bool direct = true;   // with CRC off, receive large payloads straight into their place
+  bool stable = true;   // read tests: the memory read is registered as one that nothing changes meanwhile
   std::string fpdu = "max";
   std::uint32_t milliseconds = 500;  // length of a sample, at most an hour: the passive end waits no longer
   int cpu = -1;                      // processor for the passive end's threads; -1: any

@@ -11,8 +11,8 @@ namespace iwarp::tools::perf {
 
 class Ticker {
  public:
-  // From now on, every `interval`, `tick` is called in a thread of its own with that many intervals, as time. The
-  // destructor waits for a call that is under way.
+  // From now on, every `interval`, `tick` is called in a thread of its own with the time since construction, rounded
+  // down to whole intervals. The destructor waits for a call that is under way.
   Ticker(std::chrono::milliseconds interval, std::function<void(std::chrono::milliseconds)> tick)
       : thread_([this, interval, tick = std::move(tick)](const std::stop_token& stop) {
           const auto begin = std::chrono::steady_clock::now();
