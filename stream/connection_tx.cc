@@ -88,7 +88,6 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
   mpa::write_length(own.first<mpa::kLengthBytes>(), ulpdu_bytes);  // req: RFC5044-4.1-3 RFC5044-7.1-6 RFC5044-7.1.2-24
   // req: RFC5040-3.1-1 RFC5041-1.3-1
   std::memcpy(own.data() + mpa::kLengthBytes, segment.header.data(), segment.header_bytes);
-  if (crc_or_null != nullptr) crc.update(own.first(head_bytes));
 
   if (copy) {
     MutBytes at = own.subspan(head_bytes);
@@ -96,11 +95,12 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
       std::memcpy(at.data(), pin.bytes().data(), pin.bytes().size());
       at = at.subspan(pin.bytes().size());
     }
-    if (crc_or_null != nullptr) crc.update(own.subspan(head_bytes, segment.payload_bytes));
+    if (crc_or_null != nullptr) crc.update(own.first(head_bytes + segment.payload_bytes));
     const mpa::FpduTrailer trailer = mpa::make_trailer(crc_or_null, ulpdu_bytes);
     std::memcpy(at.data(), trailer.bytes.data(), trailer.size);
     gather_.append(own);
   } else {
+    if (crc_or_null != nullptr) crc.update(own);
     gather_.append(own);
     for (ddp::Pin& pin : segment_pins_) {
       if (crc_or_null != nullptr) crc.update(pin.bytes());

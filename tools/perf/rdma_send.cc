@@ -31,7 +31,8 @@ class Sends final : public Active {
         side_(spec, engine_, 0),
         list_(spec.test == Test::kSendRate ? spec.list : std::max(1U, spec.depth / 2)),
         credits_(send_credits(spec)),
-        work_(list_) {
+        work_(list_, {.wr_id = list_, .signaled = false}) {
+    work_.back().signaled = true;
     side_.connect(host, port);
   }
 
@@ -83,7 +84,7 @@ class Sends final : public Active {
   void post() {
     const std::size_t bytes = slot_bytes(side_.spec()), slots = slots_of(side_.spec());
     for (std::size_t i = 0; i < list_; ++i) {
-      work_[i] = {.wr_id = list_, .sges = side_.slice(next_ * bytes, bytes), .signaled = i + 1 == list_};
+      work_[i].sges = side_.slice(next_ * bytes, bytes);
       next_ = (next_ + 1) % slots;
     }
     side_.post(work_);

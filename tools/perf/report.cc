@@ -20,6 +20,7 @@ std::string size_text(std::uint32_t size) {
 std::string mode_text(const Spec& s) {
   std::string text;
   if (!is_raw(s.test)) text = s.crc ? "crc" : "no crc";
+  if (s.test == Test::kSendRate) text += fmt::format(", lists of {}", s.list);
   const bool reads = s.test == Test::kReadBw || s.test == Test::kReadLat;
   if (reads && s.crc && !s.stable) text += ", copied";
   if (!is_raw(s.test) && s.fpdu != Spec{}.fpdu) text += fmt::format(", FPDUs {}", s.fpdu);
