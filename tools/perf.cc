@@ -46,6 +46,7 @@ struct Flags {
   double seconds = 0.5;
   unsigned pairs = 9;
   Spec spec;
+  std::uint32_t list = 32;
   std::optional<std::uint32_t> depth;
   std::string crc = "on";
   std::string progress = "auto";
@@ -169,7 +170,7 @@ std::vector<Spec> plan(const Flags& flags) {
       s.depth = flags.depth.value_or(default_depth(*test, size));
       s.milliseconds = static_cast<std::uint32_t>(length_of_sample(flags).count());
       if (flags.cpus.size() == 2) s.cpu = flags.cpus[1];
-      s.list = std::min(s.list, s.depth);
+      s.list = std::min(flags.list, s.depth);
       // Checked as the other end will.
       (void)nlohmann::json(baseline_spec(s)).get<Spec>();
       specs.push_back(nlohmann::json(s).get<Spec>());
@@ -297,7 +298,7 @@ Run add_perf(CLI::App& app) {
   run->add_option("--depth", flags->depth,
                   "Operations outstanding (default: throughput 32, 16 above 64 KiB; rates 256)")
       ->check(CLI::Range(1, 4096));
-  run->add_option("--list", flags->spec.list, "send_rate: work requests posted by one call")
+  run->add_option("--list", flags->list, "send_rate: work requests posted by one call")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   run->add_option("--threads", flags->spec.threads, "Connections, with a thread each at both ends")

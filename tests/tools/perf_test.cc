@@ -27,10 +27,11 @@ class PerfReport : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(report_); }
 
   // Runs one test of one size; its row of the report.
-  nlohmann::json measure(const Words& words) {
+  nlohmann::json measure(const Words& words, bool calibrate = false) {
     Words arguments = {"perf", "run"};
     arguments.insert(arguments.end(), words.begin(), words.end());
-    for (const char* more : {"--pairs=2", "--seconds=0.05", "--no-calibration", "--json"}) arguments.emplace_back(more);
+    if (!calibrate) arguments.emplace_back("--no-calibration");
+    for (const char* more : {"--pairs=2", "--seconds=0.05", "--json"}) arguments.emplace_back(more);
     arguments.push_back(report_);
     const Finished f = run(arguments);
     if (f.code != 0) throw std::runtime_error(f.output);
@@ -92,6 +93,15 @@ TEST_F(PerfReport, FramesOfPlainTcpAreAsLongAsAsked) {
   const auto row = measure({"tcp_rate", "--size=32"});
   EXPECT_EQ(row.at("spec").at("size"), 32);
   EXPECT_EQ(row.at("spec").at("call"), 32);
+}
+
+TEST_F(PerfReport, PlainTcpTakesItsTurnSleepingAndSpinning) {
+  const auto row = measure({"send_rate"}, true);
+  const auto& rivals = row.at("baseline_rivals");
+  ASSERT_EQ(rivals.size(), 2U);
+  EXPECT_FALSE(rivals.at(0).at("manual").get<bool>());
+  EXPECT_TRUE(rivals.at(1).at("manual").get<bool>());
+  EXPECT_TRUE(row.at("baseline_spec") == rivals.at(0) || row.at("baseline_spec") == rivals.at(1));
 }
 
 TEST_F(PerfReport, ConnectionsHaveNoSize) {
@@ -170,7 +180,7 @@ TEST(Perf, FindsOutAtOnceThatItCannotWriteTheReport) {
 }
 
 TEST(Perf, SaysHowLongCalibrationTakes) {
-  EXPECT_THAT(run({"perf", "run", "--help"}).output, HasSubstr("(23 s for each size of throughput, 5 s of rates)"));
+  EXPECT_THAT(run({"perf", "run", "--help"}).output, HasSubstr("(18 s for each size of throughput, 2 s of rates)"));
 }
 
 }  // namespace

@@ -23,28 +23,19 @@ std::size_t remaining(std::size_t ways) {
 
 }  // namespace
 
-const std::vector<Way>& bulk_ways() {
-  static const std::vector<Way> ways = [] {
-    constexpr std::uint32_t kKi = 1024;
-    constexpr std::array kCalls = {64 * kKi, 256 * kKi, 1024 * kKi};
-    std::vector<Way> all;
-    for (const bool spin : {false, true}) {
-      for (const std::uint32_t send : kCalls) {
-        for (const std::uint32_t receive : kCalls) all.push_back({send, receive, spin, true});
-      }
-    }
-    return all;
-  }();
-  return ways;
-}
-
-std::vector<Way> frame_ways(std::uint32_t frame) {
-  constexpr std::uint32_t kReceive = 64 * 1024;
+std::vector<Way> bulk_ways(bool spin) {
+  constexpr std::uint32_t kKi = 1024;
+  constexpr std::array kCalls = {64 * kKi, 256 * kKi, 1024 * kKi};
   std::vector<Way> all;
-  for (const bool spin : {false, true}) {
-    for (const bool nodelay : {false, true}) all.push_back({frame, kReceive, spin, nodelay});
+  for (const std::uint32_t send : kCalls) {
+    for (const std::uint32_t receive : kCalls) all.push_back({send, receive, spin, true});
   }
   return all;
+}
+
+std::vector<Way> frame_ways(std::uint32_t frame, bool spin) {
+  constexpr std::uint32_t kReceive = 64 * 1024;
+  return {{frame, kReceive, spin, false}, {frame, kReceive, spin, true}};
 }
 
 Way best_way(std::vector<Way> ways, const std::function<double(const Way&)>& sample) {

@@ -16,9 +16,9 @@ struct Way {
 };
 
 // What is tried for throughput: calls of 64 KiB, 256 KiB and 1 MiB in every combination.
-[[nodiscard]] const std::vector<Way>& bulk_ways();
-// What is tried for frames of so many octets, a sending call for each.
-[[nodiscard]] std::vector<Way> frame_ways(std::uint32_t frame);
+[[nodiscard]] std::vector<Way> bulk_ways(bool spin);
+// What is tried for frames of so many octets, a sending call for each: with Nagle's algorithm and without.
+[[nodiscard]] std::vector<Way> frame_ways(std::uint32_t frame, bool spin);
 
 // The best of `ways`, which must not be empty. `sample` measures one, the more the better; it is called in rounds, so
 // that what disturbs the machine disturbs all of them. After each round only the best third by median remains, and is

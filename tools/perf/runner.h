@@ -1,5 +1,6 @@
 // The measuring side: runs a test against its baseline, one sample of each in turn, so that both meet the same state of
-// a noisy machine; what counts is the ratio of each pair.
+// a noisy machine; what counts is the ratio of each pair. The baseline takes its turn in its
+// two best ways, and the one that did better over the whole run is what ours is compared with.
 #pragma once
 
 #include <chrono>
@@ -35,6 +36,7 @@ struct Measured {
 struct Row {
   Spec spec;
   Spec baseline;
+  std::vector<Spec> rivals;                   // ways of the baseline that took their turn; `baseline` did best
   Measured ours, base;                        // medians over the pairs, each figure by itself
   double ratio = 0, lowest = 0, highest = 0;  // ours / base: median, least and largest of the pairs; 0 for raw tests
   unsigned pairs = 0;
@@ -51,8 +53,9 @@ class Runner {
 
  private:
   [[nodiscard]] Measured sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify);
-  // Made to do its best, which takes calibration_time() once for each size and depth.
-  [[nodiscard]] Spec calibrated(const Spec& raw);
+  // The ways in which a raw test may do best: sleeping and spinning, each with its best calls. To find them takes
+  // calibration_time() once for each size and depth. As it is when there is nothing to choose.
+  [[nodiscard]] std::vector<Spec> rivals_of(const Spec& raw);
   [[nodiscard]] double server_cpu();
   void report(std::string text);
 
@@ -61,7 +64,8 @@ class Runner {
   Plan plan_;
   std::function<void(const std::string&)> progress_;
   std::string reported_;
-  std::map<std::tuple<Test, std::uint32_t, std::uint32_t>, Way> best_ways_;  // of raw tests, by size and depth
+  std::map<std::tuple<Test, std::uint32_t, std::uint32_t>, std::vector<Way>>
+      best_ways_;  // of raw tests, by size and depth
 };
 
 // How long the baseline of a test takes to find its best calls, each time that it must; 0 when there are none to find.

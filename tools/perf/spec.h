@@ -53,7 +53,7 @@ struct Spec {
   std::uint32_t size = 65536;     // octets per operation, 1 to 16 Mi; raw tests may be longer by the framing of ours
   std::uint32_t depth = 16;       // operations outstanding at a time, per thread
   std::uint32_t threads = 1;      // connections, each with a thread of its own at both ends
-  std::uint32_t list = 32;        // send_rate: work requests posted by one call
+  std::uint32_t list = 1;         // send_rate: work requests posted by one call
   std::uint32_t call = 65536;     // raw tests: octets given to one sending call
   std::uint32_t receive = 65536;  // raw tests: octets that one receiving call may take
   bool nodelay = true;            // tcp_rate: TCP_NODELAY
