@@ -49,7 +49,7 @@ World::World(const Setup& setup, Chunking chunking)
   const ddp::StreamKey own = peer_.end.key();
   add_memory(kLarge, test::kRemoteAll, 0x10000, false);
   add_memory(kLarge, test::kLocal, 0x10000, false);
-  add_memory(600, Access::kRemoteRead, ~std::uint64_t{0} - 600, true);
+  add_memory(600, Access::kRemoteRead | Access::kStableSource, ~std::uint64_t{0} - 600, true);
   add_memory(5000, test::kRemoteAll | Access::kRemoteInvalidate, 0, false, own);
   add_memory(5000, test::kRemoteAll, 0x10000, true, ddp::StreamKey{PdId{77}, ddp::StreamId::kAny});
   // Of another stream: the peer cannot reach it, and our own work requests lack the right to write there.
