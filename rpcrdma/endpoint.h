@@ -44,7 +44,7 @@ struct EndpointLimits {
   std::size_t receive_queue_depth = 256;  // Receives posted and not yet completed
 };
 
-// kRead: what nothing changes while it is registered, as the Read chunks of a Call (RFC 8166 s3.4.5).
+// kRead: what nothing changes while it is registered, as the Read chunks of a Call (RFC 8166 s4.4.1).
 enum class RemoteAccess : std::uint8_t { kRead, kWrite };
 
 // Memory the peer may access: what goes into the segment of a chunk.

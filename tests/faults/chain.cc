@@ -58,7 +58,7 @@ void Chain::start(Process which) {
                             : std::make_unique<test::Subprocess>(arguments(which));
   ports_[which] = static_cast<std::uint16_t>(std::stoul(process->listening_port()));
   if (which == kRdmaFront) relay_.set_target(ports_[which]);
-  descriptors_at_start_[which] = descriptors(process->pid());
+  descriptors_at_start_[which] = descriptors_at_rest(process->pid());
 }
 
 void Chain::kill(Process which) {

@@ -46,7 +46,7 @@ class KilledRping : public ::testing::Test {
   Subprocess server_{server("0")};
   std::uint16_t port_ = static_cast<std::uint16_t>(std::stoul(server_.listening_port()));
   Relay relay_{port_};
-  const std::size_t descriptors_ = descriptors(server_.pid());
+  const std::size_t descriptors_ = descriptors_at_rest(server_.pid());
 };
 
 TEST_F(KilledRping, ClientDuringStartup) {

@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <system_error>
+#include <thread>
 
 namespace iwarp::faults {
 namespace {
@@ -30,6 +32,15 @@ void limit(pid_t process, __rlimit_resource resource, std::size_t value) {
 std::size_t descriptors(pid_t process) {
   const std::filesystem::directory_iterator begin(proc(process, "fd"));
   return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator()));
+}
+
+std::size_t descriptors_at_rest(pid_t process) {
+  std::size_t least = descriptors(process);
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    least = std::min(least, descriptors(process));
+  }
+  return least;
 }
 
 void leave_descriptors(pid_t process, std::size_t more) {

@@ -23,6 +23,9 @@ void limit(pid_t process, __rlimit_resource resource, std::size_t value);
 void leave_descriptors(pid_t process, std::size_t more);
 // Open descriptors.
 [[nodiscard]] std::size_t descriptors(pid_t process);
+// The same of one that has nothing to do: the least of some readings, because the sanitizers' run-time opens a pipe for
+// an instant now and then.
+[[nodiscard]] std::size_t descriptors_at_rest(pid_t process);
 // Processor time so far, to 10 ms.
 [[nodiscard]] std::chrono::milliseconds cpu_time(pid_t process);
 // How often its threads have gone to sleep so far: an idle process does so no more.

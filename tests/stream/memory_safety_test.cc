@@ -1,4 +1,4 @@
-// Memory that changes or is revoked while the network still works on it (RFC 5042 s5; RFC 5040 s5.5 rule 12).
+// Memory that changes or is revoked while the network still works on it (RFC 5042 s5; RFC 5040 s5.5 rule 8).
 #include <gtest/gtest.h>
 
 #include "tests/support/covers.h"
