@@ -17,9 +17,10 @@ constexpr std::byte kVerify{2};  // the first octet of a buffer that carries the
 constexpr std::byte kGood{10};   // answers
 constexpr std::byte kBad{11};
 
-Spec spec_of(Test test, std::uint32_t size) {
+Spec spec_of(Test test, std::uint32_t size, bool fetch = false) {
   Spec s;
   s.test = test;
+  s.fetch = fetch;
   s.size = s.call = size;
   return s;
 }
@@ -91,6 +92,55 @@ TEST_P(Stream, OfAnHonestEndIsVerified) {
 
 INSTANTIATE_TEST_SUITE_P(Tests, Stream, ::testing::Values(Test::kTcpBw, Test::kTcpRate),
                          [](const auto& p) { return std::string(name(p.param)); });
+
+// The same where the listening end sends.
+
+TEST(Fetch, IsVerified) {
+  for (const bool spin : {false, true}) {
+    Spec spec = spec_of(perf::Test::kTcpBw, 1000, true);
+    spec.manual = spin;
+    const auto passive = listen_raw(spec, kHost);
+    std::atomic<bool> stop{false};
+    const std::jthread thread([&] { passive->serve(stop); });
+    const auto active = connect_raw(spec, kHost, passive->port());
+    EXPECT_NO_THROW(active->verify());
+    const Sample sample = active->run(std::chrono::milliseconds{1});
+    EXPECT_GT(sample.operations, 0U);
+    EXPECT_EQ(sample.octets, sample.operations * 1000);
+  }
+}
+
+TEST(Fetch, ReceiverComparesEveryBuffer) {
+  const Spec spec = spec_of(perf::Test::kTcpBw, 1000, true);
+  const std::size_t buffers = spec.region_bytes() / spec.size;
+  for (const std::size_t damaged : {std::size_t{0}, std::size_t{1}, buffers - 1, buffers}) {  // the last: none
+    const Other other([&](const TcpSocket& socket) {
+      std::vector<std::byte> request(8), buffer(spec.size);
+      if (!socket.receive_all(request.data(), request.size())) return;
+      for (std::size_t i = 0; i < buffers; ++i) {
+        buffer[0] = kVerify;
+        fill_pattern(&buffer[1], buffer.size() - 1, i * spec.size);
+        if (i == damaged) buffer[999] ^= std::byte{1};
+        socket.send_all(buffer.data(), buffer.size());
+        std::byte answer{};
+        if (!socket.receive_all(&answer, 1)) return;
+        EXPECT_EQ(answer, i == damaged ? kBad : kGood);
+      }
+    });
+    const auto active = connect_raw(spec, kHost, other.port());
+    if (damaged == buffers) {
+      EXPECT_NO_THROW(active->verify());
+    } else {
+      EXPECT_THROW(active->verify(), std::runtime_error);
+    }
+  }
+}
+
+TEST(Fetch, SaysThatTheOtherEndHasGone) {
+  const Other other([](const TcpSocket&) {});
+  const auto active = connect_raw(spec_of(perf::Test::kTcpBw, 1000, true), kHost, other.port());
+  EXPECT_THROW(active->run(std::chrono::milliseconds{1}), std::runtime_error);
+}
 
 TEST(RawLatency, SeesThatSomethingElseComesBack) {
   const Spec spec = spec_of(perf::Test::kTcpLat, 8);

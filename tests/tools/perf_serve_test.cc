@@ -94,14 +94,15 @@ std::uint16_t start(Control& control, const Spec& spec) {
 struct Vanished {
   Test test;
   bool busy;
+  bool fetch = false;
 };
 class PerfServeVanishedTest : public ::testing::TestWithParam<Vanished> {};
 
 TEST_P(PerfServeVanishedTest, IsForgotten) {
   Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0"});
   const std::string port = server.listening_port();
-  const auto [test, busy] = GetParam();
-  const Spec spec{.test = test, .size = 8, .manual = test == tools::perf::Test::kWriteLat};
+  const auto [test, busy, fetch] = GetParam();
+  const Spec spec{.test = test, .size = 8, .fetch = fetch, .manual = test == tools::perf::Test::kWriteLat};
   std::optional<Control> vanished(std::in_place, "127.0.0.1", port);
   const std::uint16_t data_port = start(*vanished, spec);
   const auto data = tools::perf::is_raw(spec.test) ? tools::perf::connect_raw(spec, "127.0.0.1", data_port)
@@ -134,10 +135,12 @@ std::vector<Vanished> each() {
     const bool connects = test == Test::kTcpConnect || test == Test::kConnectRate;
     if (!connects) list.push_back({test, false});  // those have no connection when they have nothing to do
   }
+  for (const bool busy : {false, true}) list.push_back({Test::kTcpBw, busy, true});
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(DuringEach, PerfServeVanishedTest, ::testing::ValuesIn(each()), [](const auto& p) {
-  return std::string(tools::perf::name(p.param.test)) + (p.param.busy ? "Busy" : "Idle");
+  return std::string(tools::perf::name(p.param.test)) + (p.param.fetch ? "Fetch" : "") +
+         (p.param.busy ? "Busy" : "Idle");
 });
 
 // Threads of the process that run on processor 0 only.

@@ -1,9 +1,11 @@
 // The baselines: the same work over plain TCP. A bulk stream is a sequence of buffers of `size` octets; the first octet
 // of each says what it is, so that the receiver looks at every buffer, as a real one would.
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
+#include "iwarp/base/wire.h"
 #include "tools/perf/ping_pong.h"
 #include "tools/perf/tcp_socket.h"
 
@@ -30,12 +32,13 @@ double since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-class Bulk final : public Active {
+// The sending end of a bulk stream, whichever end of the test it is.
+class Source {
  public:
-  Bulk(const Spec& spec, const std::string& host, std::uint16_t port)
-      : spec_(spec), socket_(TcpSocket::connect(host, port, false)), region_(spec.region_bytes()) {}
+  Source(const Spec& spec, const TcpSocket& socket) : spec_(spec), socket_(socket), region_(spec.region_bytes()) {}
 
-  Sample run(std::chrono::nanoseconds duration) override {
+  // Until the other end has confirmed the last buffer.
+  Sample run(std::chrono::nanoseconds duration) {
     for (std::size_t at = 0; at < region_.size(); at += spec_.size) region_[at] = kData;
     socket_.set_nodelay(spec_.nodelay);
     Sample s;
@@ -63,7 +66,7 @@ class Bulk final : public Active {
     return s;
   }
 
-  void verify() override {
+  void verify() {
     for (std::size_t at = 0; at < region_.size(); at += spec_.size) {
       region_[at] = kVerify;
       fill_pattern(&region_[at] + 1, spec_.size - 1, at);
@@ -73,31 +76,123 @@ class Bulk final : public Active {
   }
 
  private:
-  Spec spec_;
-  TcpSocket socket_;
+  const Spec& spec_;
+  const TcpSocket& socket_;
   std::vector<std::byte> region_;
 };
 
-// Receives into a region as large as ours, looks at the first octet of every buffer. The socket may spin.
-void sink(const Spec& spec, const TcpSocket& socket) {
-  std::vector<std::byte> region(spec.region_bytes());
-  std::size_t at = 0, looked = 0, verified = 0;
-  for (;;) {
-    const std::size_t n = socket.receive_some(&region[at], std::min<std::size_t>(spec.receive, region.size() - at));
-    if (n == 0) return;
-    at += n;
-    for (; looked + spec.size <= at; looked += spec.size) {
-      const std::byte what = region[looked];
-      if (what == kData) continue;
-      bool good = what == kEnd;
-      if (what == kVerify)
-        good = has_pattern(&region[looked] + 1, spec.size - 1, std::exchange(verified, verified + spec.size));
-      const std::byte answer = good ? kGood : kBad;
-      socket.send_all(&answer, 1);
+// The receiving end: receives into a region as large as ours, looks at the first octet of every buffer. The socket may
+// spin.
+class Sink {
+ public:
+  Sink(const Spec& spec, const TcpSocket& socket) : spec_(spec), socket_(socket), region_(spec.region_bytes()) {}
+
+  // Receives up to the end of a run, or until so many buffers were compared. The octets received; 0 at the end of the
+  // stream.
+  std::uint64_t run(std::size_t compare = ~std::size_t{0}) {
+    std::uint64_t octets = 0;
+    for (std::size_t compared = 0; compared < compare;) {
+      const std::size_t n =
+          socket_.receive_some(&region_[at_], std::min<std::size_t>(spec_.receive, region_.size() - at_));
+      if (n == 0) return 0;
+      octets += n;
+      at_ += n;
+      bool end = false;
+      for (; looked_ + spec_.size <= at_; looked_ += spec_.size) {
+        const std::byte what = region_[looked_];
+        if (what == kData) continue;
+        end = what == kEnd;
+        if (what == kVerify) ++compared;
+        answer(end || (what == kVerify && is_next()));
+      }
+      if (at_ == region_.size()) at_ = looked_ = 0;
+      if (end) break;
     }
-    if (at == region.size()) at = looked = 0;
+    return octets;
   }
-}
+  [[nodiscard]] bool all_good() const { return good_; }
+
+ private:
+  bool is_next() {
+    return has_pattern(&region_[looked_] + 1, spec_.size - 1, std::exchange(verified_, verified_ + spec_.size));
+  }
+  void answer(bool good) {
+    good_ = good_ && good;
+    const std::byte octet = good ? kGood : kBad;
+    socket_.send_all(&octet, 1);
+  }
+
+  const Spec& spec_;
+  const TcpSocket& socket_;
+  std::vector<std::byte> region_;
+  std::size_t at_ = 0, looked_ = 0, verified_ = 0;
+  bool good_ = true;
+};
+
+class Push final : public Active {
+ public:
+  Push(const Spec& spec, const std::string& host, std::uint16_t port)
+      : spec_(spec), socket_(TcpSocket::connect(host, port, false)) {}
+  Sample run(std::chrono::nanoseconds duration) override { return source_.run(duration); }
+  void verify() override { source_.verify(); }
+
+ private:
+  Spec spec_;
+  TcpSocket socket_;
+  Source source_{spec_, socket_};
+};
+
+// As an RDMA Read moves data: this end asks, with the nanoseconds that the run shall take (0: for verification), and
+// the other sends.
+class Fetch final : public Active {
+ public:
+  using Nanoseconds = std::array<std::byte, 8>;
+
+  Fetch(const Spec& spec, const std::string& host, std::uint16_t port)
+      : spec_(spec), socket_(TcpSocket::connect(host, port, spec.manual)) {}
+
+  Sample run(std::chrono::nanoseconds duration) override {
+    Sample s;
+    const auto begin = Clock::now();
+    ask(duration);
+    s.octets = sink_.run();
+    s.seconds = since(begin);
+    s.operations = s.octets / spec_.size;
+    if (s.octets == 0) throw std::runtime_error("plain TCP: the other end closed the connection");
+    return s;
+  }
+
+  void verify() override {
+    ask({});
+    if (sink_.run(spec_.region_bytes() / spec_.size) == 0)
+      throw std::runtime_error("plain TCP: the other end closed the connection");
+    if (!sink_.all_good()) throw std::runtime_error("plain TCP: the data arrived damaged");
+  }
+
+  // The passive end.
+  static void serve(const Spec& spec, const TcpSocket& socket) {
+    Source source(spec, socket);
+    for (Nanoseconds request; socket.receive_all(request.data(), request.size());) {
+      const auto duration = load_be<std::uint64_t>(request);
+      if (duration == 0) {
+        source.verify();
+      } else {
+        (void)source.run(std::chrono::nanoseconds(duration));
+      }
+    }
+  }
+
+ private:
+  void ask(std::chrono::nanoseconds duration) {
+    Nanoseconds request;
+    store_be(request, static_cast<std::uint64_t>(duration.count()));
+    socket_.send_all(request.data(), request.size());
+  }
+
+  Spec spec_;
+  TcpSocket socket_;
+  Sink sink_{spec_, socket_};
+};
 
 class PingPong final : public Active {
  public:
@@ -169,7 +264,7 @@ class RawPassive final : public Passive {
     Spec one = spec_;
     one.size = 1;
     while (!stop && !interrupted) {
-      const TcpSocket socket = listener_.accept(spec_.manual, &stop);
+      const TcpSocket socket = listener_.accept(spec_.manual && !spec_.fetch, &stop);
       if (!socket) continue;
       switch (spec_.test) {
         case Test::kTcpConnect:
@@ -179,7 +274,13 @@ class RawPassive final : public Passive {
           echo(spec_, socket);
           return;
         default:
-          sink(spec_, socket);
+          if (spec_.fetch) {
+            Fetch::serve(spec_, socket);
+          } else {
+            Sink sink(spec_, socket);
+            while (sink.run() != 0) {
+            }
+          }
           return;
       }
     }
@@ -199,7 +300,8 @@ std::unique_ptr<Active> connect_raw(const Spec& spec, const std::string& host, s
     case Test::kTcpLat:
       return std::make_unique<PingPong>(spec, host, port);
     default:
-      return std::make_unique<Bulk>(spec, host, port);
+      if (spec.fetch) return std::make_unique<Fetch>(spec, host, port);
+      return std::make_unique<Push>(spec, host, port);
   }
 }
 

@@ -186,7 +186,7 @@ Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, boo
 
 std::vector<Spec> Runner::rivals_of(const Spec& raw) {
   if (!plan_.calibrate || ways_of(raw.test, raw.size, false).empty()) return {raw};
-  const auto [at, fresh] = best_ways_.try_emplace({raw.test, raw.size, raw.depth});
+  const auto [at, fresh] = best_ways_.try_emplace({raw.test, raw.fetch, raw.size, raw.depth});
   if (fresh) {
     unsigned tried = 0;
     for (const bool spin : {false, true}) {

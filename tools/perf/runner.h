@@ -54,7 +54,7 @@ class Runner {
  private:
   [[nodiscard]] Measured sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify);
   // The ways in which a raw test may do best: sleeping and spinning, each with its best calls. To find them takes
-  // calibration_time() once for each size and depth. As it is when there is nothing to choose.
+  // calibration_time() once for each direction, size and depth. As it is when there is nothing to choose.
   [[nodiscard]] std::vector<Spec> rivals_of(const Spec& raw);
   [[nodiscard]] double server_cpu();
   void report(std::string text);
@@ -64,8 +64,8 @@ class Runner {
   Plan plan_;
   std::function<void(const std::string&)> progress_;
   std::string reported_;
-  std::map<std::tuple<Test, std::uint32_t, std::uint32_t>, std::vector<Way>>
-      best_ways_;  // of raw tests, by size and depth
+  // Of raw tests, by direction, size and depth.
+  std::map<std::tuple<Test, bool, std::uint32_t, std::uint32_t>, std::vector<Way>> best_ways_;
 };
 
 // How long the baseline of a test takes to find its best calls, each time that it must; 0 when there are none to find.

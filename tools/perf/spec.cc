@@ -126,6 +126,7 @@ std::size_t Spec::region_bytes() const {
 Spec baseline_spec(const Spec& spec) {
   Spec base = spec;
   base.test = baseline_of(spec.test);
+  base.fetch = spec.test == Test::kReadBw;
   if (base.test == Test::kTcpRate) {
     if (!is_raw(spec.test)) base.size = framed_bytes(spec);
     base.call = base.size;
@@ -134,11 +135,10 @@ Spec baseline_spec(const Spec& spec) {
 }
 
 void to_json(nlohmann::json& j, const Spec& s) {
-  j = {{"test", name(s.test)}, {"size", s.size},       {"depth", s.depth},
-       {"threads", s.threads}, {"list", s.list},       {"call", s.call},
-       {"receive", s.receive}, {"crc", s.crc},         {"manual", s.manual},
-       {"direct", s.direct},   {"stable", s.stable},   {"fpdu", s.fpdu},
-       {"cpu", s.cpu},         {"nodelay", s.nodelay}, {"milliseconds", s.milliseconds}};
+  j = {{"test", name(s.test)}, {"size", s.size},       {"depth", s.depth},     {"threads", s.threads},
+       {"list", s.list},       {"call", s.call},       {"receive", s.receive}, {"crc", s.crc},
+       {"manual", s.manual},   {"direct", s.direct},   {"stable", s.stable},   {"fpdu", s.fpdu},
+       {"cpu", s.cpu},         {"nodelay", s.nodelay}, {"fetch", s.fetch},     {"milliseconds", s.milliseconds}};
 }
 
 void from_json(const nlohmann::json& j, Spec& s) {
@@ -158,6 +158,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("fpdu").get_to(s.fpdu);
   j.at("cpu").get_to(s.cpu);
   j.at("nodelay").get_to(s.nodelay);
+  j.at("fetch").get_to(s.fetch);
   j.at("milliseconds").get_to(s.milliseconds);
   const std::uint32_t most = is_raw(s.test) ? kMaxFrame : kMaxSize;
   demand(s.size >= 1 && s.size <= most, "size must be 1 to 16 Mi octets");

@@ -57,6 +57,7 @@ struct Spec {
   std::uint32_t call = 65536;     // raw tests: octets given to one sending call
   std::uint32_t receive = 65536;  // raw tests: octets that one receiving call may take
   bool nodelay = true;            // tcp_rate: TCP_NODELAY
+  bool fetch = false;             // tcp_bw: the passive end sends, as in read_bw
   bool crc = true;
   bool manual = false;  // manual progress, or for raw tests: spinning instead of blocking
   bool direct = true;   // with CRC off, receive large payloads straight into their place
