@@ -292,7 +292,7 @@ Run add_perf(CLI::App& app) {
   run->add_option("--seconds", flags->seconds, "Length of each sample")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
-  run->add_option("--pairs", flags->pairs, "Samples of ours and of the baseline, in turn")
+  run->add_option("--pairs", flags->pairs, "Turns: a sample of ours and one of each way of the baseline")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   run->add_option("--depth", flags->depth,
@@ -335,14 +335,15 @@ Run add_perf(CLI::App& app) {
           seconds(calibration_time(Test::kTcpBw)), seconds(calibration_time(Test::kTcpRate))));
   run->add_flag("--no-verify", flags->no_verify, "Leave out the untimed pass that compares the data");
   flags->recorder.add(*run);
-  run->footer(
-      list_of_tests() +
-      "Each test is measured in pairs with plain TCP doing the same work; the ratio is the median of the pairs.\n"
-      "Throughput 10^9 octets per second; latency one way; CPU seconds per 10^9 octets, this end + the other.\n"
-      "Examples:\n"
-      "  iwarp perf run write_bw,read_bw\n"
-      "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
-      "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json");
+  run->footer(list_of_tests() +
+              "Each test is measured in turn with plain TCP doing the same work, throughput and rates in two ways of "
+              "which the\n"
+              "better one counts; the ratio is the median of the turns.\n"
+              "Throughput 10^9 octets per second; latency one way; CPU seconds per 10^9 octets, this end + the other.\n"
+              "Examples:\n"
+              "  iwarp perf run write_bw,read_bw\n"
+              "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
+              "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json");
 
   CLI::App* idle = cmd->add_subcommand("idle", "Opens many connections and tells what they cost while they do nothing");
   idle->add_option("PEER", flags->peer, "HOST[:PORT] of `iwarp perf serve`; default: a process of its own on loopback");

@@ -98,11 +98,6 @@ std::vector<Way> ways_of(Test raw, std::uint32_t size, bool spin) {
   return {};
 }
 
-struct Rival {
-  Spec spec;
-  std::vector<Measured> samples;
-};
-
 // The one with the highest median: only of throughput and rates there is more than one.
 const Rival& best_of(const std::vector<Rival>& rivals) {
   return *std::max_element(rivals.begin(), rivals.end(), [](const Rival& a, const Rival& b) {
@@ -207,20 +202,25 @@ Row Runner::run(const Spec& spec) {
   Row row;
   row.spec = spec;
   row.pairs = plan_.pairs;
-  row.rivals = rivals_of(baseline_spec(spec));
-  std::vector<Rival> rivals;
-  for (const Spec& rival : row.rivals) rivals.push_back({rival, {}});
   const bool raw = is_raw(spec.test);
+  for (const Spec& rival : rivals_of(baseline_spec(spec))) row.rivals.push_back({rival, {}});
   std::vector<Measured> ours;
   report(fmt::format("{} {} octets: 0/{}", name(spec.test), spec.size, plan_.pairs));
+  const std::size_t sides = row.rivals.size() + (raw ? 0 : 1);
   for (unsigned i = 0; i < plan_.pairs; ++i) {
     const bool verify = plan_.verify && i == 0;
-    for (Rival& rival : rivals) rival.samples.push_back(sample(rival.spec, plan_.seconds, verify));
-    if (!raw) ours.push_back(sample(spec, plan_.seconds, verify));
+    for (std::size_t n = 0; n < sides; ++n) {
+      const std::size_t side = (n + i) % sides;  // nobody always comes behind the same one
+      if (side < row.rivals.size()) {
+        row.rivals[side].samples.push_back(sample(row.rivals[side].spec, plan_.seconds, verify));
+      } else {
+        ours.push_back(sample(spec, plan_.seconds, verify));
+      }
+    }
     report(fmt::format("{} {} octets: {}/{}{}", name(spec.test), spec.size, i + 1, plan_.pairs,
-                       raw ? "" : fmt::format(", ratio {:.2f}", median(ratios(ours, best_of(rivals).samples)))));
+                       raw ? "" : fmt::format(", ratio {:.2f}", median(ratios(ours, best_of(row.rivals).samples)))));
   }
-  const Rival& best = best_of(rivals);
+  const Rival& best = best_of(row.rivals);
   row.baseline = best.spec;
   if (raw) {
     row.spec = best.spec;
@@ -260,9 +260,10 @@ void to_json(nlohmann::json& j, const Row& row) {
        {"unit", kUnits[static_cast<std::size_t>(unit_of(row.spec.test))]},
        {"pairs", row.pairs},
        {"ours", figures(row.spec, row.ours)}};
+  for (const Rival& rival : row.rivals)
+    j["rivals"].push_back({{"spec", rival.spec}, {"value", medians(rival.samples).value}});
   if (is_raw(row.spec.test)) return;
   j["baseline_spec"] = row.baseline;
-  j["baseline_rivals"] = row.rivals;
   j["baseline"] = figures(row.baseline, row.base);
   j["ratio"] = {{"median", row.ratio}, {"lowest", row.lowest}, {"highest", row.highest}};
 }

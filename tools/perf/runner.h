@@ -33,10 +33,16 @@ struct Measured {
   double client_cpu_per_gb = 0, server_cpu_per_gb = 0;  // seconds per 10^9 octets, bulk tests
 };
 
+// One way of the baseline.
+struct Rival {
+  Spec spec;
+  std::vector<Measured> samples;
+};
+
 struct Row {
   Spec spec;
   Spec baseline;
-  std::vector<Spec> rivals;                   // ways of the baseline that took their turn; `baseline` did best
+  std::vector<Rival> rivals;                  // ways of the baseline that took their turn; `baseline` did best
   Measured ours, base;                        // medians over the pairs, each figure by itself
   double ratio = 0, lowest = 0, highest = 0;  // ours / base: median, least and largest of the pairs; 0 for raw tests
   unsigned pairs = 0;
