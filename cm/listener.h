@@ -64,8 +64,8 @@ class ConnectRequest {
           accept(std::move(qp), options, std::move(handler));
         });
   }
-  // Reply with R=1. The request is used up. kInvalidArgument: it was decided already, or the private data are more than
-  // 251 octets; then it stays as it is.
+  // Reply with R=1. The request is used up. kInvalidArgument: it was decided already, the process has forked since, or
+  // the private data are more than 251 octets; then it stays as it is.
   void reject();
   Result<void> reject(ConstBytes private_data);
 

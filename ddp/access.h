@@ -14,10 +14,10 @@ enum class Access : std::uint8_t {
   kRemoteRead = 2,
   kRemoteWrite = 4,
   kRemoteInvalidate = 8,  // the peer may revoke the STag by Send with Invalidate, if it is bound to that one stream
-  // The owner's promise that nothing changes the memory while peers may read it, as RPC-over-RDMA gives for Read
-  // chunks: Read Responses with CRC then leave from where they lie. Without it they are copied first, because a change
-  // between the sum and the copy that TCP makes would be a wrong CRC, which ends the connection at the peer. Gives no
-  // right.
+  // The owner's promise that nothing changes the memory while a Read of it may be under way - not the owner, no peer's
+  // Write, not by another STag - as RPC-over-RDMA gives for Read chunks. Read Responses with CRC then leave from where
+  // they lie; else they are copied: a change between sum and sending is a wrong CRC, which ends the connection. Gives
+  // no right.
   kStableSource = 16,
 };
 constexpr Access operator|(Access a, Access b) {

@@ -92,7 +92,7 @@ Result<Stag> VerbsEndpoint::keep(Result<verbs::MemoryRegion> region) {
 
 Result<ExposedMemory> VerbsEndpoint::register_memory(MutBytes memory, RemoteAccess access, bool remote_invalidation) {
   verbs::MemoryRegion::Options o;
-  // req: RFC5042-6.3.5-1 RFC8166-4.4.1-2
+  // req: RFC5042-6.3.5-1
   o.access = access == RemoteAccess::kRead ? Access::kRemoteRead | Access::kStableSource
                                            : Access::kRemoteWrite | Access::kLocalWrite;
   if (remote_invalidation) o.access = o.access | Access::kRemoteInvalidate;

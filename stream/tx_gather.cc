@@ -111,6 +111,8 @@ void TxGather::commit(std::size_t n, std::vector<Done>& done) {
     clear();
     return;
   }
+  // While the pins are held: what is revoked between suspend() and this would be missing in the midst of an FPDU.
+  if (!fpdus_.empty() && fpdus_.front().read_response && fpdus_.front().begin < committed_) copy_aside_rest_of_front();
   suspend();
   joinable_ = false;
   // A peer that takes data as slowly as we add it must not make the storage grow.
@@ -118,7 +120,6 @@ void TxGather::commit(std::size_t n, std::vector<Done>& done) {
     staged_ -= blocks_.front().size;
     blocks_.pop_front();
   }
-  if (!fpdus_.empty() && fpdus_.front().read_response && fpdus_.front().begin < committed_) copy_aside_rest_of_front();
 }
 
 void TxGather::copy_aside_rest_of_front() {

@@ -330,8 +330,8 @@ Run add_perf(CLI::App& app) {
   run->add_flag(
       "--no-calibration", flags->no_calibration,
       fmt::format(
-          "Do not look for the calls with which plain TCP is best ({:.0f} s for each size of throughput, {:.0f} s "
-          "of rates): sleep (with --progress manual: spin), with TCP_NODELAY, and take 64 KiB",
+          "Do not look for the calls with which plain TCP is best ({:.0f} s for each size and direction of throughput, "
+          "{:.0f} s of rates): sleep (with --progress manual: spin), with TCP_NODELAY, and take 64 KiB",
           seconds(calibration_time(Test::kTcpBw)), seconds(calibration_time(Test::kTcpRate))));
   run->add_flag("--no-verify", flags->no_verify, "Leave out the untimed pass that compares the data");
   flags->recorder.add(*run);

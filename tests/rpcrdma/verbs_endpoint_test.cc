@@ -33,7 +33,6 @@ class VerbsEndpointTest : public ::testing::Test {
 
 TEST_F(VerbsEndpointTest, ReadChunksMayBeReadAndStayAsTheyAre) {
   COVERS("RFC5042-6.3.5-1");
-  COVERS("RFC8166-4.4.1-2");
   const auto exposed = endpoint_.register_memory(memory_, RemoteAccess::kRead, false);
   ASSERT_TRUE(exposed.ok());
   const auto read = pin(exposed->handle, Access::kRemoteRead);

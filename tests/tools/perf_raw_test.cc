@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <future>
 #include <thread>
 #include <utility>
 
+#include "iwarp/base/wire.h"
 #include "tools/perf/end.h"
 #include "tools/perf/tcp_socket.h"
 
@@ -13,6 +16,7 @@ namespace iwarp::tools::perf {
 namespace {
 
 const std::string kHost = "127.0.0.1";
+constexpr std::byte kEnd{1};     // the first octet of a run's last buffer
 constexpr std::byte kVerify{2};  // the first octet of a buffer that carries the pattern
 constexpr std::byte kGood{10};   // answers
 constexpr std::byte kBad{11};
@@ -135,6 +139,42 @@ TEST(Fetch, ReceiverComparesEveryBuffer) {
     }
   }
 }
+
+// The passive end, asked by a socket.
+class FetchServer : public ::testing::Test {
+ protected:
+  void ask(std::uint64_t nanoseconds) const {
+    std::array<std::byte, 8> request{};
+    store_be(request, nanoseconds);
+    socket_.send_all(request.data(), request.size());
+  }
+
+  const Spec spec_ = spec_of(perf::Test::kTcpBw, 1000, true);
+  const std::unique_ptr<Passive> passive_ = listen_raw(spec_, kHost);
+  std::atomic<bool> stop_{false};
+  std::future<void> served_ = std::async(std::launch::async, [this] { passive_->serve(stop_); });
+  const TcpSocket socket_ = TcpSocket::connect(kHost, passive_->port(), false);
+};
+
+TEST_F(FetchServer, IsContentWhenTheTestEndsBeforeItHasSeenTheLastAnswer) {
+  ask(1'000'000);
+  std::vector<std::byte> buffer(spec_.size);
+  while (socket_.receive_all(buffer.data(), buffer.size()) && buffer[0] != kEnd) {
+  }
+  EXPECT_EQ(buffer[0], kEnd);
+  stop_ = true;
+  EXPECT_NO_THROW(served_.get());
+}
+
+class TooLong : public FetchServer, public ::testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(TooLong, IsRefused) {
+  ask(GetParam());
+  EXPECT_THROW(served_.get(), std::runtime_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, TooLong,
+                         ::testing::Values(3'600'000'000'001, std::uint64_t{1} << 63, ~std::uint64_t{0}));
 
 TEST(Fetch, SaysThatTheOtherEndHasGone) {
   const Other other([](const TcpSocket&) {});

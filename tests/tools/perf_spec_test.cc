@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/perf/rdma_side.h"
 #include "tools/perf/server.h"
 
 namespace iwarp::tools::perf {
@@ -43,6 +44,21 @@ TEST(PerfSpec, RawTestsAreTheirOwnBaseline) {
     EXPECT_EQ(base.test, test);
     EXPECT_EQ(base.size, 32U) << name(test);
   }
+}
+
+TEST(PerfSpec, BaselineOfReadsFlowsTheirWay) {
+  for (const perf::Test test : all_tests())
+    EXPECT_EQ(baseline_spec(spec_of(test, 8)).fetch, test == perf::Test::kReadBw) << name(test);
+}
+
+TEST(PerfSpec, RegionsGrantWhatTheTestNeeds) {
+  using ddp::Access;
+  Spec read = spec_of(perf::Test::kReadBw, 8);
+  EXPECT_EQ(region_access(read), Access::kLocalWrite | Access::kRemoteRead | Access::kStableSource);
+  read.stable = false;
+  EXPECT_EQ(region_access(read), Access::kLocalWrite | Access::kRemoteRead);
+  EXPECT_EQ(region_access(spec_of(perf::Test::kWriteBw, 8)), Access::kLocalWrite | Access::kRemoteWrite);
+  EXPECT_EQ(region_access(spec_of(perf::Test::kSendBw, 8)), Access::kLocalWrite);
 }
 
 TEST(PerfSpec, BaselineOfTheLargestSizeIsAllowed) {

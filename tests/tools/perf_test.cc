@@ -106,6 +106,13 @@ TEST_F(PerfReport, PlainTcpTakesItsTurnSleepingAndSpinning) {
   EXPECT_EQ(row.at("baseline").at("value"), rivals.at(sleeping ? 0 : 1).at("value"));
 }
 
+TEST_F(PerfReport, ReadsAreMeasuredFromWhereAskedBesideTheSameDirection) {
+  const auto stable = measure({"read_bw", "--size=64k"});
+  EXPECT_TRUE(stable.at("spec").at("stable").get<bool>());
+  EXPECT_TRUE(stable.at("baseline_spec").at("fetch").get<bool>());
+  EXPECT_FALSE(measure({"read_bw", "--size=64k", "--source=changing"}).at("spec").at("stable").get<bool>());
+}
+
 TEST_F(PerfReport, ConnectionsHaveNoSize) {
   EXPECT_EQ(measure({"connect_rate", "--size=64"}).at("spec").at("size"), 8);
 }
@@ -182,7 +189,8 @@ TEST(Perf, FindsOutAtOnceThatItCannotWriteTheReport) {
 }
 
 TEST(Perf, SaysHowLongCalibrationTakes) {
-  EXPECT_THAT(run({"perf", "run", "--help"}).output, HasSubstr("(18 s for each size of throughput, 2 s of rates)"));
+  EXPECT_THAT(run({"perf", "run", "--help"}).output,
+              HasSubstr("(18 s for each size and direction of throughput, 2 s of rates)"));
 }
 
 }  // namespace

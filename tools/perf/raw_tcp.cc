@@ -22,9 +22,14 @@ constexpr std::byte kVerify{2};  // carries the pattern: answered by kGood or kB
 constexpr std::byte kGood{10};
 constexpr std::byte kBad{11};
 
+struct Gone final : std::runtime_error {
+  Gone() : std::runtime_error("plain TCP: the other end closed the connection") {}
+};
+
+// Throws Gone when none comes, or when the test was ended meanwhile.
 void check_answer(const TcpSocket& socket) {
   std::byte answer{};
-  if (!socket.receive_all(&answer, 1)) throw std::runtime_error("plain TCP: the other end closed the connection");
+  if (!socket.receive_all(&answer, 1)) throw Gone();
   if (answer != kGood) throw std::runtime_error("plain TCP: the data arrived damaged");
 }
 
@@ -147,6 +152,7 @@ class Push final : public Active {
 class Fetch final : public Active {
  public:
   using Nanoseconds = std::array<std::byte, 8>;
+  static constexpr std::uint64_t kLongestRun = std::chrono::nanoseconds(kLongestSample).count();
 
   Fetch(const Spec& spec, const std::string& host, std::uint16_t port)
       : spec_(spec), socket_(TcpSocket::connect(host, port, spec.manual)) {}
@@ -158,27 +164,32 @@ class Fetch final : public Active {
     s.octets = sink_.run();
     s.seconds = since(begin);
     s.operations = s.octets / spec_.size;
-    if (s.octets == 0) throw std::runtime_error("plain TCP: the other end closed the connection");
+    if (s.octets == 0) throw Gone();
     return s;
   }
 
   void verify() override {
     ask({});
-    if (sink_.run(spec_.region_bytes() / spec_.size) == 0)
-      throw std::runtime_error("plain TCP: the other end closed the connection");
+    if (sink_.run(spec_.region_bytes() / spec_.size) == 0) throw Gone();
     if (!sink_.all_good()) throw std::runtime_error("plain TCP: the data arrived damaged");
   }
 
-  // The passive end.
+  // The passive end, until the active one goes, which it may do as soon as it has given its last answer. Throws
+  // std::runtime_error when asked for a run that takes too long.
   static void serve(const Spec& spec, const TcpSocket& socket) {
     Source source(spec, socket);
-    for (Nanoseconds request; socket.receive_all(request.data(), request.size());) {
-      const auto duration = load_be<std::uint64_t>(request);
-      if (duration == 0) {
-        source.verify();
-      } else {
-        (void)source.run(std::chrono::nanoseconds(duration));
+    try {
+      for (Nanoseconds request; socket.receive_all(request.data(), request.size());) {
+        const auto duration = load_be<std::uint64_t>(request);
+        if (duration == 0) {
+          source.verify();
+        } else if (duration > kLongestRun) {
+          throw std::runtime_error("plain TCP: the other end asked for a run of more than an hour");
+        } else {
+          (void)source.run(std::chrono::nanoseconds(duration));
+        }
       }
+    } catch (const Gone&) {
     }
   }
 
@@ -212,8 +223,7 @@ class PingPong final : public Active {
  private:
   void turn() {
     socket_.send_all(out_.data(), out_.size());
-    if (!socket_.receive_all(in_.data(), in_.size()))
-      throw std::runtime_error("plain TCP: the other end closed the connection");
+    if (!socket_.receive_all(in_.data(), in_.size())) throw Gone();
   }
 
   TcpSocket socket_;

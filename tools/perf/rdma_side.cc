@@ -56,6 +56,20 @@ cm::Engine::Mode mode_of(const Spec& spec) {
   return spec.manual ? cm::Engine::Mode::kManual : cm::Engine::Mode::kAutomatic;
 }
 
+ddp::Access region_access(const Spec& spec) {
+  using ddp::Access;
+  switch (spec.test) {
+    case Test::kReadBw:
+    case Test::kReadLat:
+      return Access::kLocalWrite | Access::kRemoteRead | (spec.stable ? Access::kStableSource : Access::kLocalRead);
+    case Test::kWriteBw:
+    case Test::kWriteLat:
+      return Access::kLocalWrite | Access::kRemoteWrite;
+    default:
+      return Access::kLocalWrite;
+  }
+}
+
 RdmaSide::RdmaSide(const Spec& spec, cm::Engine& engine, std::size_t recv_depth)
     : spec_(spec),
       engine_(engine),
@@ -63,10 +77,8 @@ RdmaSide::RdmaSide(const Spec& spec, cm::Engine& engine, std::size_t recv_depth)
       cq_(2 * (spec.depth + recv_depth + 4 * kNotes), &engine),
       region_(spec.region_bytes()),
       notes_(2 * kNotes * kNoteBytes) {
-  using ddp::Access;
-  const Access source = Access::kRemoteRead | (spec.stable ? Access::kStableSource : Access::kLocalRead);
-  mr_ = add(pd_, region_, Access::kLocalWrite | source | Access::kRemoteWrite);
-  notes_mr_ = add(pd_, notes_, Access::kLocalWrite);
+  mr_ = add(pd_, region_, region_access(spec));
+  notes_mr_ = add(pd_, notes_, ddp::Access::kLocalWrite);
   verbs::QueuePair::Options o;
   o.send_cq = o.recv_cq = &cq_;
   o.stream.sq_depth = spec.depth + kNotes;

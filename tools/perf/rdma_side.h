@@ -45,6 +45,8 @@ struct Remote {
 extern cm::TapMaker tap_maker;
 
 [[nodiscard]] mpa::Policy policy_of(const Spec& spec);
+// Of each end's region: no more than the test needs.
+[[nodiscard]] ddp::Access region_access(const Spec& spec);
 [[nodiscard]] cm::Engine::Mode mode_of(const Spec& spec);
 
 // Whether the result of an asynchronous call is there, after some waiting. Throws when interrupted.

@@ -169,7 +169,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   demand(s.receive >= 1 && s.receive <= kMaxSize, "receive must be 1 to 16 Mi octets");
   demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
   demand(s.cpu >= -1 && s.cpu < 1024, "cpu must be -1 to 1023");
-  demand(s.milliseconds >= 1 && s.milliseconds <= 3'600'000, "a sample must take 1 ms to an hour");
+  demand(s.milliseconds >= 1 && s.milliseconds <= kLongestSample.count(), "a sample must take 1 ms to an hour");
   demand(s.region_bytes() <= kMaxRegion, "size times depth must not exceed 1 GiB");
   demand(s.region_bytes() * s.threads <= 4 * kMaxRegion, "size times depth times threads must not exceed 4 GiB");
 }

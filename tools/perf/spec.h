@@ -2,6 +2,7 @@
 // connection.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -28,6 +29,8 @@ enum class Test : std::uint8_t {
 
 // Receives that each end of send_lat keeps posted.
 inline constexpr std::size_t kLatencyReceives = 4;
+
+inline constexpr std::chrono::milliseconds kLongestSample{3'600'000};
 
 enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicroseconds };
 
@@ -63,7 +66,7 @@ struct Spec {
   bool direct = true;   // with CRC off, receive large payloads straight into their place
   bool stable = true;   // read tests: the memory read is registered as one that nothing changes meanwhile
   std::string fpdu = "max";
-  std::uint32_t milliseconds = 500;  // length of a sample, at most an hour: the passive end waits no longer
+  std::uint32_t milliseconds = 500;  // length of a sample, at most kLongestSample: the passive end waits no longer
   int cpu = -1;                      // processor for the passive end's threads; -1: any
 
   // Octets of each end's region: what `depth` operations touch, and no less than the test needs to go on. Raw tests
