@@ -235,15 +235,16 @@ void Connection::on_deadline(TimePoint now) {
     if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->on_deadline(now);
     if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->on_deadline(now);
     drain_startup();
-    if (phase_ != Phase::kStartup) return;
-    startup_ = std::monostate{};
-    end_with(Input::kTimeout, make_error(Errc::kStartupTimeout, "peer did not take the MPA Reply"));
-    return;
+    if (phase_ == Phase::kStartup) {
+      startup_ = std::monostate{};
+      end_with(Input::kTimeout, make_error(Errc::kStartupTimeout, "peer did not take the MPA Reply"));
+    }
+  } else {
+    deadline_.reset();
+    end_with(Input::kTimeout, phase_ == Phase::kFull
+                                  ? make_error(Errc::kStartupTimeout, "no FPDU arrived after the MPA Reply")
+                                  : make_error(Errc::kTimeout, "peer did not take what was left to send"));
   }
-  deadline_.reset();
-  end_with(Input::kTimeout, phase_ == Phase::kFull
-                                ? make_error(Errc::kStartupTimeout, "no FPDU arrived after the MPA Reply")
-                                : make_error(Errc::kTimeout, "peer did not take what was left to send"));
   assert(is_consistent());
 }
 
