@@ -35,6 +35,17 @@ Reaction invalidate(Target& target, Memory memory, Opcode op = Opcode::kSendInva
   return verdict(peer, true);
 }
 
+// Memory that took a Write, and was then invalidated as its owner allows: `access` is one too many.
+Reaction after_invalidation(Target& target, Bytes (*access)(const Region&)) {
+  Peer peer = open(target);
+  const Region region = find_memory(target, peer, Memory::kInvalidable);
+  peer.ulpdu(write_segment(region.stag, region.to, pattern(4)));
+  peer.send(info(), Opcode::kSendInvalidate, raw(region.stag));
+  if (const Reaction before = verdict(peer, true); before != kIgnore) return before;
+  peer.ulpdu(access(region));
+  return verdict(peer);
+}
+
 // What is no Terminate that can be read still ends the stream; so does a good one. The victim says nothing any more.
 Reaction terminated(Target& target, const Bytes& body) {
   Peer peer = open(target);
@@ -102,13 +113,13 @@ const Script kScripts[] = {
      [](Target& t) { return invalidate(t, Memory::kOtherStream, Opcode::kSendSolicitedInvalidate); }},
     {"write_to_invalidated",
      [](Target& t) {
-       Peer peer = open(t);
-       const Region r = find_memory(t, peer, Memory::kInvalidable);
-       peer.ulpdu(write_segment(r.stag, r.to, pattern(4)));
-       peer.send(info(), Opcode::kSendInvalidate, raw(r.stag));
-       if (const Reaction before = verdict(peer, true); before != kIgnore) return before;
-       peer.ulpdu(write_segment(r.stag, r.to, pattern(4)));
-       return verdict(peer);
+       return after_invalidation(t, [](const Region& r) { return write_segment(r.stag, r.to, pattern(4)); });
+     }},
+    {"read_from_invalidated",
+     [](Target& t) {
+       return after_invalidation(t, [](const Region& r) {
+         return test::read_request_segment({Stag{1}, 0, 4, r.stag, r.to});
+       });
      }},
     {"terminate_cut_short", [](Target& t) { return terminated(t, hex("2002")); }},
     {"terminate_empty", [](Target& t) { return terminated(t, {}); }},
