@@ -268,6 +268,10 @@ Run add_perf(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* cmd = app.add_subcommand("perf", "Measures throughput and latency beside plain TCP");
   cmd->require_subcommand(1);
+  cmd->footer(
+      "Examples:\n"
+      "  iwarp perf run write_bw,read_bw\n"
+      "  iwarp perf run --help");
   CLI::App* serve = cmd->add_subcommand("serve", "The other end: waits for `iwarp perf run`");
   serve->add_option("--listen", flags->listen, "ADDRESS:PORT of the control connection; tests use any free ports")
       ->capture_default_str();
@@ -279,7 +283,10 @@ Run add_perf(CLI::App& app) {
       ->capture_default_str();
   serve->add_flag("--with-parent", flags->with_parent)->group("");
   flags->recorder.add(*serve);
-  serve->footer("Example:\n  iwarp perf serve --listen 10.0.0.2:7175");
+  serve->footer(
+      "Examples:\n"
+      "  iwarp perf serve\n"
+      "  iwarp perf serve --listen 10.0.0.2:7175 --once");
 
   CLI::App* run = cmd->add_subcommand("run", "Runs tests and prints a table");
   run->add_option("TEST", flags->tests, "Tests to run, separated by commas")->required();
@@ -355,7 +362,9 @@ Run add_perf(CLI::App& app) {
       "Wake-ups are those of all threads but the one that counts, which sleeps meanwhile; idle connections cause "
       "none.\n"
       "Memory is resident memory, with queue pairs of default options and nothing posted.\n"
-      "Example:\n  iwarp perf idle --connections 1000");
+      "Examples:\n"
+      "  iwarp perf idle --connections 1000\n"
+      "  iwarp perf idle 10.0.0.2");
   return [flags, serve, idle]() -> int {
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);

@@ -100,13 +100,23 @@ TEST(Help, OfEachCommandHasExamples) {
   EXPECT_EQ(all.code, 0);
   EXPECT_THAT(all.output, HasSubstr("rping"));
   EXPECT_THAT(all.output, HasSubstr("gateway"));
-  for (const char* command : {"rping", "gateway", "probe", "trace"}) {
-    const Finished f = run({command, "--help"});
-    EXPECT_EQ(f.code, 0);
-    EXPECT_THAT(f.output, HasSubstr("Examples:\n  iwarp " + std::string(command)));
-    EXPECT_THAT(f.output, HasSubstr(command == std::string("trace")   ? "--port"
-                                    : command == std::string("probe") ? "--only"
-                                                                      : "--crc"));
+  EXPECT_THAT(all.output, HasSubstr("perf"));
+  struct Command {
+    std::vector<std::string> words;
+    const char* flag;
+  };
+  for (const Command& command :
+       {Command{{"rping"}, "--crc"}, Command{{"gateway"}, "--crc"}, Command{{"probe"}, "--only"},
+        Command{{"trace"}, "--port"}, Command{{"perf"}, "idle"}, Command{{"perf", "run"}, "--crc"},
+        Command{{"perf", "serve"}, "--listen"}, Command{{"perf", "idle"}, "--connections"}}) {
+    std::string examples = "Examples:\n  iwarp";
+    for (const std::string& word : command.words) examples += " " + word;
+    std::vector<std::string> line = command.words;
+    line.emplace_back("--help");
+    const Finished f = run(line);
+    EXPECT_EQ(f.code, 0) << examples;
+    EXPECT_THAT(f.output, HasSubstr(examples));
+    EXPECT_THAT(f.output, HasSubstr(command.flag));
   }
 }
 
