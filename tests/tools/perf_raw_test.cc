@@ -170,6 +170,9 @@ class TooLong : public FetchServer, public ::testing::WithParamInterface<std::ui
 
 TEST_P(TooLong, IsRefused) {
   ask(GetParam());
+  const bool ended = served_.wait_for(std::chrono::seconds{10}) == std::future_status::ready;
+  stop_ = true;
+  ASSERT_TRUE(ended);
   EXPECT_THROW(served_.get(), std::runtime_error);
 }
 

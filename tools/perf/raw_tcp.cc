@@ -22,10 +22,6 @@ constexpr std::byte kVerify{2};  // carries the pattern: answered by kGood or kB
 constexpr std::byte kGood{10};
 constexpr std::byte kBad{11};
 
-struct Gone final : std::runtime_error {
-  Gone() : std::runtime_error("plain TCP: the other end closed the connection") {}
-};
-
 // Throws Gone when none comes, or when the test was ended meanwhile.
 void check_answer(const TcpSocket& socket) {
   std::byte answer{};
@@ -170,26 +166,23 @@ class Fetch final : public Active {
 
   void verify() override {
     ask({});
-    if (sink_.run(spec_.region_bytes() / spec_.size) == 0) throw Gone();
+    const bool all = sink_.run(spec_.region_bytes() / spec_.size) != 0;
     if (!sink_.all_good()) throw std::runtime_error("plain TCP: the data arrived damaged");
+    if (!all) throw Gone();
   }
 
-  // The passive end, until the active one goes, which it may do as soon as it has given its last answer. Throws
-  // std::runtime_error when asked for a run that takes too long.
+  // The passive end, until the active one goes. Throws std::runtime_error when asked for a run that takes too long.
   static void serve(const Spec& spec, const TcpSocket& socket) {
     Source source(spec, socket);
-    try {
-      for (Nanoseconds request; socket.receive_all(request.data(), request.size());) {
-        const auto duration = load_be<std::uint64_t>(request);
-        if (duration == 0) {
-          source.verify();
-        } else if (duration > kLongestRun) {
-          throw std::runtime_error("plain TCP: the other end asked for a run of more than an hour");
-        } else {
-          (void)source.run(std::chrono::nanoseconds(duration));
-        }
+    for (Nanoseconds request; socket.receive_all(request.data(), request.size());) {
+      const auto duration = load_be<std::uint64_t>(request);
+      if (duration == 0) {
+        source.verify();
+      } else if (duration > kLongestRun) {
+        throw std::runtime_error("plain TCP: the other end asked for a run of more than an hour");
+      } else {
+        (void)source.run(std::chrono::nanoseconds(duration));
       }
-    } catch (const Gone&) {
     }
   }
 
@@ -230,8 +223,8 @@ class PingPong final : public Active {
   std::vector<std::byte> out_, in_;
 };
 
-void echo(const Spec& spec, const TcpSocket& socket) {
-  std::vector<std::byte> data(spec.size);
+void echo(std::size_t size, const TcpSocket& socket) {
+  std::vector<std::byte> data(size);
   while (socket.receive_all(data.data(), data.size())) socket.send_all(data.data(), data.size());
 }
 
@@ -271,32 +264,32 @@ class RawPassive final : public Passive {
   [[nodiscard]] std::uint16_t port() const override { return listener_.local().port(); }
 
   void serve(const std::atomic<bool>& stop) override {
-    Spec one = spec_;
-    one.size = 1;
     while (!stop && !interrupted) {
       const TcpSocket socket = listener_.accept(spec_.manual && !spec_.fetch, &stop);
       if (!socket) continue;
-      switch (spec_.test) {
-        case Test::kTcpConnect:
-          echo(one, socket);
-          continue;
-        case Test::kTcpLat:
-          echo(spec_, socket);
-          return;
-        default:
-          if (spec_.fetch) {
-            Fetch::serve(spec_, socket);
-          } else {
-            Sink sink(spec_, socket);
-            while (sink.run() != 0) {
-            }
-          }
-          return;
+      try {
+        converse(socket);
+      } catch (const Gone&) {  // as soon as it has given its last answer it may: if anything is wrong, it knows
       }
+      if (spec_.test != Test::kTcpConnect) return;
     }
   }
 
  private:
+  void converse(const TcpSocket& socket) const {
+    if (spec_.test == Test::kTcpConnect) {
+      echo(1, socket);
+    } else if (spec_.test == Test::kTcpLat) {
+      echo(spec_.size, socket);
+    } else if (spec_.fetch) {
+      Fetch::serve(spec_, socket);
+    } else {
+      Sink sink(spec_, socket);
+      while (sink.run() != 0) {
+      }
+    }
+  }
+
   Spec spec_;
   TcpSocket listener_;
 };

@@ -58,16 +58,13 @@ cm::Engine::Mode mode_of(const Spec& spec) {
 
 ddp::Access region_access(const Spec& spec) {
   using ddp::Access;
-  switch (spec.test) {
-    case Test::kReadBw:
-    case Test::kReadLat:
-      return Access::kLocalWrite | Access::kRemoteRead | (spec.stable ? Access::kStableSource : Access::kLocalRead);
-    case Test::kWriteBw:
-    case Test::kWriteLat:
-      return Access::kLocalWrite | Access::kRemoteWrite;
-    default:
-      return Access::kLocalWrite;
-  }
+  const bool read = spec.test == Test::kReadBw || spec.test == Test::kReadLat;
+  const bool write = spec.test == Test::kWriteBw || spec.test == Test::kWriteLat;
+  Access access = Access::kLocalWrite;
+  if (read) access = access | Access::kRemoteRead;
+  if (read && spec.stable) access = access | Access::kStableSource;
+  if (write) access = access | Access::kRemoteWrite;
+  return access;
 }
 
 RdmaSide::RdmaSide(const Spec& spec, cm::Engine& engine, std::size_t recv_depth)

@@ -45,7 +45,7 @@ struct Remote {
 extern cm::TapMaker tap_maker;
 
 [[nodiscard]] mpa::Policy policy_of(const Spec& spec);
-// Of each end's region: no more than the test needs.
+// Of the regions, the same at both ends: what peers may do to that of the passive one.
 [[nodiscard]] ddp::Access region_access(const Spec& spec);
 [[nodiscard]] cm::Engine::Mode mode_of(const Spec& spec);
 

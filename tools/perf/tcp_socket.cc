@@ -128,9 +128,10 @@ void TcpSocket::set_nodelay(bool on) const {
 
 std::size_t TcpSocket::send_some(const std::byte* data, std::size_t size) const {
   for (;;) {
-    if (stopped()) throw std::runtime_error("plain TCP: stopped while sending");
+    if (stopped()) throw Gone();
     const ssize_t n = ::send(fd_, data, size, flags_ | MSG_NOSIGNAL);
     if (n > 0) return static_cast<std::size_t>(n);
+    if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) throw Gone();
     if (n < 0 && !again()) fail("send");
   }
 }

@@ -6,9 +6,15 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 namespace iwarp::tools::perf {
+
+// What there was to say cannot be said any more, or is not answered: the peer has closed, or `stop` is set.
+struct Gone final : std::runtime_error {
+  Gone() : std::runtime_error("plain TCP: the other end closed the connection") {}
+};
 
 class TcpSocket {
  public:
@@ -34,7 +40,7 @@ class TcpSocket {
 
   // TCP_NODELAY, which is on at first. Turning it on sends what Nagle's algorithm holds back.
   void set_nodelay(bool on) const;
-  // One send() of at most `size` octets, or as much as TCP takes; more than 0.
+  // One send() of at most `size` octets, or as much as TCP takes; more than 0. Throws Gone.
   std::size_t send_some(const std::byte* data, std::size_t size) const;
   void send_all(const std::byte* data, std::size_t size) const;
   // One recv(); 0 at the end of the stream, after a reset and after `stop`.
