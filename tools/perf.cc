@@ -342,15 +342,16 @@ Run add_perf(CLI::App& app) {
           seconds(calibration_time(Test::kTcpBw)), seconds(calibration_time(Test::kTcpRate))));
   run->add_flag("--no-verify", flags->no_verify, "Leave out the untimed pass that compares the data");
   flags->recorder.add(*run);
-  run->footer(list_of_tests() +
-              "Each test is measured in turn with plain TCP doing the same work, throughput and rates in two ways of "
-              "which the\n"
-              "better one counts; the ratio is the median of the turns.\n"
-              "Throughput 10^9 octets per second; latency one way; CPU seconds per 10^9 octets, this end + the other.\n"
-              "Examples:\n"
-              "  iwarp perf run write_bw,read_bw\n"
-              "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
-              "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json");
+  run->footer(
+      list_of_tests() +
+      "Each test is measured in turn with plain TCP doing the same work, throughput and send_rate in two ways of "
+      "which\n"
+      "the better one counts; the ratio is the median of the turns.\n"
+      "Throughput 10^9 octets per second; latency one way; CPU seconds per 10^9 octets, this end + the other.\n"
+      "Examples:\n"
+      "  iwarp perf run write_bw,read_bw\n"
+      "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
+      "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json");
 
   CLI::App* idle = cmd->add_subcommand("idle", "Opens many connections and tells what they cost while they do nothing");
   idle->add_option("PEER", flags->peer, "HOST[:PORT] of `iwarp perf serve`; default: a process of its own on loopback");

@@ -1,5 +1,5 @@
 // The pass of the baselines that compares data: each end of the raw tests against one that lies.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +14,9 @@
 
 namespace iwarp::tools::perf {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 const std::string kHost = "127.0.0.1";
 constexpr std::byte kEnd{1};     // the first octet of a run's last buffer
@@ -135,7 +138,7 @@ TEST(Fetch, ReceiverComparesEveryBuffer) {
     if (damaged == buffers) {
       EXPECT_NO_THROW(active->verify());
     } else {
-      EXPECT_THROW(active->verify(), std::runtime_error);
+      EXPECT_THAT([&] { active->verify(); }, ThrowsMessage<std::runtime_error>(HasSubstr("damaged")));
     }
   }
 }
@@ -182,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, TooLong,
 TEST(Fetch, SaysThatTheOtherEndHasGone) {
   const Other other([](const TcpSocket&) {});
   const auto active = connect_raw(spec_of(perf::Test::kTcpBw, 1000, true), kHost, other.port());
-  EXPECT_THROW(active->run(std::chrono::milliseconds{1}), std::runtime_error);
+  EXPECT_THROW(active->run(std::chrono::milliseconds{1}), Gone);
 }
 
 TEST(RawLatency, SeesThatSomethingElseComesBack) {
