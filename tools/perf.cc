@@ -221,7 +221,14 @@ int run_client(const Flags& flags) {
     Runner runner(control, host, p, [&](const std::string& text) { line.say(text); });
     for (const Spec& spec : specs) rows.push_back(runner.run(spec));
   });
-  if (!rows.empty()) std::cout << table(rows, flags.markdown);
+  if (!rows.empty()) {
+    std::cout << table(rows, flags.markdown);
+    if (!flags.markdown) std::cout << "TCP congestion control: " << rows.front().congestion_control << '\n';
+    if (rows.front().congestion_control == "bbr")
+      spdlog::warn(
+          "bbr sends by timers: figures of bulk tests, plain TCP's more than ours, are those of its pacing; Debian's "
+          "default is cubic (sysctl net.ipv4.tcp_congestion_control)");
+  }
   if (json.is_open()) {
     json << nlohmann::json(rows).dump(2) << std::endl;
     if (!json) {

@@ -82,6 +82,16 @@ INSTANTIATE_TEST_SUITE_P(
       return text;
     });
 
+TEST_F(PerfReport, NamesTheCongestionControl) {
+  std::ifstream system("/proc/sys/net/ipv4/tcp_congestion_control");
+  std::string name;
+  ASSERT_TRUE(system >> name);
+  EXPECT_EQ(measure({"tcp_lat"}).at("congestion_control"), name);
+  const Finished f = run({"perf", "run", "tcp_lat", "--pairs=2", "--seconds=0.05", "--no-calibration"});
+  EXPECT_THAT(f.output, HasSubstr("TCP congestion control: " + name));
+  EXPECT_EQ(f.output.find("bbr sends by timers") != std::string::npos, name == "bbr") << f.output;
+}
+
 // The frames of plain TCP are as long as our FPDUs: 2 of length, 18 of header, 64 of data, 4 of CRC.
 TEST_F(PerfReport, SizeCountsForSendRateAndItsBaseline) {
   const auto row = measure({"send_rate", "--size=64"});

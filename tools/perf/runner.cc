@@ -10,6 +10,7 @@
 
 #include "tools/perf/server.h"
 #include "tools/perf/statistics.h"
+#include "tools/perf/tcp_socket.h"
 #include "tools/perf/ticker.h"
 
 namespace iwarp::tools::perf {
@@ -202,6 +203,7 @@ Row Runner::run(const Spec& spec) {
   Row row;
   row.spec = spec;
   row.pairs = plan_.pairs;
+  row.congestion_control = congestion_control();
   const bool raw = is_raw(spec.test);
   for (const Spec& rival : rivals_of(baseline_spec(spec))) row.rivals.push_back({rival, {}});
   std::vector<Measured> ours;
@@ -259,6 +261,7 @@ void to_json(nlohmann::json& j, const Row& row) {
   j = {{"spec", row.spec},
        {"unit", kUnits[static_cast<std::size_t>(unit_of(row.spec.test))]},
        {"pairs", row.pairs},
+       {"congestion_control", row.congestion_control},
        {"ours", figures(row.spec, row.ours)}};
   for (const Rival& rival : row.rivals)
     j["rivals"].push_back({{"spec", rival.spec}, {"value", medians(rival.samples).value}});

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
@@ -32,6 +33,17 @@ bool again() {
 }
 
 }  // namespace
+
+std::string congestion_control() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail("cannot make a socket");
+  const TcpSocket closes_it(fd, false);
+  std::array<char, 17> name{};  // the kernel's names have 15 characters at most
+  socklen_t size = name.size() - 1;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0)
+    fail("cannot tell its congestion control");
+  return name.data();
+}
 
 void give_up_vanished_peer(int descriptor) {
   constexpr int kIdleSeconds = 15;

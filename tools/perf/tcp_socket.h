@@ -59,6 +59,9 @@ class TcpSocket {
   const std::atomic<bool>* stop_ = nullptr;
 };
 
+// The TCP congestion control that new sockets get here, such as "cubic". Throws std::runtime_error.
+[[nodiscard]] std::string congestion_control();
+
 // From now on the peer of this TCP socket is probed when it is silent for 15 s, and the connection fails when nothing
 // is answered for a minute.
 void give_up_vanished_peer(int descriptor);
