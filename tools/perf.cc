@@ -223,11 +223,8 @@ int run_client(const Flags& flags) {
   });
   if (!rows.empty()) {
     std::cout << table(rows, flags.markdown);
-    if (!flags.markdown) std::cout << "TCP congestion control: " << rows.front().congestion_control << '\n';
-    if (rows.front().congestion_control == "bbr")
-      spdlog::warn(
-          "bbr sends by timers: figures of bulk tests, plain TCP's more than ours, are those of its pacing; Debian's "
-          "default is cubic (sysctl net.ipv4.tcp_congestion_control)");
+    if (!flags.markdown) std::cout << "TCP congestion control here: " << rows.front().congestion_control << '\n';
+    if (const std::string text = warning(rows); !text.empty()) spdlog::warn("{}", text);
   }
   if (json.is_open()) {
     json << nlohmann::json(rows).dump(2) << std::endl;
@@ -355,6 +352,8 @@ Run add_perf(CLI::App& app) {
       "which\n"
       "the better one counts; the ratio is the median of the turns.\n"
       "Throughput 10^9 octets per second; latency one way; CPU seconds per 10^9 octets, this end + the other.\n"
+      "Much depends on the congestion control of TCP: that of this end is named below the table (not with --markdown)\n"
+      "and in --json.\n"
       "Examples:\n"
       "  iwarp perf run write_bw,read_bw\n"
       "  iwarp perf run send_lat --progress manual --cpus 0,1\n"

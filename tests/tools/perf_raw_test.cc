@@ -81,7 +81,7 @@ TEST_P(Stream, SenderHearsThatItArrivedDamaged) {
     while (socket.receive_all(buffer.data(), buffer.size())) socket.send_all(&kBad, 1);
   });
   const auto active = connect_raw(spec, kHost, other.port());
-  EXPECT_THROW(active->verify(), std::runtime_error);
+  EXPECT_THAT([&] { active->verify(); }, ThrowsMessage<std::runtime_error>(HasSubstr("damaged")));
 }
 
 TEST_P(Stream, OfAnHonestEndIsVerified) {
@@ -176,7 +176,7 @@ TEST_P(TooLong, IsRefused) {
   const bool ended = served_.wait_for(std::chrono::seconds{10}) == std::future_status::ready;
   stop_ = true;
   ASSERT_TRUE(ended);
-  EXPECT_THROW(served_.get(), std::runtime_error);
+  EXPECT_THAT([&] { served_.get(); }, ThrowsMessage<std::runtime_error>(HasSubstr("more than an hour")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, TooLong,
@@ -198,7 +198,7 @@ TEST(RawLatency, SeesThatSomethingElseComesBack) {
     }
   });
   const auto active = connect_raw(spec, kHost, other.port());
-  EXPECT_THROW(active->verify(), std::runtime_error);
+  EXPECT_THAT([&] { active->verify(); }, ThrowsMessage<std::runtime_error>(HasSubstr("damaged")));
 }
 
 }  // namespace

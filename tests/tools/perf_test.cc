@@ -20,6 +20,7 @@ using ::testing::Each;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Le;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 class PerfReport : public ::testing::Test {
@@ -87,9 +88,15 @@ TEST_F(PerfReport, NamesTheCongestionControl) {
   std::string name;
   ASSERT_TRUE(system >> name);
   EXPECT_EQ(measure({"tcp_lat"}).at("congestion_control"), name);
-  const Finished f = run({"perf", "run", "tcp_lat", "--pairs=2", "--seconds=0.05", "--no-calibration"});
-  EXPECT_THAT(f.output, HasSubstr("TCP congestion control: " + name));
-  EXPECT_EQ(f.output.find("bbr sends by timers") != std::string::npos, name == "bbr") << f.output;
+  Words words = {"perf", "run", "tcp_bw", "--size=64k", "--pairs=2", "--seconds=0.05", "--no-calibration"};
+  const Finished text = run(words);
+  EXPECT_EQ(text.code, 0) << text.output;
+  EXPECT_THAT(text.output, HasSubstr("TCP congestion control here: " + name + '\n'));
+  EXPECT_EQ(text.output.find("which paces what is sent") != std::string::npos, name.starts_with("bbr")) << text.output;
+  words.emplace_back("--markdown");
+  const Finished markdown = run(words);
+  EXPECT_EQ(markdown.code, 0) << markdown.output;
+  EXPECT_THAT(markdown.output, Not(HasSubstr("congestion control here:"))) << "bench/run joins these tables";
 }
 
 // The frames of plain TCP are as long as our FPDUs: 2 of length, 18 of header, 64 of data, 4 of CRC.

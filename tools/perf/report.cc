@@ -100,4 +100,14 @@ std::string table(const std::vector<Row>& rows, bool markdown) {
   return text;
 }
 
+std::string warning(const std::vector<Row>& rows) {
+  const bool paced = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return unit_of(row.spec.test) == Unit::kOctetsPerSecond && row.congestion_control.starts_with("bbr");
+  });
+  if (!paced) return "";
+  return "TCP's congestion control here is bbr, which paces what is sent: throughput, plain TCP's above all, may be "
+         "that "
+         "of its pacing; Debian's default is cubic (sysctl net.ipv4.tcp_congestion_control)";
+}
+
 }  // namespace iwarp::tools::perf

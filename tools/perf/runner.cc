@@ -99,7 +99,7 @@ std::vector<Way> ways_of(Test raw, std::uint32_t size, bool spin) {
   return {};
 }
 
-// The one with the highest median: only of throughput and rates there is more than one.
+// The one with the highest median: only of throughput and of frames there is more than one.
 const Rival& best_of(const std::vector<Rival>& rivals) {
   return *std::max_element(rivals.begin(), rivals.end(), [](const Rival& a, const Rival& b) {
     return medians(a.samples).value < medians(b.samples).value;

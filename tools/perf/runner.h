@@ -1,6 +1,6 @@
 // The measuring side: runs a test against its baseline, one sample of each in turn, so that both meet the same state of
-// a noisy machine; what counts is the ratio of each pair. The baseline takes its turn in its
-// two best ways, and the one that did better over the whole run is what ours is compared with.
+// a noisy machine; what counts is the ratio of each pair. The baselines of throughput and of send_rate take their turn
+// in their two best ways, and the one that did better over the whole run is what ours is compared with.
 #pragma once
 
 #include <chrono>

@@ -59,7 +59,7 @@ class TcpSocket {
   const std::atomic<bool>* stop_ = nullptr;
 };
 
-// The TCP congestion control that new sockets get here, such as "cubic". Throws std::runtime_error.
+// The TCP congestion control that new sockets get here, such as "cubic"; "unknown" when the system does not tell.
 [[nodiscard]] std::string congestion_control();
 
 // From now on the peer of this TCP socket is probed when it is silent for 15 s, and the connection fails when nothing
