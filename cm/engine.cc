@@ -19,10 +19,10 @@ constexpr unsigned kLooks = 5;
 constexpr std::size_t kHotConnections = 4;
 // What only the reactor sees, such as new connections, waits so long.
 constexpr std::chrono::microseconds kReactorEvery{50};
-// A sleep and a wake-up cost about this much, and a peer needs about as long to fill TCP with its next batch: waiting
-// so long awake is no worse. After kVainSpins in vain it is tried ever more rarely, so an idle thread does not burn its
-// processor.
-constexpr std::chrono::microseconds kSpin{60};
+// Twice what a peer takes over a batch of a MiB with its CRC: a thread that sleeps in the midst of a stream costs its
+// peer a wake-up in the midst of sending (reads with CRC gained a tenth over 60 us). After kVainSpins in vain it is
+// tried ever more rarely, so an idle thread does not burn its processor.
+constexpr std::chrono::microseconds kSpin{500};
 // A leader whose spins pay gives the reactor a turn so often. Rarer than kReactorEvery, as the sockets that it spins on
 // make the turn cost some microseconds.
 constexpr std::chrono::microseconds kReactorTurn{250};
