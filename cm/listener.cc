@@ -154,6 +154,9 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     acceptor_.open(options_.endpoint.protocol(), ec);
     if (ec) return make_error(Errc::kSystem, "cannot open a listening socket");
     acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
+    if (auto ok = set_congestion_control(acceptor_.native_handle(), options_.socket.congestion_control); !ok)
+      return ok.error();
+    options_.socket.congestion_control.clear();  // accepted sockets inherit it
     // "::" means all addresses, whatever the system's default.
     if (options_.endpoint.address().is_v6() && options_.endpoint.address().is_unspecified())
       acceptor_.set_option(boost::asio::ip::v6_only(false), ec);

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <limits>
 
 namespace iwarp::cm {
 namespace {
@@ -31,8 +33,30 @@ Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& 
   }
   if (options.user_timeout.count() > 0)
     ok = ok && set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(options.user_timeout.count()));
+  if (options.receive_window > 0) {
+    // The kernel makes room for what SO_RCVLOWAT asks for, and keeps it when that is lowered again. SO_RCVBUF would end
+    // the growth beyond, and is held to net.core.rmem_max.
+    const auto window =
+        static_cast<int>(std::min<std::size_t>(options.receive_window, std::numeric_limits<int>::max()));
+    ok = ok && set(fd, SOL_SOCKET, SO_RCVLOWAT, window) && set(fd, SOL_SOCKET, SO_RCVLOWAT, 1);
+  }
   if (!ok) return make_error(Errc::kSystem, "cannot set TCP socket options");
-  return {};
+  return set_congestion_control(fd, options.congestion_control);
+}
+
+Result<void> set_congestion_control(int descriptor, const std::string& name) {
+  if (name.empty()) return {};
+  if (::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0)
+    return {};
+  if (errno == ENOENT)
+    return make_error(Errc::kInvalidArgument,
+                      "the kernel has no TCP congestion control of that name (see "
+                      "net.ipv4.tcp_available_congestion_control)");
+  if (errno == EPERM)
+    return make_error(Errc::kInvalidArgument,
+                      "that TCP congestion control is not among net.ipv4.tcp_allowed_congestion_control, and others "
+                      "need CAP_NET_ADMIN");
+  return make_error(Errc::kSystem, "cannot set the TCP congestion control");
 }
 
 Result<boost::asio::ip::tcp::socket> rebind(boost::asio::ip::tcp::socket& from, const boost::asio::ip::tcp& protocol,

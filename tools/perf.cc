@@ -223,7 +223,9 @@ int run_client(const Flags& flags) {
   });
   if (!rows.empty()) {
     std::cout << table(rows, flags.markdown);
-    if (!flags.markdown) std::cout << "TCP congestion control here: " << rows.front().congestion_control << '\n';
+    if (!flags.markdown)
+      std::cout << "TCP congestion control" << (flags.spec.congestion.empty() ? " here: " : ": ")
+                << rows.front().congestion_control << '\n';
     if (const std::string text = warning(rows); !text.empty()) spdlog::warn("{}", text);
   }
   if (json.is_open()) {
@@ -332,6 +334,8 @@ Run add_perf(CLI::App& app) {
                   "Who does the I/O: auto (engine and waiting threads) or manual (polling; write_lat always)")
       ->check(CLI::IsMember({"auto", "manual"}))
       ->capture_default_str();
+  run->add_option("--congestion", flags->spec.congestion,
+                  "TCP congestion control of both ends, ours and plain TCP's, such as cubic (default: each system's)");
   run->add_option("--cpus", flags->cpus, "Processors for this end and the other, such as 0,1: needed where both spin")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -352,11 +356,13 @@ Run add_perf(CLI::App& app) {
       "which\n"
       "the better one counts; the ratio is the median of the turns.\n"
       "Throughput 10^9 octets per second; latency one way; CPU seconds per 10^9 octets, this end + the other.\n"
-      "Much depends on the congestion control of TCP: that of this end is named below the table (not with --markdown)\n"
-      "and in --json.\n"
+      "Much depends on the congestion control of TCP (--congestion): it is named below the table (not with "
+      "--markdown)\n"
+      "and in --json; where it was not chosen, that of this end.\n"
       "Examples:\n"
       "  iwarp perf run write_bw,read_bw\n"
       "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
+      "  iwarp perf run read_bw --congestion cubic --crc off\n"
       "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json");
 
   CLI::App* idle = cmd->add_subcommand("idle", "Opens many connections and tells what they cost while they do nothing");

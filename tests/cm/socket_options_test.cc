@@ -6,6 +6,9 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <fstream>
+
 #include "tests/support/covers.h"
 
 namespace iwarp::cm {
@@ -99,6 +102,26 @@ TEST(Prepare, LetsTcpGiveUpOnAPeerThatVanished) {
     EXPECT_EQ(option(joined.client, IPPROTO_TCP, TCP_KEEPIDLE), c.idle_seconds);
     EXPECT_EQ(option(joined.client, IPPROTO_TCP, TCP_KEEPINTVL), 5);
     EXPECT_EQ(option(joined.client, IPPROTO_TCP, TCP_KEEPCNT), 5);
+  }
+}
+
+TEST(Prepare, OpensTheReceiveWindowAtOnce) {
+  std::ifstream limits("/proc/sys/net/ipv4/tcp_rmem");
+  std::size_t least = 0, usual = 0, most = 0;
+  ASSERT_TRUE(limits >> least >> usual >> most);
+  for (const std::size_t window : {std::size_t{0}, std::size_t{1} << 20, SocketOptions{}.receive_window}) {
+    Joined joined(0);
+    const int before = option(joined.client, SOL_SOCKET, SO_RCVBUF);
+    SocketOptions options;
+    options.receive_window = window;
+    ASSERT_TRUE(prepare(joined.client, options).ok());
+    const int after = option(joined.client, SOL_SOCKET, SO_RCVBUF);
+    if (window == 0) {
+      EXPECT_EQ(after, before);
+    } else {
+      EXPECT_GE(static_cast<std::size_t>(after), std::min(window, most / 2));
+    }
+    EXPECT_EQ(option(joined.client, SOL_SOCKET, SO_RCVLOWAT), 1) << "a single octet must be readable";
   }
 }
 

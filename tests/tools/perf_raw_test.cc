@@ -9,13 +9,16 @@
 #include <utility>
 
 #include "iwarp/base/wire.h"
+#include "tests/support/congestion.h"
 #include "tools/perf/end.h"
 #include "tools/perf/tcp_socket.h"
 
 namespace iwarp::tools::perf {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
 const std::string kHost = "127.0.0.1";
@@ -47,6 +50,38 @@ class Other {
   TcpSocket listener_ = TcpSocket::listen(kHost);
   std::jthread thread_;
 };
+
+struct Between {
+  Test test;
+  bool fetch;
+};
+class Congestion : public ::testing::TestWithParam<Between> {};
+
+TEST_P(Congestion, IsThatOfBothEnds) {
+  Spec spec = spec_of(GetParam().test, 1000, GetParam().fetch);
+  spec.congestion = "reno";  // every kernel has it, and allows it to everyone
+  const auto passive = listen_raw(spec, kHost);
+  std::atomic<bool> stop{false};
+  const std::jthread thread([&] { passive->serve(stop); });
+  {
+    const auto active = connect_raw(spec, kHost, passive->port());
+    active->verify();
+    const auto found = test::congestion_controls(passive->port());
+    EXPECT_THAT(found, SizeIs(3));  // listening, and both ends
+    EXPECT_THAT(found, Each("reno"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Raw, Congestion,
+                         ::testing::Values(Between{Test::kTcpBw, false}, Between{Test::kTcpBw, true},
+                                           Between{Test::kTcpLat, false}, Between{Test::kTcpRate, false}));
+
+TEST(CongestionOfPlainTcp, MustBeKnownToTheKernel) {
+  Spec spec = spec_of(perf::Test::kTcpBw, 1000);
+  spec.congestion = "nonesuch";
+  EXPECT_THAT([&] { (void)listen_raw(spec, kHost); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("nonesuch: the kernel has no")));
+}
 
 class Stream : public ::testing::TestWithParam<Test> {};
 

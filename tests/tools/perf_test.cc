@@ -99,6 +99,19 @@ TEST_F(PerfReport, NamesTheCongestionControl) {
   EXPECT_THAT(markdown.output, Not(HasSubstr("congestion control here:"))) << "bench/run joins these tables";
 }
 
+TEST_F(PerfReport, CongestionControlCanBeChosen) {
+  for (const char* test : {"write_bw", "tcp_bw", "send_lat", "connect_rate"}) {
+    const auto row = measure({test, "--size=64k", "--congestion=reno"});
+    EXPECT_EQ(row.at("congestion_control"), "reno");
+    EXPECT_EQ(row.at("spec").at("congestion"), "reno");
+  }
+  for (const char* test : {"write_bw", "tcp_bw"}) {
+    const Finished f = run({"perf", "run", test, "--congestion=nonesuch", "--no-calibration"});
+    EXPECT_EQ(f.code, 1);
+    EXPECT_THAT(f.output, HasSubstr("the kernel has no TCP congestion control of that name"));
+  }
+}
+
 // The frames of plain TCP are as long as our FPDUs: 2 of length, 18 of header, 64 of data, 4 of CRC.
 TEST_F(PerfReport, SizeCountsForSendRateAndItsBaseline) {
   const auto row = measure({"send_rate", "--size=64"});

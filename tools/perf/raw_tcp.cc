@@ -133,7 +133,7 @@ class Sink {
 class Push final : public Active {
  public:
   Push(const Spec& spec, const std::string& host, std::uint16_t port)
-      : spec_(spec), socket_(TcpSocket::connect(host, port, false)) {}
+      : spec_(spec), socket_(TcpSocket::connect(host, port, false, spec.congestion)) {}
   Sample run(std::chrono::nanoseconds duration) override { return source_.run(duration); }
   void verify() override { source_.verify(); }
 
@@ -151,7 +151,7 @@ class Fetch final : public Active {
   static constexpr std::uint64_t kLongestRun = std::chrono::nanoseconds(kLongestSample).count();
 
   Fetch(const Spec& spec, const std::string& host, std::uint16_t port)
-      : spec_(spec), socket_(TcpSocket::connect(host, port, spec.manual)) {}
+      : spec_(spec), socket_(TcpSocket::connect(host, port, spec.manual, spec.congestion)) {}
 
   Sample run(std::chrono::nanoseconds duration) override {
     Sample s;
@@ -201,7 +201,7 @@ class Fetch final : public Active {
 class PingPong final : public Active {
  public:
   PingPong(const Spec& spec, const std::string& host, std::uint16_t port)
-      : socket_(TcpSocket::connect(host, port, spec.manual)), out_(spec.size), in_(spec.size) {}
+      : socket_(TcpSocket::connect(host, port, spec.manual, spec.congestion)), out_(spec.size), in_(spec.size) {}
 
   Sample run(std::chrono::nanoseconds duration) override {
     return ping_pong(duration, out_.size(), [this] { turn(); });
@@ -230,8 +230,8 @@ void echo(std::size_t size, const TcpSocket& socket) {
 
 class Connects final : public Active {
  public:
-  Connects(const std::string& host, std::uint16_t port) {
-    TcpSocket first = TcpSocket::connect(host, port, false);
+  Connects(const Spec& spec, const std::string& host, std::uint16_t port) : spec_(spec) {
+    TcpSocket first = TcpSocket::connect(host, port, false, spec_.congestion);
     peer_ = first.peer();
     first.reset();
   }
@@ -247,19 +247,21 @@ class Connects final : public Active {
 
  private:
   void one() {
-    TcpSocket socket = TcpSocket::connect(peer_, false);
+    TcpSocket socket = TcpSocket::connect(peer_, false, spec_.congestion);
     std::byte octet = kGood;
     socket.send_all(&octet, 1);
     check_answer(socket);
     socket.reset();
   }
 
+  Spec spec_;
   boost::asio::ip::tcp::endpoint peer_;
 };
 
 class RawPassive final : public Passive {
  public:
-  RawPassive(const Spec& spec, const std::string& host) : spec_(spec), listener_(TcpSocket::listen(host)) {}
+  RawPassive(const Spec& spec, const std::string& host)
+      : spec_(spec), listener_(TcpSocket::listen(host, spec.congestion)) {}
 
   [[nodiscard]] std::uint16_t port() const override { return listener_.local().port(); }
 
@@ -299,7 +301,7 @@ class RawPassive final : public Passive {
 std::unique_ptr<Active> connect_raw(const Spec& spec, const std::string& host, std::uint16_t port) {
   switch (spec.test) {
     case Test::kTcpConnect:
-      return std::make_unique<Connects>(host, port);
+      return std::make_unique<Connects>(spec, host, port);
     case Test::kTcpLat:
       return std::make_unique<PingPong>(spec, host, port);
     default:

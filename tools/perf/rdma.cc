@@ -14,6 +14,7 @@ class RdmaPassive final : public Passive {
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::make_address(host), 0};
     o.policy = policy_of(spec);
+    o.socket.congestion_control = spec.congestion;
     pd_.emplace(engine_.context());
     engine_.set_tap_maker(tap_maker);
     auto listener = cm::Listener::listen(engine_, o);

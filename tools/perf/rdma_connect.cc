@@ -11,6 +11,7 @@ class Connects final : public Active {
     options_.host = host;
     options_.port = port;
     options_.policy = policy_of(spec);
+    options_.socket.congestion_control = spec.congestion;
     engine_.set_tap_maker(tap_maker);
   }
 

@@ -112,6 +112,7 @@ void RdmaSide::connect(const std::string& host, std::uint16_t port) {
   o.host = host;
   o.port = port;
   o.policy = policy_of(spec_);
+  o.socket.congestion_control = spec_.congestion;
   o.private_data = introduction();
   engine_.set_tap_maker(tap_maker);
   const auto [error, connection] =

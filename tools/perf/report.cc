@@ -105,9 +105,8 @@ std::string warning(const std::vector<Row>& rows) {
     return unit_of(row.spec.test) == Unit::kOctetsPerSecond && row.congestion_control.starts_with("bbr");
   });
   if (!paced) return "";
-  return "TCP's congestion control here is bbr, which paces what is sent: throughput, plain TCP's above all, may be "
-         "that "
-         "of its pacing; Debian's default is cubic (sysctl net.ipv4.tcp_congestion_control)";
+  return "TCP's congestion control is bbr, which paces what is sent: throughput of both sides may be that of its "
+         "pacing; Debian's default is cubic (--congestion cubic)";
 }
 
 }  // namespace iwarp::tools::perf

@@ -203,7 +203,7 @@ Row Runner::run(const Spec& spec) {
   Row row;
   row.spec = spec;
   row.pairs = plan_.pairs;
-  row.congestion_control = congestion_control();
+  row.congestion_control = spec.congestion.empty() ? congestion_control() : spec.congestion;
   const bool raw = is_raw(spec.test);
   for (const Spec& rival : rivals_of(baseline_spec(spec))) row.rivals.push_back({rival, {}});
   std::vector<Measured> ours;

@@ -46,7 +46,7 @@ struct Row {
   Measured ours, base;                        // medians over the pairs, each figure by itself
   double ratio = 0, lowest = 0, highest = 0;  // ours / base: median, least and largest of the pairs; 0 for raw tests
   unsigned pairs = 0;
-  std::string congestion_control;  // of TCP at this end
+  std::string congestion_control;  // of TCP: what the spec asks for at both ends, or this end's own
 };
 
 class Runner {

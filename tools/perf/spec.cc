@@ -135,10 +135,23 @@ Spec baseline_spec(const Spec& spec) {
 }
 
 void to_json(nlohmann::json& j, const Spec& s) {
-  j = {{"test", name(s.test)}, {"size", s.size},       {"depth", s.depth},     {"threads", s.threads},
-       {"list", s.list},       {"call", s.call},       {"receive", s.receive}, {"crc", s.crc},
-       {"manual", s.manual},   {"direct", s.direct},   {"stable", s.stable},   {"fpdu", s.fpdu},
-       {"cpu", s.cpu},         {"nodelay", s.nodelay}, {"fetch", s.fetch},     {"milliseconds", s.milliseconds}};
+  j = {{"test", name(s.test)},
+       {"size", s.size},
+       {"depth", s.depth},
+       {"threads", s.threads},
+       {"list", s.list},
+       {"call", s.call},
+       {"receive", s.receive},
+       {"crc", s.crc},
+       {"manual", s.manual},
+       {"direct", s.direct},
+       {"stable", s.stable},
+       {"fpdu", s.fpdu},
+       {"cpu", s.cpu},
+       {"nodelay", s.nodelay},
+       {"fetch", s.fetch},
+       {"milliseconds", s.milliseconds},
+       {"congestion", s.congestion}};
 }
 
 void from_json(const nlohmann::json& j, Spec& s) {
@@ -156,6 +169,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("direct").get_to(s.direct);
   j.at("stable").get_to(s.stable);
   j.at("fpdu").get_to(s.fpdu);
+  j.at("congestion").get_to(s.congestion);
   j.at("cpu").get_to(s.cpu);
   j.at("nodelay").get_to(s.nodelay);
   j.at("fetch").get_to(s.fetch);

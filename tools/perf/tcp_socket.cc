@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "iwarp/cm/socket_options.h"
 #include "tools/perf/end.h"
 
 namespace iwarp::tools::perf {
@@ -25,6 +26,11 @@ using boost::asio::ip::tcp;
 
 void set(int fd, int level, int option, int value) {
   if (::setsockopt(fd, level, option, &value, sizeof value) != 0) fail("cannot set socket options");
+}
+
+void set_congestion_control(int fd, const std::string& name) {
+  if (const auto ok = cm::set_congestion_control(fd, name); !ok)
+    throw std::runtime_error("plain TCP: " + name + ": " + ok.error().why);
 }
 
 // After a call that failed: whether to try again.
@@ -76,12 +82,12 @@ TcpSocket::~TcpSocket() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-TcpSocket TcpSocket::connect(const std::string& host, std::uint16_t port, bool spin) {
+TcpSocket TcpSocket::connect(const std::string& host, std::uint16_t port, bool spin, const std::string& congestion) {
   boost::asio::io_context io;
   const auto found = tcp::resolver(io).resolve(host, std::to_string(port));
   for (auto at = found.begin();;) {
     try {
-      TcpSocket socket = connect(at->endpoint(), spin);
+      TcpSocket socket = connect(at->endpoint(), spin, congestion);
       give_up_vanished_peer(socket.fd_);
       return socket;
     } catch (const std::runtime_error&) {
@@ -90,10 +96,11 @@ TcpSocket TcpSocket::connect(const std::string& host, std::uint16_t port, bool s
   }
 }
 
-TcpSocket TcpSocket::connect(const tcp::endpoint& peer, bool spin) {
+TcpSocket TcpSocket::connect(const tcp::endpoint& peer, bool spin, const std::string& congestion) {
   const int fd = ::socket(peer.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
   if (fd < 0) fail("socket");
   TcpSocket socket(fd, spin);
+  set_congestion_control(fd, congestion);
   while (!socket.stopped() && ::connect(fd, peer.data(), static_cast<socklen_t>(peer.size())) != 0) {
     if (errno == EISCONN) break;  // a call before took longer than the socket's patience
     if (!again() && errno != EINPROGRESS && errno != EALREADY) fail("connect");
@@ -101,9 +108,10 @@ TcpSocket TcpSocket::connect(const tcp::endpoint& peer, bool spin) {
   return socket;
 }
 
-TcpSocket TcpSocket::listen(const std::string& host) {
+TcpSocket TcpSocket::listen(const std::string& host, const std::string& congestion) {
   boost::asio::io_context io;
   tcp::acceptor acceptor(io, {boost::asio::ip::make_address(host), 0});
+  set_congestion_control(acceptor.native_handle(), congestion);
   return {acceptor.release(), false};
 }
 

@@ -26,12 +26,15 @@ class TcpSocket {
   TcpSocket& operator=(TcpSocket&& other) noexcept;
   ~TcpSocket();
 
-  // Looks up a name, and gives the connection up when its peer has vanished.
-  [[nodiscard]] static TcpSocket connect(const std::string& host, std::uint16_t port, bool spin);
+  // Looks up a name, and gives the connection up when its peer has vanished. `congestion`: TCP congestion control;
+  // empty: the system's.
+  [[nodiscard]] static TcpSocket connect(const std::string& host, std::uint16_t port, bool spin,
+                                         const std::string& congestion = {});
   // A socket() and a connect().
-  [[nodiscard]] static TcpSocket connect(const boost::asio::ip::tcp::endpoint& peer, bool spin);
-  // On any free port of `host`.
-  [[nodiscard]] static TcpSocket listen(const std::string& host);
+  [[nodiscard]] static TcpSocket connect(const boost::asio::ip::tcp::endpoint& peer, bool spin,
+                                         const std::string& congestion = {});
+  // On any free port of `host`. Accepted sockets inherit the congestion control.
+  [[nodiscard]] static TcpSocket listen(const std::string& host, const std::string& congestion = {});
   // Waits for a connection up to 200 ms; empty when there was none.
   [[nodiscard]] TcpSocket accept(bool spin, const std::atomic<bool>* stop = nullptr) const;
   [[nodiscard]] boost::asio::ip::tcp::endpoint local() const;
