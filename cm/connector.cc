@@ -66,6 +66,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
       last_error_ = make_error(Errc::kResource, "cannot open a socket");
       return try_next();
     }
+    if (auto ok = set_congestion_control(socket_.native_handle(), options_.socket.congestion_control); !ok)
+      return fail(ok.error());
     if (options_.local) {
       if (options_.local->protocol() != to.protocol()) {
         last_error_ = make_error(Errc::kSystem, "local address is of another family than the peer's");
@@ -101,6 +103,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     connecting_ = false;
     timer_.cancel();
     if (auto ok = prepare(socket_, options_.socket); !ok) return fail(ok.error());
+    make_room(socket_.native_handle(), options_.socket.receive_window);
     // From here on the connection's lock orders things, not the strand.
     auto socket = rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io());
     if (!socket) return fail(socket.error());

@@ -23,7 +23,7 @@ constexpr std::chrono::microseconds kReactorEvery{50};
 // peer a wake-up in the midst of sending (reads with CRC gained a tenth over 60 us). After kVainSpins in vain it is
 // tried ever more rarely, so an idle thread does not burn its processor.
 constexpr std::chrono::microseconds kSpin{500};
-// A leader whose spins pay gives the reactor a turn so often. Rarer than kReactorEvery, as the sockets that it spins on
+// A leader that spins gives the reactor a turn so often. Rarer than kReactorEvery, as the sockets that it spins on
 // make the turn cost some microseconds.
 constexpr std::chrono::microseconds kReactorTurn{250};
 constexpr unsigned kVainSpins = 4;
@@ -155,13 +155,12 @@ bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQue
 void Engine::lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq, Clock::time_point deadline) {
   Clock::time_point now;
   while (!ready() && (now = Clock::now()) < deadline) {
-    bool busy = false;
     if (may_spin_ && cq != nullptr) {
       if (now - reactor_polled_.load(std::memory_order_relaxed) >= kReactorTurn) serve_reactor(now);
-      busy = spin(*cq, now);
+      spin(*cq, now, deadline);
       tell_futures();  // before this thread may sleep
     }
-    if (busy || ready()) continue;
+    if (ready()) continue;
     sleep(now, deadline);
     tell_futures();
   }
@@ -223,35 +222,34 @@ Engine::Looked Engine::drive_hot(Clock::time_point now) {
   return looked;
 }
 
-bool Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now) {
+void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time_point deadline) {
   if (spins_to_skip_ > 0) {
     --spins_to_skip_;
-    return false;
+    return;
   }
   bool useful = false;
-  const auto turn_ends = now + kReactorTurn;
-  for (auto until = now + kSpin; now < until;) {
+  auto turn = now + kReactorTurn;
+  for (auto until = std::min(now + kSpin, deadline); now < until;) {
     const Looked looked = drive_hot(now);
     if (!looked.few) break;
     useful = useful || looked.moved;
+    if (looked.told) tell_futures();
     if (!cq.empty()) {
       vain_spins_ = 0;
-      return false;
+      return;
     }
     now = Clock::now();
-    if (!looked.moved) continue;
-    if (now >= turn_ends) {
-      vain_spins_ = 0;
-      return true;
-    }
-    until = now + kSpin;
+    if (looked.moved) until = std::min(now + kSpin, deadline);
+    if (now < turn) continue;
+    serve_reactor(now);
+    tell_futures();
+    turn = now + kReactorTurn;
   }
   if (useful) {
     vain_spins_ = 0;
   } else if (++vain_spins_ >= kVainSpins) {
     spins_to_skip_ = std::min(kMostSkipped, 1U << std::min(vain_spins_ - kVainSpins, 16U));
   }
-  return false;
 }
 
 void Engine::poll() {

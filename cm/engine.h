@@ -2,8 +2,9 @@
 //
 // Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
 // in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
-// between threads costs more than the message; before it sleeps it looks at the sockets for 60 us behind the last
-// octet, as long as that pays, and every 250 us it serves the others. Manual: nothing moves but in poll() and
+// between threads costs more than the message; before it sleeps it looks at the sockets for 500 us behind the
+// last octet, as long as that pays, and every 250 us it serves the others: a thread whose messages come less than
+// 500 us apart keeps a processor busy. Manual: nothing moves but in poll() and
 // wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context, in threads of its own;
 // wait_for() only sleeps.
 //
@@ -89,8 +90,8 @@ class Engine final : public verbs::Progress {
   Looked drive_hot(TimePoint now);
   // The leader's: waits until `ready`. Whatever is busy, the reactor gets its turns.
   void lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq, TimePoint deadline);
-  // True: they are still busy, and others should have a turn.
-  bool spin(verbs::CompletionQueue& cq, TimePoint now);
+  // Looks at the sockets until there is a completion, or nothing comes; the reactor gets its turns.
+  void spin(verbs::CompletionQueue& cq, TimePoint now, TimePoint deadline);
   // Until a handler has run, or the deadline.
   void sleep(TimePoint now, TimePoint deadline);
   void serve_reactor(TimePoint now);

@@ -83,13 +83,14 @@ void say_farewell(tcp::socket socket, ConstBytes bytes, const std::shared_ptr<By
 
 ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder,
                                const mpa::RequestReceived& request, std::shared_ptr<void> slot,
-                               std::shared_ptr<ByteTap> tap)
+                               std::size_t receive_window, std::shared_ptr<ByteTap> tap)
     : engine_(engine),
       socket_(std::move(socket)),
       responder_(std::move(responder)),
       slot_(std::move(slot)),
       tap_(std::move(tap)),
       private_data_(request.private_data.begin(), request.private_data.end()),
+      receive_window_(receive_window),
       peer_ird_(request.peer_ird),
       peer_ord_(request.peer_ord),
       enhanced_(request.request.enhanced),
@@ -118,6 +119,7 @@ void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOp
   if (auto ok = responder_.accept(options.ird, options.ord, options.private_data); !ok) return refuse(ok.error());
   decided_ = true;
   slot_.reset();
+  make_room(socket_.native_handle(), receive_window_);  // not before: peers that wait undecided may be many
   auto connection = std::make_shared<Connection>(engine_, std::move(socket_), std::move(qp));
   connection->set_tap(std::move(tap_));
   if (auto ok = connection->start(std::move(responder_), handler); !ok) refuse(ok.error());
@@ -156,7 +158,6 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
     if (auto ok = set_congestion_control(acceptor_.native_handle(), options_.socket.congestion_control); !ok)
       return ok.error();
-    options_.socket.congestion_control.clear();  // accepted sockets inherit it
     // "::" means all addresses, whatever the system's default.
     if (options_.endpoint.address().is_v6() && options_.endpoint.address().is_unspecified())
       acceptor_.set_option(boost::asio::ip::v6_only(false), ec);
@@ -293,7 +294,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
         auto socket = rebind(p->socket, local_.protocol(), engine_.io());
         if (!socket) return drop_short(*p, socket.error());
         ready_.push_back(std::make_unique<ConnectRequest>(engine_, std::move(socket).value(), std::move(p->responder),
-                                                          *request, std::move(p->slot), std::move(p->tap)));
+                                                          *request, std::move(p->slot), options_.socket.receive_window,
+                                                          std::move(p->tap)));
         hand_over();
         return;
       }

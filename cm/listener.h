@@ -37,9 +37,9 @@ class ConnectRequest {
     std::vector<std::byte> private_data{};  // at most 251 octets
   };
   // `slot`: given back when accepted, or when a rejected peer has gone, so that the listener accepts another connection
-  // in its place. `tap`: null, or what has seen the Request.
+  // in its place. `receive_window`: as in SocketOptions. `tap`: null, or what has seen the Request.
   ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request,
-                 std::shared_ptr<void> slot, std::shared_ptr<ByteTap> tap = {});
+                 std::shared_ptr<void> slot, std::size_t receive_window, std::shared_ptr<ByteTap> tap = {});
   ~ConnectRequest();
 
   [[nodiscard]] const tcp::endpoint& remote() const { return remote_; }
@@ -77,6 +77,7 @@ class ConnectRequest {
   std::shared_ptr<ByteTap> tap_;
   tcp::endpoint local_, remote_;
   std::vector<std::byte> private_data_;
+  std::size_t receive_window_;
   std::uint16_t peer_ird_, peer_ord_;
   bool enhanced_;
   std::weak_ptr<const void> engine_life_;

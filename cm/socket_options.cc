@@ -33,15 +33,17 @@ Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& 
   }
   if (options.user_timeout.count() > 0)
     ok = ok && set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(options.user_timeout.count()));
-  if (options.receive_window > 0) {
-    // The kernel makes room for what SO_RCVLOWAT asks for, and keeps it when that is lowered again. SO_RCVBUF would end
-    // the growth beyond, and is held to net.core.rmem_max.
-    const auto window =
-        static_cast<int>(std::min<std::size_t>(options.receive_window, std::numeric_limits<int>::max()));
-    ok = ok && set(fd, SOL_SOCKET, SO_RCVLOWAT, window) && set(fd, SOL_SOCKET, SO_RCVLOWAT, 1);
-  }
   if (!ok) return make_error(Errc::kSystem, "cannot set TCP socket options");
-  return set_congestion_control(fd, options.congestion_control);
+  return {};
+}
+
+void make_room(int descriptor, std::size_t octets) {
+  if (octets == 0) return;
+  // The kernel makes room for what SO_RCVLOWAT asks for, and keeps it when that is lowered again. SO_RCVBUF would end
+  // the growth beyond, and is held to net.core.rmem_max.
+  const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
+  set(descriptor, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(std::min(octets, most)));
+  set(descriptor, SOL_SOCKET, SO_RCVLOWAT, 1);
 }
 
 Result<void> set_congestion_control(int descriptor, const std::string& name) {
@@ -50,7 +52,7 @@ Result<void> set_congestion_control(int descriptor, const std::string& name) {
     return {};
   if (errno == ENOENT)
     return make_error(Errc::kInvalidArgument,
-                      "the kernel has no TCP congestion control of that name (see "
+                      "the kernel has no TCP congestion control of that name, or its module is not loaded (see "
                       "net.ipv4.tcp_available_congestion_control)");
   if (errno == EPERM)
     return make_error(Errc::kInvalidArgument,

@@ -20,22 +20,27 @@ struct SocketOptions {
   // window is closed, though its host answers), before TCP gives up. Default 60 s, 0 leaves it to the system (about 15
   // minutes).
   std::chrono::milliseconds user_timeout{60000};
-  // Octets that TCP takes from the peer before they are read, from the start; at most half of the largest buffer that
-  // net.ipv4.tcp_rmem allows. Left to itself the buffer grows too, but slowly where every octet is taken at once, and
-  // until then a burst of the peer's closes the window. No memory is used before octets arrive. Default 2 MiB, 0 leaves
-  // it to the system.
+  // Room for octets that are not read yet, in an established connection; at most half of the largest buffer that
+  // net.ipv4.tcp_rmem allows. Left to itself TCP makes room as well, but slowly where every octet is taken at once, and
+  // meanwhile a burst closes the window. No memory is used before octets arrive. Default 2 MiB, 0 leaves it to the
+  // system.
   std::size_t receive_window = std::size_t{2} << 20;
-  // TCP congestion control of what this end sends, such as "cubic", "bbr" or "dctcp". Default empty: the system's. The
-  // kernel must have it, and allow it (net.ipv4.tcp_allowed_congestion_control) unless the process has CAP_NET_ADMIN:
-  // a connection or listener that asks for another fails with kInvalidArgument.
+  // TCP congestion control of what this end sends, such as "cubic", "bbr" or "dctcp"; "" (the default): the system's.
+  // The kernel must have it, and allow it (net.ipv4.tcp_allowed_congestion_control) unless the process has
+  // CAP_NET_ADMIN, for which a module is loaded too: a connection or listener that asks for another fails with
+  // kInvalidArgument. A route that names one (congctl) has the last word about accepted connections.
   std::string congestion_control{};
 };
 
 // Non-blocking mode, TCP_NODELAY (a Send must not wait for the acknowledgement of the one before), keepalive, user
-// timeout, receive window, congestion control.
+// timeout.
 [[nodiscard]] Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& options);
 
-// For a listening socket, whose connections inherit it, or a connected one. Nothing when the name is empty.
+// As `receive_window` above. A hint: nothing is said when the system does not take it.
+void make_room(int descriptor, std::size_t octets);
+
+// For a socket that is about to listen, whose connections inherit it, or to connect: dctcp wants to be known then.
+// Nothing when the name is empty.
 [[nodiscard]] Result<void> set_congestion_control(int descriptor, const std::string& name);
 
 // The same TCP connection as a socket of another executor. `from` is closed; so is the connection when the system

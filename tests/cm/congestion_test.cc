@@ -1,4 +1,5 @@
-// The TCP congestion control that an application chooses. Reno is in every kernel and allowed to everyone.
+// The TCP congestion control that an application chooses. Reno is in every kernel, and allowed to everyone
+// unless an administrator says otherwise.
 #include <gmock/gmock.h>
 
 #include "tests/cm/node.h"

@@ -105,16 +105,14 @@ TEST(Prepare, LetsTcpGiveUpOnAPeerThatVanished) {
   }
 }
 
-TEST(Prepare, OpensTheReceiveWindowAtOnce) {
+TEST(MakeRoom, IsForWhatIsNotReadYet) {
   std::ifstream limits("/proc/sys/net/ipv4/tcp_rmem");
   std::size_t least = 0, usual = 0, most = 0;
   ASSERT_TRUE(limits >> least >> usual >> most);
   for (const std::size_t window : {std::size_t{0}, std::size_t{1} << 20, SocketOptions{}.receive_window}) {
     Joined joined(0);
     const int before = option(joined.client, SOL_SOCKET, SO_RCVBUF);
-    SocketOptions options;
-    options.receive_window = window;
-    ASSERT_TRUE(prepare(joined.client, options).ok());
+    make_room(joined.client.native_handle(), window);
     const int after = option(joined.client, SOL_SOCKET, SO_RCVBUF);
     if (window == 0) {
       EXPECT_EQ(after, before);

@@ -59,22 +59,26 @@ class Congestion : public ::testing::TestWithParam<Between> {};
 
 TEST_P(Congestion, IsThatOfBothEnds) {
   Spec spec = spec_of(GetParam().test, 1000, GetParam().fetch);
-  spec.congestion = "reno";  // every kernel has it, and allows it to everyone
-  const auto passive = listen_raw(spec, kHost);
+  spec.congestion = "reno";  // every kernel has it, and allows it to everyone unless told otherwise
+  const auto passive = is_raw(spec.test) ? listen_raw(spec, kHost) : listen_rdma(spec, kHost);
   std::atomic<bool> stop{false};
   const std::jthread thread([&] { passive->serve(stop); });
-  {
-    const auto active = connect_raw(spec, kHost, passive->port());
-    active->verify();
-    const auto found = test::congestion_controls(passive->port());
-    EXPECT_THAT(found, SizeIs(3));  // listening, and both ends
-    EXPECT_THAT(found, Each("reno"));
-  }
+  const struct Stopper {
+    ~Stopper() { stop = true; }
+    std::atomic<bool>& stop;
+  } stopper{stop};
+  const auto active =
+      is_raw(spec.test) ? connect_raw(spec, kHost, passive->port()) : connect_rdma(spec, kHost, passive->port());
+  active->verify();
+  const auto found = test::congestion_controls(passive->port());
+  EXPECT_THAT(found, SizeIs(3));  // listening, and both ends
+  EXPECT_THAT(found, Each("reno"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Raw, Congestion,
+INSTANTIATE_TEST_SUITE_P(Ways, Congestion,
                          ::testing::Values(Between{Test::kTcpBw, false}, Between{Test::kTcpBw, true},
-                                           Between{Test::kTcpLat, false}, Between{Test::kTcpRate, false}));
+                                           Between{Test::kTcpLat, false}, Between{Test::kTcpRate, false},
+                                           Between{Test::kWriteBw, false}, Between{Test::kReadLat, false}));
 
 TEST(CongestionOfPlainTcp, MustBeKnownToTheKernel) {
   Spec spec = spec_of(perf::Test::kTcpBw, 1000);

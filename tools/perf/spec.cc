@@ -182,6 +182,9 @@ void from_json(const nlohmann::json& j, Spec& s) {
   demand(s.call >= 1 && s.call <= most, "call must be 1 to 16 Mi octets");
   demand(s.receive >= 1 && s.receive <= kMaxSize, "receive must be 1 to 16 Mi octets");
   demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
+  constexpr std::string_view kNameOctets = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+  demand(s.congestion.size() <= 15 && s.congestion.find_first_not_of(kNameOctets) == std::string::npos,
+         "congestion must be the name of a TCP congestion control, such as cubic");
   demand(s.cpu >= -1 && s.cpu < 1024, "cpu must be -1 to 1023");
   demand(s.milliseconds >= 1 && s.milliseconds <= kLongestSample.count(), "a sample must take 1 ms to an hour");
   demand(s.region_bytes() <= kMaxRegion, "size times depth must not exceed 1 GiB");

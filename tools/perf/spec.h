@@ -67,8 +67,8 @@ struct Spec {
   bool stable = true;   // read tests: the memory read is registered as one that nothing changes meanwhile
   std::string fpdu = "max";
   std::uint32_t milliseconds = 500;  // length of a sample, at most kLongestSample: the passive end waits no longer
-  std::string congestion{};          // TCP congestion control of both ends' sockets; empty: each system's own
-  int cpu = -1;                      // processor for the passive end's threads; -1: any
+  std::string congestion{};  // TCP congestion control of both ends' sockets, [a-z0-9_-]{0,15}; empty: each system's own
+  int cpu = -1;              // processor for the passive end's threads; -1: any
 
   // Octets of each end's region: what `depth` operations touch, and no less than the test needs to go on. Raw tests
   // receive into one of the same size.
