@@ -156,7 +156,6 @@ void Engine::lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq
   Clock::time_point now;
   while (!ready() && (now = Clock::now()) < deadline) {
     if (may_spin_ && cq != nullptr) {
-      if (now - reactor_polled_.load(std::memory_order_relaxed) >= kReactorTurn) serve_reactor(now);
       spin(*cq, now, deadline);
       tell_futures();  // before this thread may sleep
     }
@@ -228,8 +227,11 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
     return;
   }
   bool useful = false;
-  auto turn = now + kReactorTurn;
   for (auto until = std::min(now + kSpin, deadline); now < until;) {
+    if (now - reactor_polled_.load(std::memory_order_relaxed) >= kReactorTurn) {
+      serve_reactor(now);
+      tell_futures();
+    }
     const Looked looked = drive_hot(now);
     if (!looked.few) break;
     useful = useful || looked.moved;
@@ -240,10 +242,6 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
     }
     now = Clock::now();
     if (looked.moved) until = std::min(now + kSpin, deadline);
-    if (now < turn) continue;
-    serve_reactor(now);
-    tell_futures();
-    turn = now + kReactorTurn;
   }
   if (useful) {
     vain_spins_ = 0;

@@ -126,6 +126,23 @@ TEST(Wait, TimesOutInTimeWhoeverLeads) {
   leader.join();
 }
 
+// A waiting thread polls its few connections for a while before it sleeps; the caller's deadline ends that too.
+TEST(Wait, AShortTimeoutEndsTheSpin) {
+  Engine server_engine, client_engine;
+  Node server(server_engine), client(client_engine);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  auto shortest = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 50; ++i) {
+    ping_pong(client, server);  // so the next wait may spin
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_FALSE(client.cq.wait_for(50us));
+    shortest = std::min(shortest, std::chrono::steady_clock::now() - begin);
+  }
+  EXPECT_GE(shortest, 50us);
+  EXPECT_LT(shortest, 400us);  // whole spins are of 500 us; the shortest of many tries sees no other process
+}
+
 // Waits that find their octets at the first look, one behind the other, leave no gap for new connections, timers and
 // blocked senders: the reactor must get its turns all the same.
 TEST(Wait, BusyConnectionsDoNotKeepTheReactorFromTheOthers) {
