@@ -10,6 +10,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Of send_bw. With two, each waits for the credits of the one before.
+constexpr unsigned kListsInFlight = 4;
+
 // Every message has room for a Note.
 std::size_t slot_bytes(const Spec& spec) {
   return std::max<std::size_t>(spec.size, kNoteBytes);
@@ -29,7 +32,7 @@ class Sends final : public Active {
   Sends(const Spec& spec, const std::string& host, std::uint16_t port)
       : engine_(mode_of(spec)),
         side_(spec, engine_, 0),
-        list_(spec.test == Test::kSendRate ? spec.list : std::max(1U, spec.depth / 2)),
+        list_(spec.test == Test::kSendRate ? spec.list : std::max(1U, spec.depth / kListsInFlight)),
         credits_(send_credits(spec)),
         work_(list_, {.wr_id = list_, .signaled = false}) {
     work_.back().signaled = true;
