@@ -151,7 +151,9 @@ class Fetch final : public Active {
   static constexpr std::uint64_t kLongestRun = std::chrono::nanoseconds(kLongestSample).count();
 
   Fetch(const Spec& spec, const std::string& host, std::uint16_t port)
-      : spec_(spec), socket_(TcpSocket::connect(host, port, spec.manual, spec.congestion)) {}
+      : spec_(spec), socket_(TcpSocket::connect(host, port, spec.manual, spec.congestion)) {
+    socket_.make_room();
+  }
 
   Sample run(std::chrono::nanoseconds duration) override {
     Sample s;
@@ -286,6 +288,7 @@ class RawPassive final : public Passive {
     } else if (spec_.fetch) {
       Fetch::serve(spec_, socket);
     } else {
+      socket.make_room();
       Sink sink(spec_, socket);
       while (sink.run() != 0) {
       }

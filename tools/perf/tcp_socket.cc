@@ -121,6 +121,10 @@ TcpSocket TcpSocket::accept(bool spin, const std::atomic<bool>* stop) const {
   return {accepted, spin, stop};
 }
 
+void TcpSocket::make_room() const {
+  cm::make_room(fd_, cm::SocketOptions{}.receive_window);
+}
+
 bool TcpSocket::stopped() const {
   if (interrupted) throw std::runtime_error("interrupted");
   return stop_ != nullptr && *stop_;

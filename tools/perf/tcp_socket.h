@@ -43,6 +43,8 @@ class TcpSocket {
 
   // TCP_NODELAY, which is on at first. Turning it on sends what Nagle's algorithm holds back.
   void set_nodelay(bool on) const;
+  // Of a connection: as much room for octets that are not read yet as ours have (cm::SocketOptions::receive_window).
+  void make_room() const;
   // One send() of at most `size` octets, or as much as TCP takes; more than 0. Throws Gone.
   std::size_t send_some(const std::byte* data, std::size_t size) const;
   void send_all(const std::byte* data, std::size_t size) const;
