@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "iwarp/base/wire.h"
-#include "tests/support/congestion.h"
+#include "tests/support/tcp_sockets.h"
 #include "tools/perf/end.h"
 #include "tools/perf/tcp_socket.h"
 

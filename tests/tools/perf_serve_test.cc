@@ -170,5 +170,15 @@ TEST(PerfServe, RefusesATestOnAProcessorThatItHasNot) {
   EXPECT_THAT(f.output, ::testing::HasSubstr("the other end: cannot run on processor 1023"));
 }
 
+// Whatever this end thinks of it: the server may have privileges that would load a module.
+TEST(PerfServe, RefusesACongestionControlThatIsNotThere) {
+  Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0"});
+  Control control("127.0.0.1", server.listening_port());
+  for (const auto test : {tools::perf::Test::kTcpBw, tools::perf::Test::kWriteBw}) {
+    EXPECT_THAT([&] { (void)start(control, {.test = test, .congestion = "nonesuch"}); },
+                ::testing::ThrowsMessage<std::runtime_error>(::testing::HasSubstr("load that first")));
+  }
+}
+
 }  // namespace
 }  // namespace iwarp::test

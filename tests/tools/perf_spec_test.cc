@@ -71,6 +71,19 @@ TEST(PerfSpec, BaselineOfTheLargestSizeIsAllowed) {
   }
 }
 
+TEST(PerfSpec, CongestionControlsHaveShortPlainNames) {
+  for (const char* good : {"", "cubic", "highspeed", "a-b_9", "fifteen-letters"}) {
+    Spec s;
+    s.congestion = good;
+    EXPECT_EQ(nlohmann::json(s).get<Spec>().congestion, good);
+  }
+  for (const char* bad : {"sixteen-letters_", "a/b", "a b", "Cubic", "a\n"}) {
+    Spec s;
+    s.congestion = bad;
+    EXPECT_THROW((void)nlohmann::json(s).get<Spec>(), std::invalid_argument) << bad;
+  }
+}
+
 TEST(PerfSpec, SilenceIsAllowedForAsLongAsTheSampleTakes) {
   using namespace std::chrono_literals;
   Spec s;

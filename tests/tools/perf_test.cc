@@ -108,7 +108,7 @@ TEST_F(PerfReport, CongestionControlCanBeChosen) {
   for (const char* test : {"write_bw", "tcp_bw"}) {
     const Finished f = run({"perf", "run", test, "--congestion=nonesuch", "--no-calibration"});
     EXPECT_EQ(f.code, 1);
-    EXPECT_THAT(f.output, HasSubstr("the kernel has no TCP congestion control of that name"));
+    EXPECT_THAT(f.output, HasSubstr("nonesuch: the kernel has no TCP congestion control of that name here"));
   }
 }
 

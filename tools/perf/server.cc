@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <future>
 #include <list>
 #include <memory>
@@ -26,6 +27,18 @@ namespace iwarp::tools::perf {
 namespace {
 
 using boost::asio::ip::tcp;
+
+// Of a kernel that lacks it, a privileged process that asks for it has a module loaded, and no client may do that here.
+void check_congestion(const std::string& name) {
+  if (name.empty()) return;
+  std::ifstream list("/proc/sys/net/ipv4/tcp_available_congestion_control");
+  for (std::string known; list >> known;) {
+    if (known == name) return;
+  }
+  throw std::runtime_error(name +
+                           ": the kernel has no TCP congestion control of that name here "
+                           "(net.ipv4.tcp_available_congestion_control); if it has a module for it, load that first");
+}
 using namespace std::chrono_literals;
 
 // What a test does besides its sample: verification of the largest region over a slow network, or a million idle
@@ -138,6 +151,7 @@ class Conversation {
       (void)stop();
       spec_ = message.at("spec").get<Spec>();
       check_cpu(spec_.cpu);
+      check_congestion(spec_.congestion);
       running_ = std::make_unique<Running>(spec_, host_);
       return {{"ports", running_->ports()}};
     }
