@@ -248,9 +248,9 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
     arm();
     if (again) post_drive();
   }
-  const bool told = !events.empty();
+  const bool blocked = tx_blocked_, told = !events.empty();
   if (told) deliver(events, lock, (fired & kApplication) != 0);
-  return {moved, told};
+  return {.moved = moved, .blocked = blocked, .told = told};
 }
 
 void Connection::apply_link_action() {

@@ -64,8 +64,9 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
   // --- For Engine.
   struct Driven {
-    bool moved = false;  // octets did
-    bool told = false;   // handlers of the application were called
+    bool moved = false;    // octets did
+    bool blocked = false;  // TCP takes no more for now: the reactor tells when it does
+    bool told = false;     // handlers of the application were called
   };
   Driven drive(TimePoint now) { return drive(0, now); }
   void detach_from_engine();

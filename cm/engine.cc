@@ -19,15 +19,13 @@ constexpr unsigned kLooks = 5;
 constexpr std::size_t kHotConnections = 4;
 // What only the reactor sees, such as new connections, waits so long.
 constexpr std::chrono::microseconds kReactorEvery{50};
-// Twice what a peer takes over a batch of a MiB with its CRC: a thread that sleeps in the midst of a stream costs its
-// peer a wake-up in the midst of sending (reads with CRC gained a tenth over 60 us). After kVainSpins in vain it is
-// tried ever more rarely, so an idle thread does not burn its processor.
-constexpr std::chrono::microseconds kSpin{500};
+// After so many spins in vain it is tried ever more rarely, so an idle thread does not burn its processor.
+constexpr unsigned kVainSpins = 4;
+constexpr unsigned kMostSkipped = 1024;
+constexpr std::chrono::microseconds kLongestSpin{1'000'000};
 // A leader that spins gives the reactor a turn so often. Rarer than kReactorEvery, as the sockets that it spins on
 // make the turn cost some microseconds.
 constexpr std::chrono::microseconds kReactorTurn{250};
-constexpr unsigned kVainSpins = 4;
-constexpr unsigned kMostSkipped = 1024;
 constexpr std::chrono::milliseconds kBorrowedLook{1};
 constexpr unsigned kHandlersPerTurn = 64;
 // Asio cuts a longer run_one_until() into pieces of a second, and wakes after each.
@@ -35,7 +33,7 @@ constexpr std::chrono::seconds kLongestTimedRun{1};
 
 }  // namespace
 
-Engine::Engine(Mode mode)
+Engine::Engine(Mode mode, std::chrono::microseconds spin)
     : owned_io_(std::make_unique<boost::asio::io_context>()),
       io_(owned_io_.get()),
       work_(boost::asio::make_work_guard(*io_)),
@@ -43,7 +41,9 @@ Engine::Engine(Mode mode)
       mode_(mode),
       borrowed_(false),
       context_(std::make_shared<verbs::Context>()),
-      may_spin_(mode == Mode::kAutomatic && std::thread::hardware_concurrency() > 1) {}
+      spin_(mode == Mode::kAutomatic && std::thread::hardware_concurrency() > 1
+                ? std::clamp(spin, std::chrono::microseconds{0}, kLongestSpin)
+                : std::chrono::microseconds{0}) {}
 
 Engine::Engine(boost::asio::io_context& io)
     : io_(&io),
@@ -51,7 +51,7 @@ Engine::Engine(boost::asio::io_context& io)
       mode_(Mode::kManual),
       borrowed_(true),
       context_(std::make_shared<verbs::Context>()),
-      may_spin_(false) {}
+      spin_(0) {}
 
 Engine::~Engine() {
   if (!context_->alive()) {  // a forked child: the thread is the parent's, and so are the connections
@@ -155,10 +155,7 @@ bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQue
 void Engine::lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq, Clock::time_point deadline) {
   Clock::time_point now;
   while (!ready() && (now = Clock::now()) < deadline) {
-    if (may_spin_ && cq != nullptr) {
-      spin(*cq, now, deadline);
-      tell_futures();  // before this thread may sleep
-    }
+    if (spin_.count() > 0 && cq != nullptr) spin(*cq, now, deadline);
     if (ready()) continue;
     sleep(now, deadline);
     tell_futures();
@@ -216,6 +213,7 @@ Engine::Looked Engine::drive_hot(Clock::time_point now) {
   for (std::size_t i = 0; i < n; ++i) {
     const Connection::Driven driven = hot[i]->drive(now);
     looked.moved = looked.moved || driven.moved;
+    looked.blocked = looked.blocked || driven.blocked;
     looked.told = looked.told || driven.told;
   }
   return looked;
@@ -227,21 +225,22 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
     return;
   }
   bool useful = false;
-  for (auto until = std::min(now + kSpin, deadline); now < until;) {
+  for (auto until = std::min(now + spin_, deadline); now < until;) {
     if (now - reactor_polled_.load(std::memory_order_relaxed) >= kReactorTurn) {
       serve_reactor(now);
       tell_futures();
     }
     const Looked looked = drive_hot(now);
     if (!looked.few) break;
-    useful = useful || looked.moved;
+    useful = useful || looked.moved || looked.blocked;
     if (looked.told) tell_futures();
     if (!cq.empty()) {
       vain_spins_ = 0;
       return;
     }
+    if (looked.blocked && !looked.moved) break;  // asleep, it hears at once when TCP takes more
     now = Clock::now();
-    if (looked.moved) until = std::min(now + kSpin, deadline);
+    if (looked.moved) until = std::min(now + spin_, deadline);
   }
   if (useful) {
     vain_spins_ = 0;

@@ -2,9 +2,9 @@
 //
 // Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
 // in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
-// between threads costs more than the message; before it sleeps it looks at the sockets for 500 us behind the
-// last octet, as long as that pays, and every 250 us it serves the others: a thread whose messages come less than
-// 500 us apart keeps a processor busy. Manual: nothing moves but in poll() and
+// between threads costs more than the message; before it sleeps it looks at the sockets for 500 us (kUsualSpin) behind
+// the last octet, as long as that pays and TCP takes what is to be sent, and every 250 us it serves the others: a
+// thread whose messages come less than 500 us apart keeps a processor busy. Manual: nothing moves but in poll() and
 // wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context, in threads of its own;
 // wait_for() only sleeps.
 //
@@ -38,7 +38,14 @@ class Engine final : public verbs::Progress {
  public:
   enum class Mode : std::uint8_t { kAutomatic, kManual };
 
-  explicit Engine(Mode mode = Mode::kAutomatic);
+  // How long a thread in CompletionQueue::wait_for() looks at the sockets behind the last octet before it sleeps: twice
+  // what a peer takes over a batch of a MiB with its CRC, as a thread that sleeps in the midst of a stream costs its
+  // peer a wake-up in the midst of sending.
+  static constexpr std::chrono::microseconds kUsualSpin{500};
+  // `spin`: in place of kUsualSpin, 0 to 1 s (what lies beyond counts as the nearer of these). 0: it sleeps at once,
+  // which spares the processor and costs a sleep and a wake-up for each message; for hosts with fewer idle processors
+  // than waiting threads. Of no effect in manual mode and on a host with a single processor.
+  explicit Engine(Mode mode = Mode::kAutomatic, std::chrono::microseconds spin = kUsualSpin);
   // `io` must outlive the engine, and be run by the caller.
   explicit Engine(boost::asio::io_context& io);
   ~Engine() override;
@@ -80,8 +87,8 @@ class Engine final : public verbs::Progress {
 
  private:
   struct Looked {
-    bool few = false;                  // connections: else nothing was done
-    bool moved = false, told = false;  // Connection::Driven of any of them
+    bool few = false;                                   // connections: else nothing was done
+    bool moved = false, blocked = false, told = false;  // Connection::Driven of any of them
   };
 
   void background();
@@ -125,8 +132,8 @@ class Engine final : public verbs::Progress {
   std::atomic<std::thread::id> leader_{};
   std::atomic<bool> future_leads_{false};  // the leader waits for a future
   std::thread thread_;
-  const bool may_spin_;
-  unsigned vain_spins_ = 0;  // in a row; these two belong to the leader
+  const std::chrono::microseconds spin_;  // 0: never
+  unsigned vain_spins_ = 0;               // in a row; these two belong to the leader
   unsigned spins_to_skip_ = 0;
 
   std::mutex connections_mu_;

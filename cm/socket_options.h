@@ -28,7 +28,7 @@ struct SocketOptions {
   // TCP congestion control of what this end sends, such as "cubic", "bbr" or "dctcp"; "" (the default): the system's.
   // The kernel must have it, and allow it (net.ipv4.tcp_allowed_congestion_control) unless the process has
   // CAP_NET_ADMIN, for which a module is loaded too: a connection or listener that asks for another fails with
-  // kInvalidArgument. A route that names one (congctl) has the last word about accepted connections.
+  // kInvalidArgument. A route that names one (congctl) has the last word.
   std::string congestion_control{};
 };
 

@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "tests/support/covers.h"
+#include "tests/support/tcp_sockets.h"
 
 namespace iwarp::cm {
 namespace {
@@ -106,9 +106,8 @@ TEST(Prepare, LetsTcpGiveUpOnAPeerThatVanished) {
 }
 
 TEST(MakeRoom, IsForWhatIsNotReadYet) {
-  std::ifstream limits("/proc/sys/net/ipv4/tcp_rmem");
-  std::size_t least = 0, usual = 0, most = 0;
-  ASSERT_TRUE(limits >> least >> usual >> most);
+  const std::size_t most = test::largest_receive_buffer();
+  ASSERT_GT(most, 0U);
   for (const std::size_t window : {std::size_t{0}, std::size_t{1} << 20, SocketOptions{}.receive_window}) {
     Joined joined(0);
     const int before = option(joined.client, SOL_SOCKET, SO_RCVBUF);

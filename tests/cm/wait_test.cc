@@ -1,6 +1,8 @@
 // CompletionQueue::wait_for() over an engine: leader and followers, and no completion that anybody sleeps through.
 #include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <ctime>
 
 #include "tests/cm/node.h"
 
@@ -141,6 +143,77 @@ TEST(Wait, AShortTimeoutEndsTheSpin) {
   }
   EXPECT_GE(shortest, 50us);
   EXPECT_LT(shortest, 400us);  // whole spins are of 500 us; the shortest of many tries sees no other process
+}
+
+std::chrono::nanoseconds processor_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+TEST(Wait, WithoutSpinsItSleeps) {
+  Engine server_engine, client_engine(Engine::Mode::kAutomatic, 0us);
+  Node server(server_engine), client(client_engine);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  std::chrono::nanoseconds least = 1h;
+  for (int i = 0; i < 50; ++i) {
+    ping_pong(client, server);  // so that the next one would spin
+    const auto before = processor_time();
+    EXPECT_FALSE(client.cq.wait_for(2ms));
+    least = std::min(least, processor_time() - before);
+  }
+  EXPECT_LT(least, 400us);  // a spin takes 500 us
+}
+
+// The peer reads nothing, so TCP takes no more: whoever waits for that sleeps until it does.
+TEST(Wait, ASenderWhomTcpBlocksSleeps) {
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  boost::asio::io_context io;
+  auto work = boost::asio::make_work_guard(io);
+  std::thread runner([&] { io.run(); });
+  Engine server_engine(io), client_engine;
+  Node server(server_engine, {}, kBytes), client(client_engine, {}, kBytes);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  io.stop();
+  runner.join();
+  for (std::uint64_t i = 0; i < 32; ++i) client.write(i, server, kBytes);
+  while (client.cq.wait_for(50ms)) (void)client.next();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto used = processor_time();
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(client.cq.wait_for(500us));  // not longer than a spin
+  EXPECT_LT(2 * (processor_time() - used), std::chrono::steady_clock::now() - begin);
+}
+
+// Bulk that nobody is told of keeps a spinning thread at the sockets; the reactor has its turns in the midst of that.
+TEST(Wait, OneLongSpinLetsTheReactorHaveItsTurns) {
+  Engine server_engine, client_engine;
+  Node server(server_engine), client(client_engine);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  std::atomic<bool> over{false};
+  std::thread writer([&] {
+    while (!over) {
+      server.write(1, client, 64);
+      server.expect(verbs::WcOp::kWrite, 1);
+    }
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  std::atomic<int> served{0};  // while the other thread spun
+  std::thread asker([&] {
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(1ms);
+      boost::asio::post(client_engine.io(), [&] {
+        if (std::chrono::steady_clock::now() < begin + 90ms) ++served;
+      });
+    }
+  });
+  EXPECT_FALSE(client.cq.wait_for(100ms));  // Writes complete here without a word
+  EXPECT_GE(served, 18);
+  asker.join();
+  over = true;
+  writer.join();
 }
 
 // Waits that find their octets at the first look, one behind the other, leave no gap for new connections, timers and
