@@ -97,6 +97,13 @@ const Script kScripts[] = {
        peer.ulpdu(altered(send_segment(info(), {.msn = peer.take_msn()}), {{0, 0x42}}));
        return verdict(peer);
      }},
+    {"ddp_version_changes_tagged",
+     [](Target& t) {
+       Peer peer = open(t);
+       if (const Reaction before = verdict(peer); before != kIgnore) return before;
+       peer.ulpdu(altered(write_segment(Stag{1}, 0, {}), {{0, 0xC0}}));
+       return verdict(peer);
+     }},
     {"ddp_reserved_bits",
      [](Target& t) { return odd_announcement(t, [](Bytes u) {
                        return altered(u, {{0, 0x7D}, {1, 0x73}});
