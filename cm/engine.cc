@@ -23,8 +23,8 @@ constexpr std::chrono::microseconds kReactorEvery{50};
 constexpr unsigned kVainSpins = 4;
 constexpr unsigned kMostSkipped = 1024;
 constexpr std::chrono::microseconds kLongestSpin{1'000'000};
-// A leader that spins gives the reactor a turn so often. Rarer than kReactorEvery, as the sockets that it spins on
-// make the turn cost some microseconds.
+// A leader that spins gives the reactor a turn so often. Rarer than kReactorEvery, which it keeps to while TCP takes no
+// more from a connection, as the sockets that it spins on make the turn cost some microseconds.
 constexpr std::chrono::microseconds kReactorTurn{250};
 constexpr std::chrono::milliseconds kBorrowedLook{1};
 constexpr unsigned kHandlersPerTurn = 64;
@@ -225,20 +225,21 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
     return;
   }
   bool useful = false;
+  auto turn = kReactorTurn;
   for (auto until = std::min(now + spin_, deadline); now < until;) {
-    if (now - reactor_polled_.load(std::memory_order_relaxed) >= kReactorTurn) {
+    if (now - reactor_polled_.load(std::memory_order_relaxed) >= turn) {
       serve_reactor(now);
       tell_futures();
     }
     const Looked looked = drive_hot(now);
     if (!looked.few) break;
-    useful = useful || looked.moved || looked.blocked;
+    turn = looked.blocked ? kReactorEvery : kReactorTurn;
+    useful = useful || looked.moved;
     if (looked.told) tell_futures();
     if (!cq.empty()) {
       vain_spins_ = 0;
       return;
     }
-    if (looked.blocked && !looked.moved) break;  // asleep, it hears at once when TCP takes more
     now = Clock::now();
     if (looked.moved) until = std::min(now + spin_, deadline);
   }

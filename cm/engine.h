@@ -3,10 +3,10 @@
 // Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
 // in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
 // between threads costs more than the message; before it sleeps it looks at the sockets for 500 us (kUsualSpin) behind
-// the last octet, as long as that pays and TCP takes what is to be sent, and every 250 us it serves the others: a
-// thread whose messages come less than 500 us apart keeps a processor busy. Manual: nothing moves but in poll() and
-// wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context, in threads of its own;
-// wait_for() only sleeps.
+// the last octet, as long as that pays, and every 250 us (50 while TCP takes no more of what is to be sent) it serves
+// the others: a thread whose messages come less than 500 us apart keeps a processor busy. Manual: nothing moves but in
+// poll() and wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context, in threads
+// of its own; wait_for() only sleeps.
 //
 // Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still
 // open are reset then, and report kAborted; of a Connection that outlives the engine only the inspecting calls may be

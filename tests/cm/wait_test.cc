@@ -166,8 +166,8 @@ TEST(Wait, WithoutSpinsItSleeps) {
   EXPECT_LT(least, 400us);  // a spin takes 500 us
 }
 
-// The peer reads nothing, so TCP takes no more: whoever waits for that sleeps until it does.
-TEST(Wait, ASenderWhomTcpBlocksSleeps) {
+// The peer reads nothing, so TCP takes no more: whoever waits for that does not spin for long.
+TEST(Wait, ASenderWhomTcpBlocksSleepsSoon) {
   constexpr std::size_t kBytes = std::size_t{4} << 20;
   boost::asio::io_context io;
   auto work = boost::asio::make_work_guard(io);

@@ -27,6 +27,7 @@ namespace iwarp::tools::perf {
 namespace {
 
 using boost::asio::ip::tcp;
+using namespace std::chrono_literals;
 
 // Of a kernel that lacks it, a privileged process that asks for it has a module loaded, and no client may do that here.
 void check_congestion(const std::string& name) {
@@ -39,7 +40,6 @@ void check_congestion(const std::string& name) {
                            ": the kernel has no TCP congestion control of that name here "
                            "(net.ipv4.tcp_available_congestion_control); if it has a module for it, load that first");
 }
-using namespace std::chrono_literals;
 
 // What a test does besides its sample: verification of the largest region over a slow network, or a million idle
 // connections.
