@@ -225,15 +225,14 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
     return;
   }
   bool useful = false;
-  auto turn = kReactorTurn;
   for (auto until = std::min(now + spin_, deadline); now < until;) {
-    if (now - reactor_polled_.load(std::memory_order_relaxed) >= turn) {
+    if (now - reactor_polled_.load(std::memory_order_relaxed) >= (blocked_ ? kReactorEvery : kReactorTurn)) {
       serve_reactor(now);
       tell_futures();
     }
     const Looked looked = drive_hot(now);
     if (!looked.few) break;
-    turn = looked.blocked ? kReactorEvery : kReactorTurn;
+    blocked_ = looked.blocked;
     useful = useful || looked.moved;
     if (looked.told) tell_futures();
     if (!cq.empty()) {

@@ -133,8 +133,9 @@ class Engine final : public verbs::Progress {
   std::atomic<bool> future_leads_{false};  // the leader waits for a future
   std::thread thread_;
   const std::chrono::microseconds spin_;  // 0: never
-  unsigned vain_spins_ = 0;               // in a row; these two belong to the leader
+  unsigned vain_spins_ = 0;               // in a row; these three belong to the leader
   unsigned spins_to_skip_ = 0;
+  bool blocked_ = false;  // Looked of its last look
 
   std::mutex connections_mu_;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;

@@ -33,6 +33,8 @@ using namespace std::chrono_literals;
 void check_congestion(const std::string& name) {
   if (name.empty()) return;
   std::ifstream list("/proc/sys/net/ipv4/tcp_available_congestion_control");
+  if (!list)
+    throw std::runtime_error(name + ": cannot read net.ipv4.tcp_available_congestion_control, so the default only");
   for (std::string known; list >> known;) {
     if (known == name) return;
   }
