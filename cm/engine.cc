@@ -157,7 +157,7 @@ void Engine::lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq
   while (!ready() && (now = Clock::now()) < deadline) {
     if (spin_.count() > 0 && cq != nullptr) spin(*cq, now, deadline);
     if (ready()) continue;
-    sleep(now, deadline);
+    sleep(Clock::now(), deadline);  // a spin may have taken long, and have run the alarm
     tell_futures();
   }
 }
