@@ -135,7 +135,7 @@ class Engine final : public verbs::Progress {
   const std::chrono::microseconds spin_;  // 0: never
   unsigned vain_spins_ = 0;               // in a row; these three belong to the leader
   unsigned spins_to_skip_ = 0;
-  bool blocked_ = false;  // Looked of its last look
+  bool blocked_ = false;  // TCP took no more at the last look
 
   std::mutex connections_mu_;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;

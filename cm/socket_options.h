@@ -20,10 +20,10 @@ struct SocketOptions {
   // window is closed, though its host answers), before TCP gives up. Default 60 s, 0 leaves it to the system (about 15
   // minutes).
   std::chrono::milliseconds user_timeout{60000};
-  // Room for octets that are not read yet, in an established connection; at most half of the largest buffer that
-  // net.ipv4.tcp_rmem allows. Left to itself TCP makes room as well, but slowly where every octet is taken at once, and
-  // meanwhile a burst closes the window. No memory is used before octets arrive. Default 2 MiB, 0 leaves it to the
-  // system.
+  // Room for octets that are not read yet, from when this end accepts or its TCP connects; at most half of the largest
+  // buffer that net.ipv4.tcp_rmem allows. Left to itself TCP makes room as well, but slowly where every octet is taken
+  // at once, and meanwhile a burst closes the window. No memory is used before octets arrive. Default 2 MiB, 0 leaves
+  // it to the system.
   std::size_t receive_window = std::size_t{2} << 20;
   // TCP congestion control of what this end sends, such as "cubic", "bbr" or "dctcp"; "" (the default): the system's.
   // The kernel must have it, and allow it (net.ipv4.tcp_allowed_congestion_control) unless the process has

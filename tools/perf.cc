@@ -335,7 +335,8 @@ Run add_perf(CLI::App& app) {
       ->check(CLI::IsMember({"auto", "manual"}))
       ->capture_default_str();
   run->add_option("--congestion", flags->spec.congestion,
-                  "TCP congestion control of both ends, ours and plain TCP's, such as cubic (default: each system's)");
+                  "TCP congestion control of both ends, ours and plain TCP's, such as cubic (default: each system's); "
+                  "net.ipv4.tcp_available_congestion_control must list it at both ends");
   run->add_option("--cpus", flags->cpus, "Processors for this end and the other, such as 0,1: needed where both spin")
       ->delimiter(',')
       ->allow_extra_args(false)
