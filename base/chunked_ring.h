@@ -27,12 +27,18 @@ class ChunkedRing {
 
   // Appends; false (and no change) when full, or when there is no memory for more.
   bool push(T value) {
-    if (full()) return false;
+    T* const added = add();
+    if (added != nullptr) *added = std::move(value);
+    return added != nullptr;
+  }
+  // Appends an element to be filled in: it still has the value of an earlier one. Null (and no change) when full, or
+  // when there is no memory for more.
+  [[nodiscard]] T* add() {
+    if (full()) return nullptr;
     const std::size_t at = head_ + size_;
-    if (at / kChunk == owned_ && !grow()) return false;
-    slot(at) = std::move(value);
+    if (at / kChunk == owned_ && !grow()) return nullptr;
     ++size_;
-    return true;
+    return &slot(at);
   }
   // The i-th oldest element. Precondition: i < size(). The reference lives until that element is popped.
   [[nodiscard]] T& at(std::size_t i) {
@@ -47,15 +53,19 @@ class ChunkedRing {
   [[nodiscard]] const T& front() const { return at(0); }
   // Removes and returns the oldest element. Precondition: !empty().
   T pop() {
+    T out = std::move(front());
+    drop();
+    return out;
+  }
+  // Removes the oldest element. Precondition: !empty().
+  void drop() {
     assert(size_ > 0);
-    T out = std::move(slot(head_));
     if (--size_ == 0) {
       head_ = 0;  // a short queue stays in its first, warm slots
     } else if (++head_ == kChunk) {
       head_ = 0;
       rotate();
     }
-    return out;
   }
 
  private:

@@ -21,11 +21,12 @@ class Ring {
 
   // Appends; false (and no change) when full.
   bool push(T value) {
-    if (full()) return false;
-    slots_[wrap(head_ + size_)] = std::move(value);
-    ++size_;
-    return true;
+    T* const added = add();
+    if (added != nullptr) *added = std::move(value);
+    return added != nullptr;
   }
+  // Appends an element to be filled in: it still has the value of an earlier one. Null (and no change) when full.
+  [[nodiscard]] T* add() { return full() ? nullptr : &slots_[wrap(head_ + size_++)]; }
   // The i-th oldest element. Precondition: i < size(). The reference lives until that element is popped.
   [[nodiscard]] T& at(std::size_t i) {
     assert(i < size_);
@@ -40,11 +41,15 @@ class Ring {
   [[nodiscard]] T& back() { return at(size_ - 1); }
   // Removes and returns the oldest element. Precondition: !empty().
   T pop() {
+    T out = std::move(front());
+    drop();
+    return out;
+  }
+  // Removes the oldest element. Precondition: !empty().
+  void drop() {
     assert(size_ > 0);
-    T out = std::move(slots_[head_]);
     head_ = wrap(head_ + 1);
     --size_;
-    return out;
   }
   void clear() {
     while (!empty()) pop();

@@ -92,12 +92,19 @@ void SendQueue::flush() {
   started_ = popped_ + entries_.size();
 }
 
+void SendQueue::drop_front() {
+  entries_.drop();
+  ++popped_;
+}
+
 std::optional<Completion> SendQueue::poll() {
   // req: RFC5040-5.5-22
   while (!entries_.empty() && entries_.front().state == State::kDone) {
-    const Entry e = entries_.pop();
-    ++popped_;
-    if (e.status == Errc::kOk && !e.wr.signaled) continue;
+    const Entry& e = entries_.front();
+    if (e.status == Errc::kOk && !e.wr.signaled) {
+      drop_front();
+      continue;
+    }
     Completion c;
     c.wr_id = e.wr.wr_id;
     c.status = e.status;
@@ -114,6 +121,7 @@ std::optional<Completion> SendQueue::poll() {
         break;
     }
     if (e.wr.op == SendOp::kRead) c.byte_len = static_cast<std::uint32_t>(e.wr.sges.total());
+    drop_front();
     return c;
   }
   return std::nullopt;

@@ -18,7 +18,15 @@ class SendQueue {
   explicit SendQueue(std::size_t depth) : entries_(depth) {}
 
   // False when full(), or when there is no memory for another request.
-  [[nodiscard]] bool post(const SendWr& wr) { return entries_.push({wr, State::kQueued, Errc::kOk, 0}); }
+  [[nodiscard]] bool post(const SendWr& wr) {
+    Entry* const e = entries_.add();
+    if (e == nullptr) return false;
+    e->state = State::kQueued;
+    e->status = Errc::kOk;
+    e->received = 0;
+    e->wr = wr;
+    return true;
+  }
   // `depth` requests are posted and not yet polled (unsignalled ones free their entry when they are done).
   [[nodiscard]] bool full() const { return entries_.full(); }
 
@@ -57,15 +65,16 @@ class SendQueue {
  private:
   enum class State : std::uint8_t { kQueued, kTransmitting, kAwaitingResponse, kDone };
   struct Entry {
-    SendWr wr;
     State state = State::kQueued;
     Errc status = Errc::kOk;
     std::uint32_t received = 0;
+    SendWr wr;
   };
   [[nodiscard]] std::size_t index(Ticket t) const { return static_cast<std::size_t>(t - popped_); }
   [[nodiscard]] std::optional<std::size_t> oldest_read_index() const;
   [[nodiscard]] bool all_done() const;
   void pass_over_done();
+  void drop_front();
 
   ChunkedRing<Entry> entries_;
   Ticket popped_ = 0;   // ticket of the front entry

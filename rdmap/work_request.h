@@ -24,6 +24,15 @@ class SgeList {
  public:
   SgeList() = default;
   SgeList(const Sge& one) : count_(1) { sges_[0] = one; }  // NOLINT: implicit on purpose
+  // Lists are mostly short: what they do not hold is not copied.
+  SgeList(const SgeList& other) { *this = other; }
+  SgeList& operator=(const SgeList& other) {
+    count_ = other.count_;
+    sges_[0] = other.sges_[0];
+    for (std::size_t i = 1; i < count_; ++i) sges_[i] = other.sges_[i];
+    return *this;
+  }
+  ~SgeList() = default;
   // False (and unchanged) when full.
   bool add(const Sge& sge) {
     if (count_ == kMaxSge) return false;
@@ -38,8 +47,8 @@ class SgeList {
   }
 
  private:
+  std::uint8_t count_ = 0;  // before them: with the first one in a cache line
   std::array<Sge, kMaxSge> sges_{};
-  std::uint8_t count_ = 0;
 };
 
 enum class SendOp : std::uint8_t { kSend, kSendInvalidate, kWrite, kRead };

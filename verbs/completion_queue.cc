@@ -9,7 +9,7 @@ namespace iwarp::verbs {
 std::size_t CompletionQueue::poll(std::span<Completion> out) {
   const std::lock_guard lock(mu_);
   std::size_t n = 0;
-  while (n < out.size() && !entries_.empty()) out[n++] = entries_.pop();
+  for (; n < out.size() && !entries_.empty(); entries_.drop()) out[n++] = entries_.front();
   return n;
 }
 
@@ -30,20 +30,26 @@ void CompletionQueue::disarm() {
   notifier_ = nullptr;
 }
 
-bool CompletionQueue::push(const Completion& c) {
+bool CompletionQueue::push(std::span<const Completion> completions) {
+  bool all = true;
   {
     const std::lock_guard lock(mu_);
-    if (!entries_.push(c)) return false;
-    const bool wanted = notify_what_ == Notify::kNext || c.solicited || c.status != Errc::kOk;
-    // Told under the lock, so that disarm() guarantees silence when it returns.
-    if (notifier_ != nullptr && wanted) std::exchange(notifier_, nullptr)->notify(*this);
+    for (const Completion& c : completions) {
+      Completion* const added = entries_.add();
+      all = added != nullptr;
+      if (!all) break;
+      *added = c;
+      const bool wanted = notify_what_ == Notify::kNext || c.solicited || c.status != Errc::kOk;
+      // Told under the lock, so that disarm() guarantees silence when it returns.
+      if (notifier_ != nullptr && wanted) std::exchange(notifier_, nullptr)->notify(*this);
+    }
   }
   if (progress_ != nullptr) {
     progress_->wake(*this);
   } else {
     arrived_.notify_all();
   }
-  return true;
+  return all;
 }
 
 bool CompletionQueue::wait_for(std::chrono::nanoseconds timeout) {

@@ -51,8 +51,10 @@ class CompletionQueue {
   // for this queue is woken.
   bool wait_for(std::chrono::nanoseconds timeout);
 
-  // For queue pairs: false when full.
-  [[nodiscard]] bool push(const Completion& c);
+  // For queue pairs: false when they do not all fit; those at the front are in then. Notifies of the first that is
+  // wanted.
+  [[nodiscard]] bool push(std::span<const Completion> completions);
+  [[nodiscard]] bool push(const Completion& c) { return push(std::span{&c, 1}); }
 
  private:
   mutable std::mutex mu_;

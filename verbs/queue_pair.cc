@@ -1,5 +1,7 @@
 #include "iwarp/verbs/queue_pair.h"
 
+#include <array>
+
 namespace iwarp::verbs {
 namespace {
 
@@ -37,10 +39,17 @@ Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* pos
   return result;
 }
 
-Result<void> QueuePair::post_recv(const RecvWr& wr) {
+Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* posted) {
+  if (posted != nullptr) *posted = 0;
   if (!pd_.context()->alive()) return make_error(Errc::kInvalidArgument, "queue pair used after fork()");
   const std::lock_guard lock(mu_);
-  return core_.post_recv(wr);
+  Result<void> result;
+  for (const RecvWr& wr : list) {
+    result = core_.post_recv(wr);
+    if (!result) break;
+    if (posted != nullptr) ++*posted;
+  }
+  return result;
 }
 
 void QueuePair::abort() {
@@ -52,14 +61,22 @@ void QueuePair::abort() {
 }
 
 void QueuePair::drain_completions() {
-  const auto give = [&](CompletionQueue& cq, const rdmap::Completion& c) {
-    // The peer revoked this STag: nobody hears of it while an access through another connection is still under way.
-    if (c.invalidated) pd_.context()->fence(c.invalidated_stag);
-    if (!cq.push({c, number_}))
+  drain(*options_.send_cq, &stream::Connection::poll_send);
+  drain(*options_.recv_cq, &stream::Connection::poll_recv);
+}
+
+void QueuePair::drain(CompletionQueue& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)()) {
+  while (auto c = (core_.*poll)()) {
+    std::array<Completion, 16> some;  // for one turn of the queue's lock
+    std::size_t n = 0;
+    do {
+      // The peer revoked this STag: nobody hears of it while an access through another connection is still under way.
+      if (c->invalidated) pd_.context()->fence(c->invalidated_stag);
+      some[n++] = {*c, number_};
+    } while (n < some.size() && (c = (core_.*poll)()));
+    if (!cq.push(std::span{some}.first(n)))
       core_.abort(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
-  };
-  while (auto c = core_.poll_send()) give(*options_.send_cq, *c);
-  while (auto c = core_.poll_recv()) give(*options_.recv_cq, *c);
+  }
 }
 
 }  // namespace iwarp::verbs

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "iwarp/stream/connection.h"
@@ -42,7 +43,9 @@ class QueuePair {
   // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if
   // given) tells how many.
   [[nodiscard]] Result<void> post_send(std::span<const SendWr> list, std::size_t* posted = nullptr);
-  [[nodiscard]] Result<void> post_recv(const RecvWr& wr);
+  [[nodiscard]] Result<void> post_recv(const RecvWr& wr) { return post_recv(std::span{&wr, 1}); }
+  // A list, as with post_send().
+  [[nodiscard]] Result<void> post_recv(std::span<const RecvWr> list, std::size_t* posted = nullptr);
 
   // Ends the connection, or the attempt at one, abruptly, at any time. When this returns everything posted has
   // completed (kFlushed) and nothing will be added to the completion queues any more: from then on they may be
@@ -65,6 +68,8 @@ class QueuePair {
   void drain_completions();
 
  private:
+  void drain(CompletionQueue& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)());
+
   ProtectionDomain pd_;
   ddp::StreamKey who_;
   Options options_;

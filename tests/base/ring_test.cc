@@ -37,8 +37,26 @@ TYPED_TEST(AnyRing, IsFifoAndBounded) {
   EXPECT_TRUE(r.empty());
 }
 
+TYPED_TEST(AnyRing, ElementsAreFilledInAndLookedAtWhereTheyLie) {
+  TypeParam r(2);
+  for (int i = 0; i < 40; ++i) {
+    int* const first = r.add();
+    int* const second = r.add();
+    ASSERT_TRUE(first != nullptr && second != nullptr);
+    EXPECT_EQ(r.add(), nullptr) << "full";
+    *first = i;
+    *second = -i;
+    EXPECT_EQ(r.front(), i);
+    r.drop();
+    EXPECT_EQ(r.front(), -i);
+    r.drop();
+    EXPECT_TRUE(r.empty());
+  }
+}
+
 TYPED_TEST(AnyRing, OfCapacityZeroIsAlwaysFullAndEmpty) {
   TypeParam r(0);
+  EXPECT_EQ(r.add(), nullptr);
   EXPECT_TRUE(r.full());
   EXPECT_TRUE(r.empty());
   EXPECT_FALSE(r.push(1));

@@ -84,7 +84,7 @@ TEST_F(RdmaChannelMemory, IsOutOfReachOfOtherClients) {
 TEST_F(RdmaChannelMemory, HoldsACompletionOfEverythingThatCanBePosted) {
   COVERS("RFC5042-6.4.3.2-2");
   std::size_t posted = 0, completed = 0;
-  while (channel.qp()->post_recv({})) ++posted;
+  while (channel.qp()->post_recv(verbs::RecvWr{})) ++posted;
   while (channel.qp()->post_send(verbs::SendWr{})) ++posted;
   channel.qp()->abort();
   while (channel.poll([&](const rpcrdma::Completion&) { ++completed; })) {

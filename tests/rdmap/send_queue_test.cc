@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "tests/support/covers.h"
@@ -32,6 +33,27 @@ std::vector<std::uint64_t> polled(SendQueue& q) {
   return ids;
 }
 using Ids = std::vector<std::uint64_t>;
+
+TEST(SgeList, CopiesWhatItHolds) {
+  std::array<std::byte, kMaxSge> octets{};
+  SgeList full;
+  for (std::uint32_t i = 0; i < kMaxSge; ++i) ASSERT_TRUE(full.add({&octets[i], i, Stag{i}}));
+  EXPECT_FALSE(full.add({}));
+  SgeList list = full;
+  ASSERT_EQ(list.view().size(), kMaxSge);
+  for (std::uint32_t i = 0; i < kMaxSge; ++i) {
+    EXPECT_EQ(list.view()[i].address, &octets[i]);
+    EXPECT_EQ(list.view()[i].length, i);
+    EXPECT_EQ(list.view()[i].lkey, Stag{i});
+  }
+  list = Sge{&octets[3], 5, Stag{9}};
+  ASSERT_EQ(list.view().size(), 1U);
+  EXPECT_EQ(list.view()[0].length, 5U);
+  EXPECT_EQ(list.total(), 5U);
+  list = SgeList();
+  EXPECT_TRUE(list.view().empty());
+  EXPECT_EQ(list.total(), 0U);
+}
 
 TEST(SendQueue, SendIsDoneWhenItsLastOctetIsSent) {
   COVERS("RFC5040-5.5-21");

@@ -21,9 +21,9 @@ TEST(CompletionChannel, DescriptorIsReadableWhileAnEventWaits) {
   EXPECT_FALSE(readable(channel));
   EXPECT_EQ(channel.next_event(), std::nullopt);
   channel.arm(cq);
-  ASSERT_TRUE(cq.push({}));
+  ASSERT_TRUE(cq.push(Completion{}));
   EXPECT_TRUE(readable(channel));
-  ASSERT_TRUE(cq.push({}));
+  ASSERT_TRUE(cq.push(Completion{}));
   EXPECT_EQ(channel.next_event(), &cq);
   EXPECT_FALSE(readable(channel)) << "one arm(), one event";
   EXPECT_EQ(channel.next_event(), std::nullopt);
@@ -33,9 +33,9 @@ TEST(CompletionChannel, ServesManyQueuesInOrderOfTheirEvents) {
   CompletionChannel channel;
   CompletionQueue a(8), b(8), c(8);
   for (CompletionQueue* cq : {&a, &b, &c}) channel.arm(*cq);
-  ASSERT_TRUE(b.push({}));
-  ASSERT_TRUE(c.push({}));
-  ASSERT_TRUE(a.push({}));
+  ASSERT_TRUE(b.push(Completion{}));
+  ASSERT_TRUE(c.push(Completion{}));
+  ASSERT_TRUE(a.push(Completion{}));
   EXPECT_EQ(channel.next_event(), &b);
   EXPECT_TRUE(readable(channel));
   EXPECT_EQ(channel.next_event(), &c);
@@ -62,7 +62,7 @@ TEST(CompletionChannel, MayGoOnceTheQueuesAreDisarmed) {
     channel.arm(cq);
     cq.disarm();
   }
-  EXPECT_TRUE(cq.push({}));
+  EXPECT_TRUE(cq.push(Completion{}));
 }
 
 TEST(CompletionChannel, WakesAPollingThread) {
@@ -71,8 +71,8 @@ TEST(CompletionChannel, WakesAPollingThread) {
   constexpr int kEach = 200;
   std::thread producer([&] {
     for (int i = 0; i < kEach; ++i) {
-      EXPECT_TRUE(a.push({}));
-      EXPECT_TRUE(b.push({}));
+      EXPECT_TRUE(a.push(Completion{}));
+      EXPECT_TRUE(b.push(Completion{}));
     }
   });
   std::size_t got = 0;

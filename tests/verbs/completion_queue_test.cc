@@ -53,6 +53,19 @@ TEST(CompletionQueue, RefusesMoreThanItsCapacity) {
   EXPECT_TRUE(cq.push(completion(4)));
 }
 
+TEST(CompletionQueue, TakesAsManyOfAListAsFitAndNotifiesOnce) {
+  CompletionQueue cq(4);
+  Told told;
+  cq.arm(Notify::kSolicited, told);
+  const std::array<Completion, 3> list{completion(1), completion(2, Errc::kOk, true), completion(3, Errc::kOk, true)};
+  EXPECT_TRUE(cq.push(list));
+  EXPECT_EQ(told.times, 1);
+  EXPECT_FALSE(cq.push(list));
+  const auto got = drain(cq);
+  ASSERT_EQ(got.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(got[i].wr_id, i % 3 + 1);
+}
+
 TEST(CompletionQueue, ArmNotifiesOnce) {
   CompletionQueue cq(8);
   Told told;

@@ -52,6 +52,41 @@ TEST_F(QueuePairTest, WorkPostedBeforeTheConnectionIsDoneAfterIt) {
   EXPECT_EQ(sent[0].qp_number, qp_->number());
 }
 
+TEST_F(QueuePairTest, AListOfReceivesIsPostedUpToTheOneThatIsRefused) {
+  const auto small = make_qp(pd_, cq_, 2);
+  const std::array<RecvWr, 3> list{RecvWr{.wr_id = 1, .sges = sge(mr_)}, RecvWr{.wr_id = 2}, RecvWr{.wr_id = 3}};
+  std::size_t posted = 9;
+  EXPECT_EQ(small->post_recv(list, &posted).error().code, Errc::kQueueFull);
+  EXPECT_EQ(posted, 2U);
+  small->abort();
+  const auto got = drain(cq_);
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_EQ(got[0].wr_id, 1U);
+  EXPECT_EQ(got[1].wr_id, 2U);
+}
+
+TEST_F(QueuePairTest, MoreCompletionsAtATimeThanAreMovedAtATime) {
+  constexpr std::uint64_t kMessages = 50;
+  qp_ = make_qp(pd_, cq_, kMessages);
+  peer_ = make_qp(pd_, peer_cq_, kMessages);
+  Joined joined(qp_, peer_);
+  std::vector<SendWr> sends;
+  std::vector<RecvWr> receives;
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    sends.push_back({.wr_id = i, .sges = sge(mr_, 8 * i, 8)});
+    receives.push_back({.wr_id = i, .sges = sge(peer_mr_, 8 * i, 8)});
+  }
+  ASSERT_TRUE(peer_->post_recv(receives).ok());
+  ASSERT_TRUE(qp_->post_send(sends).ok());
+  joined.pump();
+  for (CompletionQueue* cq : {&cq_, &peer_cq_}) {
+    const auto got = drain(*cq);
+    ASSERT_EQ(got.size(), kMessages);
+    for (std::uint64_t i = 0; i < kMessages; ++i) EXPECT_EQ(got[i].wr_id, i);
+  }
+  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + 8 * kMessages, peer_memory_.begin()));
+}
+
 TEST_F(QueuePairTest, PostTellsTheDriverOncePerList) {
   Joined joined(qp_, peer_);
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(peer_->post_recv({.wr_id = i, .sges = sge(peer_mr_)}).ok());
@@ -101,7 +136,7 @@ TEST_F(QueuePairTest, AbortFlushesEverythingAndRefusesMore) {
   ASSERT_EQ(flushed.size(), 2U) << "an unsignalled request that failed completes too";
   for (const Completion& c : flushed) EXPECT_EQ(c.status, Errc::kFlushed);
   EXPECT_EQ(qp_->post_send(SendWr{}).error().code, Errc::kNotConnected);
-  EXPECT_EQ(qp_->post_recv({}).error().code, Errc::kNotConnected);
+  EXPECT_EQ(qp_->post_recv(RecvWr{}).error().code, Errc::kNotConnected);
   qp_->abort();
   EXPECT_TRUE(cq_.empty());
 }
