@@ -44,6 +44,12 @@ std::size_t expected_header_size(ConstBytes ulpdu) {
 }
 
 Result<SegmentHeader> parse_segment_header(ConstBytes ulpdu) {
+  SegmentHeader header;
+  if (auto ok = parse_segment_header(ulpdu, header); !ok) return ok.error();
+  return header;
+}
+
+Result<void> parse_segment_header(ConstBytes ulpdu, SegmentHeader& out) {
   if (ulpdu.empty()) return make_error(Errc::kFpduLength);
   const auto first = std::to_integer<std::uint8_t>(ulpdu[0]);
   const bool tagged = (first & kTagged) != 0;
@@ -56,12 +62,22 @@ Result<SegmentHeader> parse_segment_header(ConstBytes ulpdu) {
   if (tagged) {
     // req: RFC5041-4.2-4
     const auto v = *FixedView<TaggedHeader::kSize>::of(ulpdu);
-    return SegmentHeader{
-        TaggedHeader{last, v.be<std::uint8_t, 1>(), Stag{v.be<std::uint32_t, 2>()}, v.be<std::uint64_t, 6>()}};
+    auto& h = out.emplace<TaggedHeader>();
+    h.last = last;
+    h.rsvd_ulp = v.be<std::uint8_t, 1>();
+    h.stag = Stag{v.be<std::uint32_t, 2>()};
+    h.to = v.be<std::uint64_t, 6>();
+  } else {
+    const auto v = *FixedView<UntaggedHeader::kSize>::of(ulpdu);
+    auto& h = out.emplace<UntaggedHeader>();
+    h.last = last;
+    h.rsvd_ulp = v.be<std::uint8_t, 1>();
+    h.rsvd_ulp_tail = v.be<std::uint32_t, 2>();
+    h.qn = v.be<std::uint32_t, 6>();
+    h.msn = Msn{v.be<std::uint32_t, 10>()};
+    h.mo = v.be<std::uint32_t, 14>();
   }
-  const auto v = *FixedView<UntaggedHeader::kSize>::of(ulpdu);
-  return SegmentHeader{UntaggedHeader{last, v.be<std::uint8_t, 1>(), v.be<std::uint32_t, 2>(), v.be<std::uint32_t, 6>(),
-                                      Msn{v.be<std::uint32_t, 10>()}, v.be<std::uint32_t, 14>()}};
+  return {};
 }
 
 }  // namespace iwarp::ddp

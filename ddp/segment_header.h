@@ -51,5 +51,7 @@ using SegmentHeader = std::variant<TaggedHeader, UntaggedHeader>;
 // Reads the header at the start of a ULPDU. Errors: kFpduLength when the ULPDU is shorter than the header its T bit
 // promises, kDdpVersionTagged or kDdpVersionUntagged when DV is not 1.
 [[nodiscard]] Result<SegmentHeader> parse_segment_header(ConstBytes ulpdu);
+// The same into `out`, which stays as it is on error.
+[[nodiscard]] Result<void> parse_segment_header(ConstBytes ulpdu, SegmentHeader& out);
 
 }  // namespace iwarp::ddp

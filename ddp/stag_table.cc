@@ -5,25 +5,6 @@
 #include <new>
 
 namespace iwarp::ddp {
-namespace internal {
-
-// `state` is the valid bit, the key, a generation and the count of pins in one word, so that "still valid, same
-// registration, now pinned" is one atomic step. The registration is written only while the slot is neither valid nor
-// pinned by a successful look-up.
-struct Slot {
-  static constexpr std::uint64_t kValid = 1ULL << 63;
-  static constexpr unsigned kKeyShift = 48;
-  static constexpr unsigned kGenerationShift = 32;
-  static constexpr std::uint64_t kPinMask = 0xFFFFFFFF;
-
-  std::atomic<std::uint64_t> state{0};
-  Registration registration;
-
-  [[nodiscard]] static std::uint8_t key(std::uint64_t s) { return static_cast<std::uint8_t>(s >> kKeyShift); }
-};
-
-}  // namespace internal
-
 using internal::Slot;
 
 struct StagTable::Chunk {
@@ -41,6 +22,19 @@ constexpr std::uint32_t index_of(Stag s) {
 // req: RFC5042-2.2.5-1 RFC5042-6.1.1-2 RFC5042-6.1.1-5 RFC5042-6.1.1-6
 bool associated(const Registration& r, StreamKey who) {
   return r.pd == who.pd && (r.stream == StreamId::kAny || r.stream == who.stream);
+}
+
+std::optional<StagFault> local_fault(const Registration& r, PdId pd, Access need, const std::byte* address,
+                                     std::size_t length) {
+  if (r.pd != pd) return StagFault::kNotAssociated;
+  if (!includes(r.access, need)) return StagFault::kAccess;
+  const std::byte* base = r.memory.data();
+  const std::size_t size = r.memory.size();
+  if (std::less<>{}(address, base) || std::less<>{}(base + size, address) ||
+      length > size - static_cast<std::size_t>(address - base)) {
+    return StagFault::kBounds;
+  }
+  return std::nullopt;
 }
 }  // namespace
 
@@ -85,11 +79,6 @@ Error read_error(StagFault fault) {
   return make_error(Errc::kRdmapCatastrophic);
 }
 
-void Pin::suspend() {
-  if (held_) slot_->state.fetch_sub(1, std::memory_order_release);
-  held_ = false;
-}
-
 bool Pin::resume() {
   if (slot_ == nullptr || held_) return true;
   const std::uint64_t before = slot_->state.fetch_add(1, std::memory_order_acquire);
@@ -109,13 +98,14 @@ Slot* StagTable::slot_of(Stag stag) const {
   return chunk == nullptr ? nullptr : &chunk->slots[index % kSlotsPerChunk];
 }
 
-std::optional<Pin> StagTable::acquire(Stag stag) const {
+bool StagTable::acquire(Stag stag, Pin& pin) const {
   Slot* slot = slot_of(stag);
-  if (slot == nullptr) return std::nullopt;
+  if (slot == nullptr) return false;
   const std::uint64_t before = slot->state.fetch_add(1, std::memory_order_acquire);
-  Pin held{slot, before & ~Slot::kPinMask};
-  if ((before & Slot::kValid) == 0 || Slot::key(before) != key_of(stag)) return std::nullopt;
-  return held;
+  pin.slot_ = slot;
+  pin.identity_ = before & ~Slot::kPinMask;
+  pin.held_ = true;
+  return (before & Slot::kValid) != 0 && Slot::key(before) == key_of(stag);
 }
 
 bool StagTable::add_chunk(std::uint64_t random) {
@@ -168,42 +158,72 @@ Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t ran
 }
 
 StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const {
-  auto held = acquire(stag);
+  PinResult result;
+  result.ok = try_pin(stag, who, need, to, length, result);
+  if (!result.ok) result.pin = {};
+  return result;
+}
+
+bool StagTable::try_pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length,
+                        PinResult& result) const {
+  const auto refused = [&result](StagFault fault) {
+    result.fault = fault;
+    return false;
+  };
   // req: RFC5041-7.1-11 RFC5040-7.2-9 RFC5041-4.2-7 RFC5041-8.3-5 RFC5042-5.1.1-1 RFC5042-6.1.1-1
-  if (!held) return {{}, StagFault::kInvalid, false};
-  const Registration& r = held->slot_->registration;
+  if (!acquire(stag, result.pin)) return refused(StagFault::kInvalid);
+  const Registration& r = result.pin.slot_->registration;
   if (!associated(r, who))
-    return {{}, StagFault::kNotAssociated, false};  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
+    return refused(StagFault::kNotAssociated);  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
   // req: RFC5040-8.1.1-6 RFC5041-8.3.1-6 RFC5042-6.3.5-1
-  if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};
-  if (to + length < to) return {{}, StagFault::kWrap, false};  // req: RFC5041-7.1-15 RFC5040-7.2-13
+  if (!includes(r.access, need)) return refused(StagFault::kAccess);
+  if (to + length < to) return refused(StagFault::kWrap);  // req: RFC5041-7.1-15 RFC5040-7.2-13
   const std::size_t size = r.memory.size();
   // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4 RFC5041-4.2-12 RFC5041-8.1-1 RFC5042-6.2.1-1 RFC5042-6.2.1-2
   if (to < r.base_to || to - r.base_to > size ||
       length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
-    return {{}, StagFault::kBounds, false};
+    return refused(StagFault::kBounds);
   }
-  held->bytes_ = r.memory.subspan(to - r.base_to, length);
-  const bool stable = includes(r.access, Access::kStableSource);
+  result.pin.bytes_ = r.memory.subspan(to - r.base_to, length);
+  result.stable = includes(r.access, Access::kStableSource);
   // req: RFC5040-1.2-3 RFC5041-5.1.1-1
-  return {std::move(*held), {}, true, stable};
+  return true;
 }
 
 StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,
                                           std::size_t length) const {
-  auto held = acquire(lkey);
-  if (!held) return {{}, StagFault::kInvalid, false};
-  const Registration& r = held->slot_->registration;
-  if (r.pd != pd) return {{}, StagFault::kNotAssociated, false};
-  if (!includes(r.access, need)) return {{}, StagFault::kAccess, false};
-  const std::byte* base = r.memory.data();
-  const std::size_t size = r.memory.size();
-  if (std::less<>{}(address, base) || std::less<>{}(base + size, address) ||
-      length > size - static_cast<std::size_t>(address - base)) {
-    return {{}, StagFault::kBounds, false};
+  PinResult result;
+  result.ok = try_pin_local(lkey, pd, need, address, length, result);
+  if (!result.ok) result.pin = {};
+  return result;
+}
+
+bool StagTable::try_pin_local(Stag lkey, PdId pd, Access need, const std::byte* address, std::size_t length,
+                              PinResult& result) const {
+  if (!acquire(lkey, result.pin)) return false;
+  const Registration& r = result.pin.slot_->registration;
+  if (const auto fault = local_fault(r, pd, need, address, length)) {
+    result.fault = *fault;
+    return false;
   }
-  held->bytes_ = r.memory.subspan(static_cast<std::size_t>(address - base), length);
-  return {std::move(*held), {}, true};
+  result.pin.bytes_ = r.memory.subspan(static_cast<std::size_t>(address - r.memory.data()), length);
+  return true;
+}
+
+std::optional<MutBytes> StagTable::local(Window& window, Stag lkey, PdId pd, Access need, const std::byte* address,
+                                         std::size_t length) const {
+  Pin& pin = window.pin_;
+  if (!pin.held_ || window.lkey_ != lkey || !pin.stands()) {
+    pin = {};
+    if (!acquire(lkey, pin)) {
+      pin = {};
+      return std::nullopt;
+    }
+    window.lkey_ = lkey;
+  }
+  const Registration& r = pin.slot_->registration;
+  if (local_fault(r, pd, need, address, length)) return std::nullopt;
+  return r.memory.subspan(static_cast<std::size_t>(address - r.memory.data()), length);
 }
 
 std::optional<std::uint64_t> StagTable::to_of(Stag lkey, PdId pd, const std::byte* address) const {
@@ -225,11 +245,11 @@ bool StagTable::invalidate(Stag stag) {
 }
 
 Result<void> StagTable::invalidate_remote(Stag stag, StreamKey who) {
-  const auto held = acquire(stag);
-  if (!held)
+  Pin held;
+  if (!acquire(stag, held))
     return make_error(Errc::kCannotInvalidate,
                       "Send with Invalidate names an unknown or invalid STag");  // req: RFC5040-7.2-4
-  const Registration& r = held->slot_->registration;
+  const Registration& r = held.slot_->registration;
   if (!associated(r, who))
     return make_error(Errc::kCannotInvalidate);          // req: RFC5040-5.3-14 RFC5040-5.3-16 RFC5040-7.2-5
   if (!includes(r.access, Access::kRemoteInvalidate)) {  // req: RFC5040-8.1.1-8 RFC5040-4.8-17

@@ -39,8 +39,23 @@ enum class StagFault : std::uint8_t { kInvalid, kNotAssociated, kAccess, kWrap, 
 [[nodiscard]] Error read_error(StagFault fault);
 
 namespace internal {
-struct Slot;
-}
+
+// `state` is the valid bit, the key, a generation and the count of pins in one word, so that "still valid, same
+// registration, now pinned" is one atomic step. The registration is written only while the slot is neither valid nor
+// pinned by a successful look-up.
+struct Slot {
+  static constexpr std::uint64_t kValid = 1ULL << 63;
+  static constexpr unsigned kKeyShift = 48;
+  static constexpr unsigned kGenerationShift = 32;
+  static constexpr std::uint64_t kPinMask = 0xFFFFFFFF;
+
+  std::atomic<std::uint64_t> state{0};
+  Registration registration;
+
+  [[nodiscard]] static std::uint8_t key(std::uint64_t s) { return static_cast<std::uint8_t>(s >> kKeyShift); }
+};
+
+}  // namespace internal
 
 // Keeps the memory of one access from being released: while a Pin exists, quiescent() of its STag is false. Hold it
 // only around a copy or a non-blocking system call.
@@ -66,18 +81,36 @@ class Pin {
   // The pinned octets; valid while this Pin lives and is not suspended.
   [[nodiscard]] MutBytes bytes() const { return bytes_; }
   // Lets go of the memory without forgetting it, so that its owner need not wait for us. Idempotent.
-  void suspend();
+  void suspend() {
+    if (held_) slot_->state.fetch_sub(1, std::memory_order_release);
+    held_ = false;
+  }
   // Takes hold again; false when the registration was revoked meanwhile. True for a default-constructed Pin.
   [[nodiscard]] bool resume();
 
  private:
   friend class StagTable;
-  Pin(internal::Slot* slot, std::uint64_t identity) : slot_(slot), identity_(identity), held_(true) {}
+  // Whether the registration was not revoked yet. Precondition: it holds a slot.
+  [[nodiscard]] bool stands() const {
+    return (slot_->state.load(std::memory_order_acquire) & ~internal::Slot::kPinMask) == identity_;
+  }
 
   internal::Slot* slot_ = nullptr;
   MutBytes bytes_;
   std::uint64_t identity_ = 0;  // validity, key and generation of the slot when it was pinned
   bool held_ = false;
+};
+
+// Keeps the region of one access pinned for the next ones, of many small copies from or to the same region: an atomic
+// step for the first of them alone. Release it as soon as they are over, as one does with a Pin.
+class Window {
+ public:
+  void release() { pin_ = {}; }
+
+ private:
+  friend class StagTable;
+  Pin pin_;  // of the whole region
+  Stag lkey_{};
 };
 
 class StagTable {
@@ -103,6 +136,11 @@ class StagTable {
   // The same by local address, as the scatter/gather entries of work requests name memory.
   [[nodiscard]] PinResult pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,
                                     std::size_t length) const;
+
+  // As pin_local(), for a copy that is over before `window` is released or used again; nullopt when it is refused, as
+  // it is from invalidate() on.
+  [[nodiscard]] std::optional<MutBytes> local(Window& window, Stag lkey, PdId pd, Access need, const std::byte* address,
+                                              std::size_t length) const;
 
   // Tagged Offset of a local address inside the region of `lkey`; nullopt when it does not lie there (or lkey is
   // invalid).
@@ -136,8 +174,13 @@ class StagTable {
   };
 
   [[nodiscard]] internal::Slot* slot_of(Stag stag) const;
-  // Pins the slot of `stag` without any further check; nullopt when the STag is not valid.
-  [[nodiscard]] std::optional<Pin> acquire(Stag stag) const;
+  // Pins the slot of `stag` without any further check; false when the STag is not valid.
+  [[nodiscard]] bool acquire(Stag stag, Pin& pin) const;
+  // Fill in all but `ok`; when they give false, `result.pin` may hold the slot.
+  [[nodiscard]] bool try_pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length,
+                             PinResult& result) const;
+  [[nodiscard]] bool try_pin_local(Stag lkey, PdId pd, Access need, const std::byte* address, std::size_t length,
+                                   PinResult& result) const;
   bool add_chunk(std::uint64_t random);
 
   std::unique_ptr<std::atomic<Chunk*>[]> chunks_;  // null: not allocated yet

@@ -15,9 +15,7 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   placed_ = 0;
   payload_bytes_ = 0;
 
-  auto header = ddp::parse_segment_header(ulpdu_head);
-  if (!header) return header.error();
-  header_ = *header;
+  if (auto ok = ddp::parse_segment_header(ulpdu_head, header_); !ok) return ok;
   header_bytes_ = ddp::header_size(header_);
   // req: RFC5040-4.2-2 RFC5041-4.4-2
   payload_bytes_ = ulpdu_bytes - header_bytes_;
@@ -84,29 +82,43 @@ Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
 Result<void> Receiver::targets(std::vector<ddp::Pin>& out) const {
   if (payload_remaining() == 0) return {};
   // req: RFC5041-4.1-3
-  if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) return send_targets(*untagged, out);
-  const auto& h = std::get<TaggedHeader>(header_);
-  // req: RFC5041-4.1-2
-  if (opcode_ == Opcode::kWrite) {
-    auto p = stags_.pin(h.stag, who_, Access::kRemoteWrite, h.to + placed_, payload_remaining());
-    if (!p.ok) return ddp::tagged_error(p.fault);
-    out.push_back(std::move(p.pin));
-    return {};
+  if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) {
+    const std::size_t first = out.size();
+    auto ok = each_piece(*untagged, [&](Stag lkey, std::byte* address, std::size_t n) {
+      auto p = stags_.pin_local(lkey, who_.pd, Access::kLocalWrite, address, n);
+      if (p.ok) out.push_back(std::move(p.pin));
+      return p.ok;
+    });
+    if (!ok) out.resize(first);
+    return ok;
   }
-  const auto read = sends_.oldest_read();
-  if (!read) return make_error(Errc::kUnexpectedReadResponse);
-  const Sge& sink = read->wr->sges.view()[0];
-  auto p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.address + read->received + placed_,
-                            payload_remaining());
-  if (!p.ok) return ddp::tagged_error(p.fault);
-  out.push_back(std::move(p.pin));
+  ddp::Pin pin;
+  if (auto ok = tagged_target(std::get<TaggedHeader>(header_), pin); !ok) return ok;
+  out.push_back(std::move(pin));
   return {};
 }
 
-Result<void> Receiver::send_targets(const UntaggedHeader& h, std::vector<ddp::Pin>& out) const {
+Result<void> Receiver::tagged_target(const TaggedHeader& h, ddp::Pin& out) const {
+  ddp::StagTable::PinResult p;
+  // req: RFC5041-4.1-2
+  if (opcode_ == Opcode::kWrite) {
+    p = stags_.pin(h.stag, who_, Access::kRemoteWrite, h.to + placed_, payload_remaining());
+  } else {
+    const auto read = sends_.oldest_read();
+    if (!read) return make_error(Errc::kUnexpectedReadResponse);
+    const Sge& sink = read->wr->sges.view()[0];
+    p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.address + read->received + placed_,
+                         payload_remaining());
+  }
+  if (!p.ok) return ddp::tagged_error(p.fault);
+  out = std::move(p.pin);
+  return {};
+}
+
+template <class Use>
+Result<void> Receiver::each_piece(const UntaggedHeader& h, const Use& use) const {
   const RecvWr* wr = recvs_.current();
   if (wr == nullptr) return make_error(Errc::kUntaggedNoBuffer);
-  const std::size_t first = out.size();
   std::size_t skip = h.mo + placed_;
   std::size_t left = payload_remaining();
   for (const Sge& sge : wr->sges.view()) {
@@ -116,13 +128,9 @@ Result<void> Receiver::send_targets(const UntaggedHeader& h, std::vector<ddp::Pi
       continue;
     }
     const std::size_t n = std::min<std::size_t>(sge.length - skip, left);
-    auto p = stags_.pin_local(sge.lkey, who_.pd, Access::kLocalWrite, sge.address + skip, n);
-    if (!p.ok) {
-      out.resize(first);
-      // req: RFC5041-7.2-2
+    // req: RFC5041-7.2-2
+    if (!use(sge.lkey, sge.address + skip, n))
       return make_error(Errc::kDdpCatastrophic, "buffer of a posted receive is not registered for local write");
-    }
-    out.push_back(std::move(p.pin));
     left -= n;
     skip = 0;
   }
@@ -132,24 +140,33 @@ Result<void> Receiver::send_targets(const UntaggedHeader& h, std::vector<ddp::Pi
 // req: RFC5041-5.2-5 RFC5041-5.4-4 RFC5041-5.4-5
 Result<void> Receiver::place(ConstBytes payload) {
   if (payload.empty()) return {};
-  if (!direct()) {
-    const auto& h = std::get<UntaggedHeader>(header_);
-    std::memcpy(internal_.data() + h.mo + placed_, payload.data(),
-                payload.size());  // begin_untagged() proved that it fits
+  if (const auto* tagged = std::get_if<TaggedHeader>(&header_)) {
+    ddp::Pin pin;
+    if (auto ok = tagged_target(*tagged, pin); !ok) return ok;
+    std::memcpy(pin.bytes().data(), payload.data(), std::min(pin.bytes().size(), payload.size()));
     placed_ += payload.size();
     return {};
   }
-  scratch_pins_.clear();
-  if (auto ok = targets(scratch_pins_); !ok) return ok;
-  for (const ddp::Pin& pin : scratch_pins_) {
-    const std::size_t n = std::min(pin.bytes().size(), payload.size());
-    if (n == 0) break;
-    std::memcpy(pin.bytes().data(), payload.data(), n);
-    payload = payload.subspan(n);
-    placed_ += n;
-  }
-  scratch_pins_.clear();
+  const auto& h = std::get<UntaggedHeader>(header_);
+  if (direct()) return place_send(h, payload);
+  std::memcpy(internal_.data() + h.mo + placed_, payload.data(),
+              payload.size());  // begin_untagged() proved that it fits
+  placed_ += payload.size();
   return {};
+}
+
+Result<void> Receiver::place_send(const UntaggedHeader& h, ConstBytes payload) {
+  std::size_t copied = 0;
+  auto ok = each_piece(h, [&](Stag lkey, std::byte* address, std::size_t n) {
+    n = std::min(n, payload.size() - copied);
+    if (n == 0) return true;
+    const auto room = stags_.local(window_, lkey, who_.pd, Access::kLocalWrite, address, n);
+    if (room) std::memcpy(room->data(), payload.data() + copied, n);
+    copied += n;
+    return room.has_value();
+  });
+  placed_ += copied;
+  return ok;
 }
 
 Result<void> Receiver::end() {

@@ -51,8 +51,10 @@ class Receiver {
   [[nodiscard]] Result<void> targets(std::vector<ddp::Pin>& out) const;
   // `n` octets were received into what targets() gave.
   void placed(std::size_t n) { placed_ += n; }
-  // Copies payload into place.
+  // Copies payload into place. Call let_go() behind the last of a batch.
   [[nodiscard]] Result<void> place(ConstBytes payload);
+  // Lets go of the memory that payload was copied to.
+  void let_go() { window_.release(); }
 
   // The whole payload is placed: delivers. Completes a receive or a Read, queues a Read Request, or stores a Terminate.
   [[nodiscard]] Result<void> end();
@@ -75,7 +77,13 @@ class Receiver {
   [[nodiscard]] Result<void> begin_write(const ddp::TaggedHeader& h) const;
   [[nodiscard]] Result<void> begin_read_response(const ddp::TaggedHeader& h) const;
   [[nodiscard]] Result<void> begin_untagged(const ddp::UntaggedHeader& h) const;
-  [[nodiscard]] Result<void> send_targets(const ddp::UntaggedHeader& h, std::vector<ddp::Pin>& out) const;
+  // Pins the memory for the rest of a Write or Read Response.
+  [[nodiscard]] Result<void> tagged_target(const ddp::TaggedHeader& h, ddp::Pin& out) const;
+  // Calls `use` with each piece of the receive that the rest of a Send belongs to (STag, address, octets), until it
+  // gives false, which is an error.
+  template <class Use>
+  [[nodiscard]] Result<void> each_piece(const ddp::UntaggedHeader& h, const Use& use) const;
+  [[nodiscard]] Result<void> place_send(const ddp::UntaggedHeader& h, ConstBytes payload);
   [[nodiscard]] Result<void> end_send(const ddp::UntaggedHeader& h);
   [[nodiscard]] Result<void> end_read_request(const ddp::UntaggedHeader& h);
   void end_read_response(const ddp::TaggedHeader& h);
@@ -96,7 +104,7 @@ class Receiver {
   std::size_t payload_bytes_ = 0;
   std::size_t placed_ = 0;
   std::array<std::byte, kTerminateRoom> internal_{};  // payload of the Read Request or Terminate under way
-  std::vector<ddp::Pin> scratch_pins_;
+  ddp::Window window_;
   bool rtr_response_due_ = false;
   std::optional<TerminateMessage> peer_terminate_;
   RxCounters counters_;

@@ -12,16 +12,16 @@ using ddp::UntaggedHeader;
 namespace {
 
 void put(Transmitter::Segment& s, const TaggedHeader& h) {
-  h.write_to(std::span{s.header}.first<TaggedHeader::kSize>());
+  h.write_to(std::span{s.octets}.first<TaggedHeader::kSize>());
   s.header_bytes = TaggedHeader::kSize;
 }
 void put(Transmitter::Segment& s, const UntaggedHeader& h) {
-  h.write_to(std::span{s.header}.first<UntaggedHeader::kSize>());
+  h.write_to(std::span{s.octets}.first<UntaggedHeader::kSize>());
   s.header_bytes = UntaggedHeader::kSize;
 }
 // req: RFC5040-4-3
 void put(Transmitter::Segment& s, const ReadRequest& r) {
-  r.write_to(std::span{s.header}.subspan<UntaggedHeader::kSize, ReadRequest::kSize>());
+  r.write_to(std::span{s.octets}.subspan<UntaggedHeader::kSize, ReadRequest::kSize>());
   s.header_bytes += ReadRequest::kSize;
 }
 
@@ -68,32 +68,38 @@ bool Transmitter::start_next_message(std::size_t ord) {
   return true;
 }
 
-Result<std::optional<Transmitter::Segment>> Transmitter::next(std::size_t mulpdu, std::size_t ord,
-                                                              std::vector<ddp::Pin>& payload) {
+Result<bool> Transmitter::next(std::size_t mulpdu, std::size_t ord, Segment& segment, std::vector<ddp::Pin>& payload) {
+  segment.payload_bytes = segment.copied_bytes = 0;
+  segment.read_response = segment.may_change = false;
+  segment.done = {};
   if (terminate_) {
-    if (terminate_emitted_) return std::optional<Segment>{};  // req: RFC5040-5.4-10 RFC5040-5.4-1
-    return std::optional{terminate_segment()};
+    if (terminate_emitted_) return false;  // req: RFC5040-5.4-10 RFC5040-5.4-1
+    terminate_segment(segment);
+    return true;
   }
-  if (rtr_ != Rtr::kNone) return std::optional{rtr_segment()};  // req: RFC6581-5-2
-  if (!mid_message() && !start_next_message(ord)) return std::optional<Segment>{};
-  if (auto* response = std::get_if<ResponseMessage>(&current_)) return response_segment(*response, mulpdu, payload);
-  return request_segment(std::get<RequestMessage>(current_), mulpdu, payload);
+  if (rtr_ != Rtr::kNone) {
+    rtr_segment(segment);  // req: RFC6581-5-2
+    return true;
+  }
+  if (!mid_message() && !start_next_message(ord)) return false;
+  auto* const response = std::get_if<ResponseMessage>(&current_);
+  const auto ok = response != nullptr ? response_segment(*response, mulpdu, segment, payload)
+                                      : request_segment(std::get<RequestMessage>(current_), mulpdu, segment, payload);
+  if (!ok) return ok.error();
+  return true;
 }
 
-Transmitter::Segment Transmitter::terminate_segment() {
-  Segment s;
+void Transmitter::terminate_segment(Segment& s) {
   put(s,
       UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kTerminate), .qn = kTerminateQn, .msn = Msn{1}});
   // req: RFC5040-A.6-1
-  terminate_->write_to(std::span{s.header}.subspan(s.header_bytes));
+  terminate_->write_to(std::span{s.octets}.subspan(s.header_bytes));
   s.header_bytes += terminate_->size();
   s.done.what = Done::What::kTerminate;
   terminate_emitted_ = true;
-  return s;
 }
 
-Transmitter::Segment Transmitter::rtr_segment() {
-  Segment s;
+void Transmitter::rtr_segment(Segment& s) {
   if (rtr_ == Rtr::kWrite) {
     // req: RFC5041-5.2-15
     put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
@@ -105,11 +111,11 @@ Transmitter::Segment Transmitter::rtr_segment() {
   }
   s.done.what = Done::What::kRtr;
   rtr_ = Rtr::kNone;
-  return s;
 }
 
-bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes,
-                         std::vector<ddp::Pin>& payload) const {
+bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, Segment& s,
+                         std::vector<ddp::Pin>& payload) {
+  const bool copy = bytes <= kCopied;
   const auto sges = wr.sges.view();
   const std::size_t first = payload.size();
   while (bytes > 0) {
@@ -121,12 +127,20 @@ bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t byte
     }
     // req: RFC5040-5.1-6 RFC5040-5.3-8
     const std::uint32_t n = std::min(bytes, sge.length - m.sge_offset);
-    auto p = stags_.pin_local(sge.lkey, who_.pd, ddp::Access::kLocalRead, sge.address + m.sge_offset, n);
-    if (!p.ok) {
-      payload.resize(first);
-      return false;
+    const std::byte* const from = sge.address + m.sge_offset;
+    if (copy) {
+      const auto octets = stags_.local(window_, sge.lkey, who_.pd, ddp::Access::kLocalRead, from, n);
+      if (!octets) return false;
+      std::memcpy(s.octets.data() + s.header_bytes + s.copied_bytes, octets->data(), n);
+      s.copied_bytes += n;
+    } else {
+      auto p = stags_.pin_local(sge.lkey, who_.pd, ddp::Access::kLocalRead, from, n);
+      if (!p.ok) {
+        payload.resize(first);
+        return false;
+      }
+      payload.push_back(std::move(p.pin));
     }
-    payload.push_back(std::move(p.pin));
     m.sge_offset += n;
     bytes -= n;
   }
@@ -141,19 +155,19 @@ Error Transmitter::local_error(SendQueue::Ticket ticket) {
   return error;
 }
 
-Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
-                                                                         std::vector<ddp::Pin>& payload) {
+Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu, Segment& s,
+                                          std::vector<ddp::Pin>& payload) {
   const SendWr& wr = sends_.request(m.ticket);
   // req: RFC5040-1.2-1
-  if (wr.op == SendOp::kRead) return read_request_segment(m);
+  if (wr.op == SendOp::kRead) return read_request_segment(m, s);
   // req: RFC5040-4.1-5
   const bool tagged = wr.op == SendOp::kWrite;
   // req: RFC5040-3.1-5
-  const ddp::Cut cut = ddp::next_cut(m.total - m.sent, mulpdu, tagged ? TaggedHeader::kSize : UntaggedHeader::kSize);
+  s.header_bytes = tagged ? TaggedHeader::kSize : UntaggedHeader::kSize;
+  const ddp::Cut cut = ddp::next_cut(m.total - m.sent, mulpdu, s.header_bytes);
   const std::uint32_t offset = m.sent;
-  if (!gather(wr, m, cut.payload_bytes, payload)) return local_error(m.ticket);
+  if (!gather(wr, m, cut.payload_bytes, s, payload)) return local_error(m.ticket);
 
-  Segment s;
   // req: RFC5040-4.1-1 RFC5041-4.2-6 RFC5041-4.3-5 RFC5040-3.1-8 RFC5040-4-1 RFC5040-4.3-1 RFC5040-4.6-1
   // req: RFC5040-4.7-1
   const std::uint8_t control = control_octet(opcode_of(wr));
@@ -183,10 +197,10 @@ Result<std::optional<Transmitter::Segment>> Transmitter::request_segment(Request
     s.done = {Done::What::kRequest, m.ticket};
     current_ = std::monostate{};
   }
-  return std::optional{s};
+  return {};
 }
 
-Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(const RequestMessage& m) {
+Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment& s) {
   const SendWr& wr = sends_.request(m.ticket);
   // req: RFC5040-3.2-8 RFC5040-4.4-7 RFC5040-5.2.1-9 RFC5040-5.2.1-11
   ReadRequest request{
@@ -199,7 +213,6 @@ Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(co
     request.sink_stag = sink.lkey;
     request.sink_to = *to;
   }
-  Segment s;
   put(s, UntaggedHeader{
              .last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
   put(s, request);
@@ -207,15 +220,14 @@ Result<std::optional<Transmitter::Segment>> Transmitter::read_request_segment(co
   ++counters_.reads;
   s.done = {Done::What::kRequest, m.ticket};
   current_ = std::monostate{};
-  return std::optional{s};
+  return {};
 }
 
-Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu,
-                                                                          std::vector<ddp::Pin>& payload) {
+Result<void> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
+                                           std::vector<ddp::Pin>& payload) {
   const ReadRequest& r = m.read.request;
   // req: RFC5040-1.2-5
   const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
-  Segment s;
   // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9 RFC5040-5.2.1-13 RFC5042-6.3.5-2
   if (r.size != 0) {  // req: RFC5040-5.2.1-14 RFC5040-5.2.1-15 RFC5040-5.2.1-16
     // The whole rest is checked, so that a Request that leaves its buffer fails before its first octet.
@@ -249,7 +261,7 @@ Result<std::optional<Transmitter::Segment>> Transmitter::response_segment(Respon
     s.done.what = Done::What::kReadResponse;
     current_ = std::monostate{};
   }
-  return std::optional{s};
+  return {};
 }
 
 void Transmitter::segment_sent(const Done& done) {

@@ -3,6 +3,7 @@
 // message. Knows nothing of FPDUs. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -35,27 +36,33 @@ class Transmitter {
     What what = What::kNothing;
     SendQueue::Ticket ticket = 0;
   };
+  // Payload of a work request up to this is cheaper to copy than to pin.
+  static constexpr std::size_t kCopied = 256;
   struct Segment {
-    // DDP header, then RDMAP header if any (Read Request, Terminate).
-    std::array<std::byte, ddp::UntaggedHeader::kSize + TerminateMessage::kMaxSize> header{};
+    // DDP header, then RDMAP header if any (Read Request, Terminate), then the payload if it is a copy.
+    std::array<std::byte, ddp::UntaggedHeader::kSize + std::max(TerminateMessage::kMaxSize, kCopied)> octets;
     std::size_t header_bytes = 0;
-    std::size_t payload_bytes = 0;
+    std::size_t copied_bytes = 0;   // of payload, behind the header: all or nothing
+    std::size_t payload_bytes = 0;  // copied or pinned
     // The payload is that of a Read Response: its memory may be revoked at any time, and then the peer is told.
     bool read_response = false;
     // It may also legally change at any time (RFC 5040 s5.5 rule 8): with CRC on it must be copied before it is summed.
     bool may_change = false;
     Done done{};
 
-    [[nodiscard]] ConstBytes head() const { return ConstBytes{header}.first(header_bytes); }
+    [[nodiscard]] ConstBytes head() const { return ConstBytes{octets}.first(header_bytes); }
+    [[nodiscard]] ConstBytes head_and_copy() const { return ConstBytes{octets}.first(header_bytes + copied_bytes); }
   };
 
   // True when next() would give a segment.
   [[nodiscard]] bool ready(std::size_t ord) const;
-  // The next segment of at most `mulpdu` octets, its payload appended to `payload` as pinned memory; nullopt when there
-  // is nothing to send. On error (memory revoked under a work request or a Read) nothing is appended and the peer is
-  // owed error_terminate().
-  [[nodiscard]] Result<std::optional<Segment>> next(std::size_t mulpdu, std::size_t ord,
-                                                    std::vector<ddp::Pin>& payload);
+  // The next segment of at most `mulpdu` octets goes to `segment`; payload that is not copied, to the end of `payload`
+  // as pinned memory. False when there is nothing to send. On error (memory revoked under a work request or a Read)
+  // nothing is appended and the peer is owed error_terminate(). Call let_go() behind the last segment of a batch.
+  [[nodiscard]] Result<bool> next(std::size_t mulpdu, std::size_t ord, Segment& segment,
+                                  std::vector<ddp::Pin>& payload);
+  // Lets go of the memory that payload was copied from.
+  void let_go() { window_.release(); }
   void segment_sent(const Done& done);
 
   // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1 (RFC 6581 s9.2).
@@ -84,16 +91,18 @@ class Transmitter {
   };
 
   [[nodiscard]] bool start_next_message(std::size_t ord);
-  [[nodiscard]] Segment terminate_segment();
-  [[nodiscard]] Segment rtr_segment();
-  [[nodiscard]] Result<std::optional<Segment>> request_segment(RequestMessage& m, std::size_t mulpdu,
-                                                               std::vector<ddp::Pin>& payload);
-  [[nodiscard]] Result<std::optional<Segment>> read_request_segment(const RequestMessage& m);
-  [[nodiscard]] Result<std::optional<Segment>> response_segment(ResponseMessage& m, std::size_t mulpdu,
-                                                                std::vector<ddp::Pin>& payload);
+  void terminate_segment(Segment& s);
+  void rtr_segment(Segment& s);
+  [[nodiscard]] Result<void> request_segment(RequestMessage& m, std::size_t mulpdu, Segment& s,
+                                             std::vector<ddp::Pin>& payload);
+  [[nodiscard]] Result<void> read_request_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
+                                              std::vector<ddp::Pin>& payload);
   [[nodiscard]] Error local_error(SendQueue::Ticket ticket);
-  [[nodiscard]] bool gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes,
-                            std::vector<ddp::Pin>& payload) const;
+  // Copies the next `bytes` of the message behind the header, or pins them. False when they are not registered (any
+  // more).
+  [[nodiscard]] bool gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, Segment& s,
+                            std::vector<ddp::Pin>& payload);
 
   const ddp::StagTable& stags_;
   ddp::StreamKey who_;
@@ -107,6 +116,7 @@ class Transmitter {
   std::optional<TerminateMessage> terminate_;
   bool terminate_emitted_ = false;
   TerminateMessage error_terminate_;
+  ddp::Window window_;
   TxCounters counters_;
 };
 

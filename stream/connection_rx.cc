@@ -71,6 +71,7 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
 
 void Connection::rx_commit(std::size_t n, TimePoint now) {
   now_ = now;
+  const LetGo let_go{rx_};
   switch (std::exchange(rx_mode_, RxMode::kNone)) {
     case RxMode::kNone:
     case RxMode::kDiscard:

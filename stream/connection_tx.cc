@@ -15,8 +15,8 @@ namespace {
 // Responses and takes none makes us keep as copies.
 constexpr std::size_t kBatchBytes = 1024 * 1024;
 constexpr std::size_t kBatchPieces = 256;
-// Payload up to this is cheaper to copy beside its header than to gather.
-constexpr std::size_t kCopyLimit = 256;
+// Payload of Read Responses up to this is cheaper to copy beside its header than to gather, as that of requests is.
+constexpr std::size_t kCopyLimit = rdmap::Transmitter::kCopied;
 
 }  // namespace
 
@@ -61,17 +61,19 @@ std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
 void Connection::encode_batch() {
   // req: RFC5041-3-2 RFC5041-3-3 RFC5044-5.1-1
   const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_);
+  rdmap::Transmitter::Segment segment;
+  const LetGo let_go{tx_};
   while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchBytes && gather_.pieces() < kBatchPieces &&
          tx_.ready(ord())) {
     segment_pins_.clear();
-    auto segment = tx_.next(mulpdu, ord(), segment_pins_);  // req: RFC5044-3-3 RFC5044-4.5-4
-    if (!segment) {
-      violation(segment.error(), tx_.error_terminate());
+    const auto given = tx_.next(mulpdu, ord(), segment, segment_pins_);  // req: RFC5044-3-3 RFC5044-4.5-4
+    if (!given) {
+      violation(given.error(), tx_.error_terminate());
       continue;
     }
-    if (!*segment) break;
+    if (!*given) break;
     // req: RFC5040-6.1-2
-    encode(**segment);
+    encode(segment);
   }
 }
 
@@ -87,10 +89,10 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
   const MutBytes own = gather_.allocate(copy ? head_bytes + segment.payload_bytes + trailer_bytes : head_bytes);
   mpa::write_length(own.first<mpa::kLengthBytes>(), ulpdu_bytes);  // req: RFC5044-4.1-3 RFC5044-7.1-6 RFC5044-7.1.2-24
   // req: RFC5040-3.1-1 RFC5041-1.3-1
-  std::memcpy(own.data() + mpa::kLengthBytes, segment.header.data(), segment.header_bytes);
+  std::memcpy(own.data() + mpa::kLengthBytes, segment.octets.data(), segment.head_and_copy().size());
 
   if (copy) {
-    MutBytes at = own.subspan(head_bytes);
+    MutBytes at = own.subspan(head_bytes + segment.copied_bytes);
     for (const ddp::Pin& pin : segment_pins_) {
       std::memcpy(at.data(), pin.bytes().data(), pin.bytes().size());
       at = at.subspan(pin.bytes().size());

@@ -67,6 +67,51 @@ TEST_F(StagTableTest, BoundsAreExactToTheOctet) {
   EXPECT_EQ(fault(s, kMe, 0xFFFF'FFFF'FFFF'FF00, 0xFF), StagFault::kBounds);
 }
 
+TEST_F(StagTableTest, AWindowStaysOnOneRegionAndIsCheckedEachTime) {
+  const Stag s = add(), read_only = add(Access::kRemoteRead);
+  Window window;
+  const auto at = [&](Stag stag, std::ptrdiff_t offset, std::size_t length, PdId pd = kMe.pd) {
+    return table_.local(window, stag, pd, Access::kLocalWrite, memory_.data() + offset, length);
+  };
+  for (int i = 0; i < 2; ++i) {
+    const auto octets = at(s, 10, 20);
+    ASSERT_TRUE(octets);
+    EXPECT_EQ(octets->data(), memory_.data() + 10);
+    EXPECT_EQ(octets->size(), 20U);
+    EXPECT_TRUE(at(s, 99, 1));
+    EXPECT_FALSE(at(s, 99, 2));
+    EXPECT_FALSE(at(s, -1, 1));
+    EXPECT_FALSE(at(s, 0, 1, kStranger.pd));
+    EXPECT_TRUE(at(s, 0, 100)) << "a refusal changes nothing";
+    EXPECT_FALSE(at(read_only, 0, 1)) << "no right to write";
+    EXPECT_TRUE(table_.quiescent(s)) << "it is on the other region now";
+  }
+}
+
+TEST_F(StagTableTest, AWindowHoldsItsRegionUntilReleasedButNotItsRight) {
+  const Stag s = add();
+  Window window;
+  const auto at = [&](Stag stag) {
+    return table_.local(window, stag, kMe.pd, Access::kLocalWrite, memory_.data(), 1).has_value();
+  };
+  EXPECT_TRUE(at(s));
+  EXPECT_FALSE(table_.quiescent(s));
+  EXPECT_TRUE(table_.invalidate(s));
+  EXPECT_FALSE(at(s));
+  EXPECT_TRUE(table_.quiescent(s)) << "let go of when it was found revoked";
+  table_.release(s);
+  const Stag again = add();
+  EXPECT_TRUE(at(again));
+  window.release();
+  EXPECT_TRUE(table_.quiescent(again));
+  EXPECT_TRUE(at(again)) << "a released window can be used again";
+  {
+    const Window gone = std::move(window);
+    EXPECT_FALSE(table_.quiescent(again));
+  }
+  EXPECT_TRUE(table_.quiescent(again));
+}
+
 TEST_F(StagTableTest, WrapOfTheOffset) {
   COVERS("RFC5041-7.1-15");
   COVERS("RFC5040-7.2-13");

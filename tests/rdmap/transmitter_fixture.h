@@ -67,16 +67,17 @@ class TransmitterTest : public ::testing::Test {
   std::optional<Sent> next(std::size_t ord = 8) {
     std::vector<ddp::Pin> pins;
     const bool ready = tx_.ready(ord);
-    auto segment = tx_.next(mulpdu_, ord, pins);
-    if (!segment) {
+    Transmitter::Segment s;
+    const auto given = tx_.next(mulpdu_, ord, s, pins);
+    if (!given) {
       EXPECT_TRUE(pins.empty());
-      error_ = segment.error();
+      error_ = given.error();
       return std::nullopt;
     }
-    EXPECT_EQ(ready, segment->has_value());
-    if (!*segment) return std::nullopt;
-    const auto& s = **segment;
-    Sent out{Bytes(s.head().begin(), s.head().end()), s.read_response, s.may_change, s.done};
+    EXPECT_EQ(ready, *given);
+    if (!*given) return std::nullopt;
+    tx_.let_go();
+    Sent out{Bytes(s.head_and_copy().begin(), s.head_and_copy().end()), s.read_response, s.may_change, s.done};
     for (const auto& p : pins) out.ulpdu.insert(out.ulpdu.end(), p.bytes().begin(), p.bytes().end());
     EXPECT_EQ(out.ulpdu.size(), s.header_bytes + s.payload_bytes);
     EXPECT_LE(out.ulpdu.size(), mulpdu_);

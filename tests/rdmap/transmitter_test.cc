@@ -41,6 +41,34 @@ TEST_F(TransmitterTest, SendInSegments) {
   EXPECT_EQ(tx_.counters().send_bytes, 250U);
 }
 
+TEST_F(TransmitterTest, CopiesSmallPayloadAndPinsTheRest) {
+  constexpr auto kCopied = static_cast<std::uint32_t>(Transmitter::kCopied);
+  mulpdu_ = 1500;
+  SgeList pieces;
+  ASSERT_TRUE(pieces.add(sge(7, 100)) && pieces.add(sge(200, kCopied - 100)));
+  for (const SgeList& sges : {pieces, SgeList(sge(0, kCopied)), SgeList(sge(0, kCopied + 1))}) {
+    const bool copied = sges.total() <= kCopied;
+    post(wr(1, SendOp::kSend, sges));
+    Transmitter::Segment s;
+    std::vector<ddp::Pin> pins;
+    ASSERT_TRUE(*tx_.next(mulpdu_, 8, s, pins));
+    EXPECT_EQ(s.payload_bytes, sges.total());
+    EXPECT_EQ(s.copied_bytes, copied ? sges.total() : 0);
+    EXPECT_EQ(pins.empty(), copied);
+    Bytes whole;
+    for (const Sge& piece : sges.view()) whole.insert(whole.end(), piece.address, piece.address + piece.length);
+    const ConstBytes copy = s.head_and_copy().subspan(s.header_bytes);
+    EXPECT_EQ(copied ? Bytes(copy.begin(), copy.end()) : Bytes(pins.at(0).bytes().begin(), pins.at(0).bytes().end()),
+              whole);
+    pins.clear();
+    EXPECT_EQ(stags_.quiescent(stag_), !copied) << "held for the next one";
+    tx_.let_go();
+    EXPECT_TRUE(stags_.quiescent(stag_));
+    tx_.segment_sent(s.done);
+    EXPECT_TRUE(sends_.poll());
+  }
+}
+
 TEST_F(TransmitterTest, MsnRisesPerMessage) {
   COVERS("RFC5041-4.3-9");
   COVERS("RFC5041-4.3-10");

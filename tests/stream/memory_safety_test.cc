@@ -272,6 +272,36 @@ TEST(SendSource, ReusedAfterAFlush) {
   }
 }
 
+// Small messages of a batch keep their region from one to the next, and are told of it all the same when it is revoked.
+TEST(Pins, OfSmallMessagesAreHeldOnlyDuringACall) {
+  for (const bool crc : {true, false}) {
+    Pair p(long_fpdus(crc));
+    p.establish();
+    auto& from = p.initiator.region(1000);
+    auto& into = p.responder.region(1000);
+    from.fill(pattern(1000, 4));
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      p.responder.post(rdmap::RecvWr{i, rdmap::Sge{into.bytes().data() + 100 * i, 100, into.stag()}});
+      p.initiator.post(test::send_wr(i, rdmap::Sge{from.bytes().data() + 100 * i, 100, from.stag()}));
+    }
+    const auto batch = p.initiator.conn().tx_buffers(p.now);
+    EXPECT_FALSE(batch.empty());
+    EXPECT_TRUE(p.initiator.stags().quiescent(from.stag())) << "what is copied is not pinned";
+    p.initiator.conn().tx_commit(0, p.now);
+    p.settle();
+    EXPECT_EQ(p.responder.recvs.size(), 10U) << p.log();
+    EXPECT_TRUE(p.responder.stags().quiescent(into.stag()));
+    EXPECT_EQ(into.bytes(), from.bytes());
+    into.revoke();
+    p.responder.post(rdmap::RecvWr{11, rdmap::Sge{into.bytes().data(), 100, into.stag()}});
+    p.initiator.post(test::send_wr(11, rdmap::Sge{from.bytes().data() + 500, 100, from.stag()}));
+    p.settle();
+    EXPECT_EQ(into.bytes(), from.bytes()) << "nothing was placed any more";
+    ASSERT_TRUE(p.responder.disconnected() != nullptr) << p.log();
+    EXPECT_EQ(p.responder.disconnected()->reason.code, Errc::kDdpCatastrophic);
+  }
+}
+
 // Deregistration must not wait for the network: no pin is held between two calls of the driver.
 TEST(Pins, AreHeldOnlyDuringACall) {
   Pair p(long_fpdus(false));
