@@ -42,7 +42,7 @@ FpduTrailer make_trailer(const Crc32c* crc_or_null, std::size_t ulpdu_bytes) {
   trailer.size = pad + kCrcBytes;  // req: RFC5044-4.1-8
   if (crc_or_null != nullptr) {
     Crc32c crc = *crc_or_null;
-    crc.update(ConstBytes(trailer.bytes).first(pad));
+    if (pad > 0) crc.update(ConstBytes(trailer.bytes).first(pad));
     // req: RFC5044-4.4-1, RFC5044-4.4-9, RFC5044-4.4-14, RFC5044-4.1-7
     crc.write_to(std::span<std::byte, kCrcBytes>(trailer.bytes.data() + pad, kCrcBytes));  // req: RFC5044-4.4-20
   }
