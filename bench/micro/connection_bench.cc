@@ -76,6 +76,12 @@ class Joined {
     while (move(a.connection, b.connection) || move(b.connection, a.connection)) {
     }
   }
+  // Takes what `a` has to send to nowhere.
+  void drop() {
+    std::size_t octets = 0;
+    for (const ConstBytes span : a.connection.tx_buffers(now_)) octets += span.size();
+    a.connection.tx_commit(octets, now_);
+  }
   [[nodiscard]] bool ready() const {
     return a.connection.phase() == Phase::kFull && b.connection.phase() == Phase::kFull;
   }
@@ -129,6 +135,34 @@ void send(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
 }
 BENCHMARK(send)->Name("SendToCompletion")->ArgNames({"bytes", "crc"})->ArgsProduct({{8, 4096, 65536}, {0, 1}});
+
+// Lists of small Sends, as message rates are measured. With `whole` they are received as well; else their octets are
+// dropped, and only the sending half counts.
+template <bool whole>
+void sends(benchmark::State& state) {
+  constexpr std::size_t kBytes = 8;
+  const auto list = static_cast<std::size_t>(state.range(0));
+  Joined joined(kBytes, true, mpa::FpduPolicy::kMax);
+  if (!joined.ready()) return state.SkipWithError("the connection was not established");
+  const rdmap::SendWr send{.wr_id = 1, .op = rdmap::SendOp::kSend, .sges = joined.a.all(), .signaled = false};
+  const rdmap::RecvWr receive{1, joined.b.all()};
+  for (auto _ : state) {
+    for (std::size_t i = 0; whole && i < list; ++i) (void)joined.b.connection.post_recv(receive);
+    for (std::size_t i = 0; i < list; ++i) (void)joined.a.connection.post_send(send);
+    if (whole) {
+      joined.settle();
+    } else {
+      joined.drop();
+    }
+    if (joined.a.connection.poll_send()) return state.SkipWithError("a Send failed");
+    std::size_t received = 0;
+    while (joined.b.connection.poll_recv()) ++received;
+    if (received != (whole ? list : 0)) return state.SkipWithError("not all were received");
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(list) * state.iterations());
+}
+BENCHMARK(sends<true>)->Name("SendsToCompletion")->ArgName("list")->Arg(1)->Arg(32)->Arg(64);
+BENCHMARK(sends<false>)->Name("SendsToWire")->ArgName("list")->Arg(1)->Arg(32)->Arg(64);
 
 template <rdmap::SendOp Op>
 void tagged(benchmark::State& state) {

@@ -147,23 +147,27 @@ void send_passive(RdmaSide& side, const std::atomic<bool>& stop) {
   const std::size_t slot = slot_bytes(spec);
   const auto slots = static_cast<std::uint32_t>(slots_of(spec));
   std::array<verbs::Completion, 64> completions;
+  std::array<verbs::RecvWr, 64> again;
   const std::uint32_t enough = static_cast<std::uint32_t>(send_credits(spec) / 4);
   std::uint32_t owed = 0;
   std::uint32_t verified = 0;  // messages compared since the last kEnd
   bool damaged = false;
   std::optional<Note> answer;
   while (!stop && !side.ended()) {
+    std::size_t looked_at = 0;
     for (const auto& c : side.poll(completions)) {
       if (c.op != verbs::WcOp::kRecv) continue;
       std::byte* data = &side.region()[c.wr_id * slot];
       const Message m = read_message(data);
       if (m.note == Note::kVerify && !is_slot(data, slot, verified++ % slots)) damaged = true;
-      side.post_receive(c.wr_id, side.slice(c.wr_id * slot, slot));
+      again[looked_at].wr_id = c.wr_id;
+      again[looked_at++].sges = side.slice(c.wr_id * slot, slot);
       ++owed;
       if (m.note != Note::kEnd) continue;
       if (std::exchange(verified, 0) != m.value) damaged = true;
       answer = std::exchange(damaged, false) ? Note::kBad : Note::kGood;
     }
+    if (looked_at > 0) side.post_receives(std::span{again}.first(looked_at));
     if (owed > enough) side.say({Note::kCredit, std::exchange(owed, 0)});
     // Last of all: with this answer the other end may be content, and end the connection.
     if (answer) side.say({*std::exchange(answer, std::nullopt), 0});

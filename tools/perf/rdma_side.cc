@@ -133,7 +133,12 @@ void RdmaSide::post(std::span<const verbs::SendWr> list) {
 }
 
 void RdmaSide::post_receive(std::uint64_t id, verbs::Sge where) {
-  demand(qp_->post_recv({.wr_id = id, .sges = where}));
+  const verbs::RecvWr wr{.wr_id = id, .sges = where};
+  post_receives({&wr, 1});
+}
+
+void RdmaSide::post_receives(std::span<const verbs::RecvWr> list) {
+  demand(qp_->post_recv(list));
 }
 
 void RdmaSide::say(Message m) {

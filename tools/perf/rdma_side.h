@@ -89,6 +89,7 @@ class RdmaSide {
   // Throws when refused.
   void post(std::span<const verbs::SendWr> list);
   void post_receive(std::uint64_t id, verbs::Sge where);
+  void post_receives(std::span<const verbs::RecvWr> list);
   void say(Message m);
   // A chance for I/O: manual engines poll, others sleep until there is a completion, at most 100 ms.
   void progress();
