@@ -67,7 +67,7 @@ void QueuePair::drain_completions() {
 
 void QueuePair::drain(CompletionQueue& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)()) {
   while (auto c = (core_.*poll)()) {
-    std::array<Completion, 16> some;  // for one turn of the queue's lock
+    std::array<Completion, 8> some;  // for one turn of the queue's lock
     std::size_t n = 0;
     do {
       // The peer revoked this STag: nobody hears of it while an access through another connection is still under way.

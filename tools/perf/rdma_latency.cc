@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "tools/perf/ping_pong.h"
 #include "tools/perf/rdma_tests.h"
@@ -122,11 +124,12 @@ class Latency final : public Active {
                            .remote_to = side_.remote().to,
                            .signaled = read};
     side_.post({&wr, 1});
+    // While the other end works, what the last turn used up is posted again.
+    if (const auto used = std::exchange(last_, std::nullopt))
+      side_.post_receive(*used, side_.slice(*used * spec.size, spec.size));
     const auto got = side_.wait(completions_);
     if (got.empty()) closed();
-    if (read) return;
-    last_ = got.front().wr_id;
-    side_.post_receive(last_, side_.slice(last_ * spec.size, spec.size));
+    if (!read) last_ = got.front().wr_id;
   }
 
   void verify_writes() {
@@ -148,7 +151,7 @@ class Latency final : public Active {
     for (std::uint64_t seed = kSeed; seed < kSeed + kLatencyReceives; ++seed) {
       fill_pattern(&side_.region()[out_at(side_)], size, seed);
       turn();
-      check(has_pattern(&side_.region()[last_ * size], size, seed), "sent");
+      check(has_pattern(&side_.region()[last_.value() * size], size, seed), "sent");
     }
   }
 
@@ -163,7 +166,7 @@ class Latency final : public Active {
   cm::Engine engine_;
   RdmaSide side_;
   std::byte mark_{0};
-  std::size_t last_ = 0;
+  std::optional<std::uint64_t> last_;  // the receive that the last answer came in
   std::array<verbs::Completion, 1> completions_;
 };
 
@@ -181,15 +184,16 @@ void latency_passive(RdmaSide& side, const std::atomic<bool>& stop) {
     return;
   }
   std::array<verbs::Completion, 1> completions;
-  std::optional<std::uint64_t> before;  // answered in the last turn: the answer has left its buffer by now
+  std::optional<std::uint64_t> answered, before;  // in this turn, and in the one before: its answer has left its buffer
   while (!stop && !side.ended()) {
     for (const auto& c : side.poll(completions)) {
-      if (before) side.post_receive(*before, side.slice(*before * spec.size, spec.size));
-      before = c.wr_id;
-      // Last of all: with this answer the other end may be content, and end the connection.
       const verbs::SendWr wr{.sges = side.slice(c.wr_id * spec.size, spec.size), .signaled = false};
       side.post({&wr, 1});
+      before = std::exchange(answered, c.wr_id);
     }
+    // While the other end works.
+    if (const auto used = std::exchange(before, std::nullopt))
+      side.post_receive(*used, side.slice(*used * spec.size, spec.size));
     if (!side.ended()) side.progress();
   }
 }

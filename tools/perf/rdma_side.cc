@@ -138,7 +138,8 @@ void RdmaSide::post_receive(std::uint64_t id, verbs::Sge where) {
 }
 
 void RdmaSide::post_receives(std::span<const verbs::RecvWr> list) {
-  demand(qp_->post_recv(list));
+  const auto result = qp_->post_recv(list);
+  if (!result && result.error().code != Errc::kNotConnected) demand(result);
 }
 
 void RdmaSide::say(Message m) {
