@@ -1,6 +1,7 @@
 #include "iwarp/ddp/stag_table.h"
 
 #include <array>
+#include <cassert>
 #include <functional>
 #include <new>
 
@@ -101,6 +102,7 @@ Slot* StagTable::slot_of(Stag stag) const {
 bool StagTable::acquire(Stag stag, Pin& pin) const {
   Slot* slot = slot_of(stag);
   if (slot == nullptr) return false;
+  assert(!pin.held_);
   const std::uint64_t before = slot->state.fetch_add(1, std::memory_order_acquire);
   pin.slot_ = slot;
   pin.identity_ = before & ~Slot::kPinMask;

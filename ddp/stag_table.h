@@ -4,8 +4,9 @@
 // freed ones rest in quarantine for 65,536 further registrations and come back with a fresh key. Randomness is passed
 // in.
 //
-// Thread-safety: pin(), invalidate(), invalidate_remote() and quiescent() are lock-free and may run in any thread at
-// any time. register_memory() and release() change the table and must be serialised by the caller (verbs does).
+// Thread-safety: pin(), local(), invalidate(), invalidate_remote() and quiescent() are lock-free and may run in any
+// thread at any time. register_memory() and release() change the table and must be serialised by the caller (verbs
+// does).
 #pragma once
 
 #include <atomic>
@@ -58,7 +59,7 @@ struct Slot {
 }  // namespace internal
 
 // Keeps the memory of one access from being released: while a Pin exists, quiescent() of its STag is false. Hold it
-// only around a copy or a non-blocking system call.
+// only around a copy, a batch of them that one call makes, or a non-blocking system call.
 class Pin {
  public:
   Pin() = default;
@@ -102,7 +103,7 @@ class Pin {
 };
 
 // Keeps the region of one access pinned for the next ones, of many small copies from or to the same region: an atomic
-// step for the first of them alone. Release it as soon as they are over, as one does with a Pin.
+// step for the first of them alone. Release it as soon as they are over, as one does with a Pin. For one thread.
 class Window {
  public:
   void release() { pin_ = {}; }
@@ -151,8 +152,8 @@ class StagTable {
   // What a Send with Invalidate from `who` does (RFC 5040 s5.3). Errors: kCannotInvalidate when the STag is unknown,
   // belongs to somebody else, was not registered with kRemoteInvalidate, or is not bound to one stream (s8.1.1 item 7).
   [[nodiscard]] Result<void> invalidate_remote(Stag stag, StreamKey who);
-  // True when no pinned access is under way. After invalidate() this becomes true within one copy or system call,
-  // whatever peers do.
+  // True when no pinned access is under way. After invalidate() this becomes true within one system call or the
+  // copies that one call of a connection makes (those of a read or of a batch to send), whatever peers do.
   [[nodiscard]] bool quiescent(Stag stag) const;
   // True while the STag can be used.
   [[nodiscard]] bool valid(Stag stag) const;
@@ -174,7 +175,8 @@ class StagTable {
   };
 
   [[nodiscard]] internal::Slot* slot_of(Stag stag) const;
-  // Pins the slot of `stag` without any further check; false when the STag is not valid.
+  // Pins the slot of `stag` without any further check; false when the STag is not valid, and then too `pin` holds the
+  // slot. Precondition: `pin` holds nothing.
   [[nodiscard]] bool acquire(Stag stag, Pin& pin) const;
   // Fill in all but `ok`; when they give false, `result.pin` may hold the slot.
   [[nodiscard]] bool try_pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length,

@@ -161,9 +161,10 @@ Result<void> Receiver::place_send(const UntaggedHeader& h, ConstBytes payload) {
     n = std::min(n, payload.size() - copied);
     if (n == 0) return true;
     const auto room = stags_.local(window_, lkey, who_.pd, Access::kLocalWrite, address, n);
-    if (room) std::memcpy(room->data(), payload.data() + copied, n);
+    if (!room) return false;
+    std::memcpy(room->data(), payload.data() + copied, n);
     copied += n;
-    return room.has_value();
+    return true;
   });
   placed_ += copied;
   return ok;

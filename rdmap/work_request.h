@@ -24,7 +24,7 @@ class SgeList {
  public:
   SgeList() = default;
   SgeList(const Sge& one) : count_(1) { sges_[0] = one; }  // NOLINT: implicit on purpose
-  // Lists are mostly short: what they do not hold is not copied.
+  // Lists are mostly short: what they do not hold is not copied, so that posting touches few cache lines.
   SgeList(const SgeList& other) { *this = other; }
   SgeList& operator=(const SgeList& other) {
     count_ = other.count_;
@@ -32,7 +32,6 @@ class SgeList {
     for (std::size_t i = 1; i < count_; ++i) sges_[i] = other.sges_[i];
     return *this;
   }
-  ~SgeList() = default;
   // False (and unchanged) when full.
   bool add(const Sge& sge) {
     if (count_ == kMaxSge) return false;

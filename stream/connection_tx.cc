@@ -79,7 +79,8 @@ void Connection::encode_batch() {
 
 void Connection::encode(const rdmap::Transmitter::Segment& segment) {
   const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
-  const bool copy = segment.payload_bytes <= kCopyLimit || (negotiated_.crc && segment.may_change);
+  const bool copy =
+      segment.copied_bytes > 0 || segment.payload_bytes <= kCopyLimit || (negotiated_.crc && segment.may_change);
   mpa::Crc32c crc;
   // req: RFC5041-3-8
   mpa::Crc32c* const crc_or_null = negotiated_.crc ? &crc : nullptr;

@@ -309,7 +309,7 @@ Run add_perf(CLI::App& app) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   run->add_option("--depth", flags->depth,
-                  "Operations outstanding (default: throughput 32, 16 above 64 KiB; send_rate 512)")
+                  "Operations outstanding (default: throughput 32, 16 above 64 KiB; rates 512)")
       ->check(CLI::Range(1, 4096));
   run->add_option("--list", flags->list, "send_rate: work requests posted by one call")
       ->check(CLI::Range(1, 4096))

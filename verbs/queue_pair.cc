@@ -69,11 +69,11 @@ void QueuePair::drain(CompletionQueue& cq, std::optional<rdmap::Completion> (str
   while (auto c = (core_.*poll)()) {
     std::array<Completion, 8> some;  // for one turn of the queue's lock
     std::size_t n = 0;
-    do {
+    for (; c; c = n < some.size() ? (core_.*poll)() : std::nullopt) {
       // The peer revoked this STag: nobody hears of it while an access through another connection is still under way.
       if (c->invalidated) pd_.context()->fence(c->invalidated_stag);
       some[n++] = {*c, number_};
-    } while (n < some.size() && (c = (core_.*poll)()));
+    }
     if (!cq.push(std::span{some}.first(n)))
       core_.abort(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
   }

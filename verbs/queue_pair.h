@@ -44,7 +44,7 @@ class QueuePair {
   // given) tells how many.
   [[nodiscard]] Result<void> post_send(std::span<const SendWr> list, std::size_t* posted = nullptr);
   [[nodiscard]] Result<void> post_recv(const RecvWr& wr) { return post_recv(std::span{&wr, 1}); }
-  // A list, as with post_send().
+  // A list. On error the requests before the refused one stay posted; `posted` (if given) tells how many.
   [[nodiscard]] Result<void> post_recv(std::span<const RecvWr> list, std::size_t* posted = nullptr);
 
   // Ends the connection, or the attempt at one, abruptly, at any time. When this returns everything posted has

@@ -58,6 +58,15 @@ TEST(StagTableStress, RevokedMemoryBelongsToItsOwnerAgain) {
   }
 
   std::vector<std::byte> memory(kBytes);
+  peers.emplace_back([&] {
+    Window window;
+    for (unsigned n = 0; !stop.load(); ++n) {
+      const auto last = table.local(window, Stag{published.load()}, kMe.pd, Access::kLocalWrite, &memory[192], 64);
+      if (last) std::memset(last->data(), 0x53, last->size());
+      if (!last || n % 8 == 0) std::this_thread::yield();
+      if (n % 4 == 0) window.release();
+    }
+  });
   std::mt19937_64 random(99);
   for (int round = 0; round < 20000; ++round) {
     const Stag s = table.register_memory({memory, 0, kMe.pd, kMe.stream, kAccess}, random()).value();

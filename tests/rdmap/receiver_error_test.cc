@@ -77,6 +77,24 @@ TEST_F(ReceiverTest, ReceiveBufferThatIsNotRegistered) {
   EXPECT_EQ(other.place(ConstBytes(ulpdu).subspan(18)).error().code, Errc::kDdpCatastrophic);
 }
 
+TEST_F(ReceiverTest, ReceiveBufferRevokedInTheMidstOfABatch) {
+  Bytes other(10);
+  const Stag revoked = add(other);
+  SgeList pieces = sge(0, 5);
+  ASSERT_TRUE(pieces.add({other.data(), 5, revoked}));
+  post_recv(1, {{other.data(), 10, revoked}});
+  post_recv(2, pieces);
+  expect_taken(send_segment(pattern(10)));
+  EXPECT_FALSE(stags_.quiescent(revoked)) << "kept for the next one";
+  EXPECT_TRUE(stags_.invalidate(revoked));
+  std::fill(other.begin(), other.end(), std::byte{0xAA});
+  expect_refused(send_segment(pattern(10), {.msn = 2}), {1, 0, 0}, 0);
+  EXPECT_EQ(other, Bytes(10, std::byte{0xAA}));
+  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + 5, pattern(5).begin())) << "the piece before it was there";
+  rx_.let_go();
+  EXPECT_TRUE(stags_.quiescent(revoked));
+}
+
 TEST_F(ReceiverTest, WritesToWhereTheyMayNot) {
   COVERS("RFC5041-7.1-11");
   COVERS("RFC5041-7.1-12");

@@ -291,6 +291,19 @@ TEST_F(TransmitterTest, MemoryRevokedInTheMiddle) {
   EXPECT_FALSE(tx_.mid_message());
 }
 
+TEST_F(TransmitterTest, MemoryRevokedInTheMidstOfABatchOfCopies) {
+  Transmitter::Segment s;
+  std::vector<ddp::Pin> pins;
+  for (std::uint64_t i = 0; i < 2; ++i) post(wr(i, SendOp::kSend, sge(0, 8)));
+  ASSERT_TRUE(*tx_.next(mulpdu_, 8, s, pins));
+  EXPECT_TRUE(stags_.invalidate(stag_));
+  const auto refused = tx_.next(mulpdu_, 8, s, pins);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kLocalProtection);
+  EXPECT_EQ(tx_.error_terminate().code, (TerminateCode{0, 0, 0}));
+  EXPECT_TRUE(stags_.quiescent(stag_));
+}
+
 TEST_F(TransmitterTest, ReadSinkNeedsLocalWrite) {
   Bytes other(10);
   const Stag s = add(other, ddp::Access::kLocalRead);

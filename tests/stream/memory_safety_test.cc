@@ -272,7 +272,7 @@ TEST(SendSource, ReusedAfterAFlush) {
   }
 }
 
-// Small messages of a batch keep their region from one to the next, and are told of it all the same when it is revoked.
+// Small messages of a batch keep their region from one to the next, but not from batch to batch.
 TEST(Pins, OfSmallMessagesAreHeldOnlyDuringACall) {
   for (const bool crc : {true, false}) {
     Pair p(long_fpdus(crc));

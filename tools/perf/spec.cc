@@ -115,7 +115,8 @@ std::vector<std::uint32_t> default_sizes(Test test) {
 }
 
 std::uint32_t default_depth(Test test, std::uint32_t size) {
-  if (unit_of(test) != Unit::kOctetsPerSecond) return 512;
+  if (baseline_of(test) == Test::kTcpRate) return 512;
+  if (unit_of(test) != Unit::kOctetsPerSecond) return 256;
   return size <= 65536 ? 32 : 16;  // as much as TCP holds; more only takes caches
 }
 
