@@ -25,6 +25,21 @@ bool associated(const Registration& r, StreamKey who) {
   return r.pd == who.pd && (r.stream == StreamId::kAny || r.stream == who.stream);
 }
 
+std::optional<StagFault> remote_fault(const Registration& r, StreamKey who, Access need, std::uint64_t to,
+                                      std::size_t length) {
+  if (!associated(r, who)) return StagFault::kNotAssociated;  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
+  // req: RFC5040-8.1.1-6 RFC5041-8.3.1-6 RFC5042-6.3.5-1
+  if (!includes(r.access, need)) return StagFault::kAccess;
+  if (to + length < to) return StagFault::kWrap;  // req: RFC5041-7.1-15 RFC5040-7.2-13
+  const std::size_t size = r.memory.size();
+  // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4 RFC5041-4.2-12 RFC5041-8.1-1 RFC5042-6.2.1-1 RFC5042-6.2.1-2
+  if (to < r.base_to || to - r.base_to > size ||
+      length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
+    return StagFault::kBounds;
+  }
+  return std::nullopt;
+}
+
 std::optional<StagFault> local_fault(const Registration& r, PdId pd, Access need, const std::byte* address,
                                      std::size_t length) {
   if (r.pd != pd) return StagFault::kNotAssociated;
@@ -36,6 +51,19 @@ std::optional<StagFault> local_fault(const Registration& r, PdId pd, Access need
     return StagFault::kBounds;
   }
   return std::nullopt;
+}
+
+// Precondition: local_fault() has none.
+MutBytes local_bytes(const Registration& r, const std::byte* address, std::size_t length) {
+  return r.memory.subspan(static_cast<std::size_t>(address - r.memory.data()), length);
+}
+
+// `result.pin` holds the slot unless it was invalid: it keeps it when there is no fault.
+void decide(StagTable::PinResult& result, std::optional<StagFault> fault) {
+  result.ok = !fault;
+  if (result.ok) return;
+  result.fault = *fault;
+  result.pin = {};
 }
 }  // namespace
 
@@ -99,15 +127,17 @@ Slot* StagTable::slot_of(Stag stag) const {
   return chunk == nullptr ? nullptr : &chunk->slots[index % kSlotsPerChunk];
 }
 
-bool StagTable::acquire(Stag stag, Pin& pin) const {
+const Registration* StagTable::acquire(Stag stag, Pin& pin) const {
   Slot* slot = slot_of(stag);
-  if (slot == nullptr) return false;
+  if (slot == nullptr) return nullptr;
   assert(!pin.held_);
   const std::uint64_t before = slot->state.fetch_add(1, std::memory_order_acquire);
   pin.slot_ = slot;
   pin.identity_ = before & ~Slot::kPinMask;
   pin.held_ = true;
-  return (before & Slot::kValid) != 0 && Slot::key(before) == key_of(stag);
+  if ((before & Slot::kValid) != 0 && Slot::key(before) == key_of(stag)) return &slot->registration;
+  pin.suspend();
+  return nullptr;
 }
 
 bool StagTable::add_chunk(std::uint64_t random) {
@@ -161,71 +191,40 @@ Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t ran
 
 StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const {
   PinResult result;
-  result.ok = try_pin(stag, who, need, to, length, result);
-  if (!result.ok) result.pin = {};
-  return result;
-}
-
-bool StagTable::try_pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length,
-                        PinResult& result) const {
-  const auto refused = [&result](StagFault fault) {
-    result.fault = fault;
-    return false;
-  };
   // req: RFC5041-7.1-11 RFC5040-7.2-9 RFC5041-4.2-7 RFC5041-8.3-5 RFC5042-5.1.1-1 RFC5042-6.1.1-1
-  if (!acquire(stag, result.pin)) return refused(StagFault::kInvalid);
-  const Registration& r = result.pin.slot_->registration;
-  if (!associated(r, who))
-    return refused(StagFault::kNotAssociated);  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
-  // req: RFC5040-8.1.1-6 RFC5041-8.3.1-6 RFC5042-6.3.5-1
-  if (!includes(r.access, need)) return refused(StagFault::kAccess);
-  if (to + length < to) return refused(StagFault::kWrap);  // req: RFC5041-7.1-15 RFC5040-7.2-13
-  const std::size_t size = r.memory.size();
-  // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4 RFC5041-4.2-12 RFC5041-8.1-1 RFC5042-6.2.1-1 RFC5042-6.2.1-2
-  if (to < r.base_to || to - r.base_to > size ||
-      length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
-    return refused(StagFault::kBounds);
+  std::optional<StagFault> fault = StagFault::kInvalid;
+  if (const Registration* r = acquire(stag, result.pin)) {
+    fault = remote_fault(*r, who, need, to, length);
+    if (!fault) result.pin.bytes_ = r->memory.subspan(to - r->base_to, length);  // req: RFC5040-1.2-3 RFC5041-5.1.1-1
+    result.stable = includes(r->access, Access::kStableSource);
   }
-  result.pin.bytes_ = r.memory.subspan(to - r.base_to, length);
-  result.stable = includes(r.access, Access::kStableSource);
-  // req: RFC5040-1.2-3 RFC5041-5.1.1-1
-  return true;
+  decide(result, fault);
+  return result;
 }
 
 StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,
                                           std::size_t length) const {
   PinResult result;
-  result.ok = try_pin_local(lkey, pd, need, address, length, result);
-  if (!result.ok) result.pin = {};
-  return result;
-}
-
-bool StagTable::try_pin_local(Stag lkey, PdId pd, Access need, const std::byte* address, std::size_t length,
-                              PinResult& result) const {
-  if (!acquire(lkey, result.pin)) return false;
-  const Registration& r = result.pin.slot_->registration;
-  if (const auto fault = local_fault(r, pd, need, address, length)) {
-    result.fault = *fault;
-    return false;
+  std::optional<StagFault> fault = StagFault::kInvalid;
+  if (const Registration* r = acquire(lkey, result.pin)) {
+    fault = local_fault(*r, pd, need, address, length);
+    if (!fault) result.pin.bytes_ = local_bytes(*r, address, length);
   }
-  result.pin.bytes_ = r.memory.subspan(static_cast<std::size_t>(address - r.memory.data()), length);
-  return true;
+  decide(result, fault);
+  return result;
 }
 
 std::optional<MutBytes> StagTable::local(Window& window, Stag lkey, PdId pd, Access need, const std::byte* address,
                                          std::size_t length) const {
   Pin& pin = window.pin_;
   if (!pin.held_ || window.lkey_ != lkey || !pin.stands()) {
-    pin = {};
-    if (!acquire(lkey, pin)) {
-      pin = {};
-      return std::nullopt;
-    }
+    pin.suspend();
+    if (acquire(lkey, pin) == nullptr) return std::nullopt;
     window.lkey_ = lkey;
   }
   const Registration& r = pin.slot_->registration;
   if (local_fault(r, pd, need, address, length)) return std::nullopt;
-  return r.memory.subspan(static_cast<std::size_t>(address - r.memory.data()), length);
+  return local_bytes(r, address, length);
 }
 
 std::optional<std::uint64_t> StagTable::to_of(Stag lkey, PdId pd, const std::byte* address) const {
@@ -248,17 +247,17 @@ bool StagTable::invalidate(Stag stag) {
 
 Result<void> StagTable::invalidate_remote(Stag stag, StreamKey who) {
   Pin held;
-  if (!acquire(stag, held))
+  const Registration* r = acquire(stag, held);
+  if (r == nullptr)
     return make_error(Errc::kCannotInvalidate,
                       "Send with Invalidate names an unknown or invalid STag");  // req: RFC5040-7.2-4
-  const Registration& r = held.slot_->registration;
-  if (!associated(r, who))
-    return make_error(Errc::kCannotInvalidate);          // req: RFC5040-5.3-14 RFC5040-5.3-16 RFC5040-7.2-5
-  if (!includes(r.access, Access::kRemoteInvalidate)) {  // req: RFC5040-8.1.1-8 RFC5040-4.8-17
+  if (!associated(*r, who))
+    return make_error(Errc::kCannotInvalidate);           // req: RFC5040-5.3-14 RFC5040-5.3-16 RFC5040-7.2-5
+  if (!includes(r->access, Access::kRemoteInvalidate)) {  // req: RFC5040-8.1.1-8 RFC5040-4.8-17
     return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an STag that the peer may not invalidate");
   }
   // Invalidated by one stream, it would be gone for the others. req: RFC5040-8.1.1-8 RFC5042-6.4.5-1
-  if (r.stream == StreamId::kAny)
+  if (r->stream == StreamId::kAny)
     return make_error(Errc::kCannotInvalidate, "Send with Invalidate names an STag that is shared by several streams");
   invalidate(stag);  // req: RFC5040-5.3-15 RFC5040-1.2-2
   return {};

@@ -175,14 +175,9 @@ class StagTable {
   };
 
   [[nodiscard]] internal::Slot* slot_of(Stag stag) const;
-  // Pins the slot of `stag` without any further check; false when the STag is not valid, and then too `pin` holds the
-  // slot. Precondition: `pin` holds nothing.
-  [[nodiscard]] bool acquire(Stag stag, Pin& pin) const;
-  // Fill in all but `ok`; when they give false, `result.pin` may hold the slot.
-  [[nodiscard]] bool try_pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length,
-                             PinResult& result) const;
-  [[nodiscard]] bool try_pin_local(Stag lkey, PdId pd, Access need, const std::byte* address, std::size_t length,
-                                   PinResult& result) const;
+  // Pins the slot of `stag` without any further check; null, and nothing pinned, when the STag is not valid.
+  // Precondition: `pin` holds nothing.
+  [[nodiscard]] const Registration* acquire(Stag stag, Pin& pin) const;
   bool add_chunk(std::uint64_t random);
 
   std::unique_ptr<std::atomic<Chunk*>[]> chunks_;  // null: not allocated yet
