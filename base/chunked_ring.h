@@ -40,7 +40,8 @@ class ChunkedRing {
     ++size_;
     return &slot(at);
   }
-  // The i-th oldest element. Precondition: i < size(). The reference lives until that element is popped.
+  // The i-th oldest element. Precondition: i < size(). The reference lives until that element is
+  // popped or dropped.
   [[nodiscard]] T& at(std::size_t i) {
     assert(i < size_);
     return slot(head_ + i);
@@ -57,7 +58,7 @@ class ChunkedRing {
     drop();
     return out;
   }
-  // Removes the oldest element. Precondition: !empty().
+  // Removes the oldest element; its slot keeps the value until it is used again. Precondition: !empty().
   void drop() {
     assert(size_ > 0);
     if (--size_ == 0) {

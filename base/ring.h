@@ -27,7 +27,8 @@ class Ring {
   }
   // Appends an element to be filled in: it still has the value of an earlier one. Null (and no change) when full.
   [[nodiscard]] T* add() { return full() ? nullptr : &slots_[wrap(head_ + size_++)]; }
-  // The i-th oldest element. Precondition: i < size(). The reference lives until that element is popped.
+  // The i-th oldest element. Precondition: i < size(). The reference lives until that element is
+  // popped or dropped.
   [[nodiscard]] T& at(std::size_t i) {
     assert(i < size_);
     return slots_[wrap(head_ + i)];
@@ -45,7 +46,7 @@ class Ring {
     drop();
     return out;
   }
-  // Removes the oldest element. Precondition: !empty().
+  // Removes the oldest element; its slot keeps the value until it is used again. Precondition: !empty().
   void drop() {
     assert(size_ > 0);
     head_ = wrap(head_ + 1);

@@ -58,7 +58,7 @@ MutBytes local_bytes(const Registration& r, const std::byte* address, std::size_
   return r.memory.subspan(static_cast<std::size_t>(address - r.memory.data()), length);
 }
 
-// `result.pin` holds the slot unless it was invalid: it keeps it when there is no fault.
+// Without a fault the access stands; with one its pin is let go.
 void decide(StagTable::PinResult& result, std::optional<StagFault> fault) {
   result.ok = !fault;
   if (result.ok) return;
@@ -214,13 +214,13 @@ StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const
   return result;
 }
 
-std::optional<MutBytes> StagTable::local(Window& window, Stag lkey, PdId pd, Access need, const std::byte* address,
+std::optional<MutBytes> StagTable::local(HeldRegion& held, Stag lkey, PdId pd, Access need, const std::byte* address,
                                          std::size_t length) const {
-  Pin& pin = window.pin_;
-  if (!pin.held_ || window.lkey_ != lkey || !pin.stands()) {
+  Pin& pin = held.pin_;
+  if (!pin.held_ || held.lkey_ != lkey || !pin.stands()) {
     pin.suspend();
     if (acquire(lkey, pin) == nullptr) return std::nullopt;
-    window.lkey_ = lkey;
+    held.lkey_ = lkey;
   }
   const Registration& r = pin.slot_->registration;
   if (local_fault(r, pd, need, address, length)) return std::nullopt;

@@ -104,7 +104,7 @@ class Pin {
 
 // Keeps the region of one access pinned for the next ones, of many small copies from or to the same region: an atomic
 // step for the first of them alone. Release it as soon as they are over, as one does with a Pin. For one thread.
-class Window {
+class HeldRegion {
  public:
   void release() { pin_ = {}; }
 
@@ -138,10 +138,10 @@ class StagTable {
   [[nodiscard]] PinResult pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,
                                     std::size_t length) const;
 
-  // As pin_local(), for a copy that is over before `window` is released or used again; nullopt when it is refused, as
-  // it is from invalidate() on.
-  [[nodiscard]] std::optional<MutBytes> local(Window& window, Stag lkey, PdId pd, Access need, const std::byte* address,
-                                              std::size_t length) const;
+  // As pin_local(), for a copy that is over before `held` is released or used again; nullopt when it is refused, as it
+  // is from invalidate() on.
+  [[nodiscard]] std::optional<MutBytes> local(HeldRegion& held, Stag lkey, PdId pd, Access need,
+                                              const std::byte* address, std::size_t length) const;
 
   // Tagged Offset of a local address inside the region of `lkey`; nullopt when it does not lie there (or lkey is
   // invalid).
@@ -152,8 +152,8 @@ class StagTable {
   // What a Send with Invalidate from `who` does (RFC 5040 s5.3). Errors: kCannotInvalidate when the STag is unknown,
   // belongs to somebody else, was not registered with kRemoteInvalidate, or is not bound to one stream (s8.1.1 item 7).
   [[nodiscard]] Result<void> invalidate_remote(Stag stag, StreamKey who);
-  // True when no pinned access is under way. After invalidate() this becomes true within one system call or the
-  // copies that one call of a connection makes (those of a read or of a batch to send), whatever peers do.
+  // True when no pinned access is under way. After invalidate() this becomes true within what one call of a connection
+  // does (the copies and checks of one read, or of one batch to send, and the system call), whatever peers do.
   [[nodiscard]] bool quiescent(Stag stag) const;
   // True while the STag can be used.
   [[nodiscard]] bool valid(Stag stag) const;

@@ -21,7 +21,7 @@ class ReceiveQueue {
   }
   // `depth` requests are posted and not yet polled as completions.
   [[nodiscard]] bool full() const { return entries_.full(); }
-  // The request that the next message goes to; null when none is posted. Valid until complete_front() or flush().
+  // The request that the next message goes to; null when none is posted. Valid until complete_current() or flush().
   [[nodiscard]] const RecvWr* current() const { return done_ < entries_.size() ? &entries_.at(done_).wr : nullptr; }
   // Completes current(). `wr_id` and `op` are not `c`'s, but those of the request. Precondition: current() != nullptr.
   void complete_current(const Completion& c) {

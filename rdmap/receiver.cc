@@ -160,7 +160,7 @@ Result<void> Receiver::place_send(const UntaggedHeader& h, ConstBytes payload) {
   auto ok = each_piece(h, [&](Stag lkey, std::byte* address, std::size_t n) {
     n = std::min(n, payload.size() - copied);
     if (n == 0) return true;
-    const auto room = stags_.local(window_, lkey, who_.pd, Access::kLocalWrite, address, n);
+    const auto room = stags_.local(held_, lkey, who_.pd, Access::kLocalWrite, address, n);
     if (!room) return false;
     std::memcpy(room->data(), payload.data() + copied, n);
     copied += n;

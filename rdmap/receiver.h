@@ -54,7 +54,7 @@ class Receiver {
   // Copies payload into place. Call let_go() behind the last of a batch.
   [[nodiscard]] Result<void> place(ConstBytes payload);
   // Lets go of the memory that payload was copied to.
-  void let_go() { window_.release(); }
+  void let_go() { held_.release(); }
 
   // The whole payload is placed: delivers. Completes a receive or a Read, queues a Read Request, or stores a Terminate.
   [[nodiscard]] Result<void> end();
@@ -104,7 +104,7 @@ class Receiver {
   std::size_t payload_bytes_ = 0;
   std::size_t placed_ = 0;
   std::array<std::byte, kTerminateRoom> internal_{};  // payload of the Read Request or Terminate under way
-  ddp::Window window_;
+  ddp::HeldRegion held_;
   bool rtr_response_due_ = false;
   std::optional<TerminateMessage> peer_terminate_;
   RxCounters counters_;

@@ -129,7 +129,7 @@ bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t byte
     const std::uint32_t n = std::min(bytes, sge.length - m.sge_offset);
     const std::byte* const from = sge.address + m.sge_offset;
     if (copy) {
-      const auto octets = stags_.local(window_, sge.lkey, who_.pd, ddp::Access::kLocalRead, from, n);
+      const auto octets = stags_.local(s.source, sge.lkey, who_.pd, ddp::Access::kLocalRead, from, n);
       if (!octets) return false;
       std::memcpy(s.octets.data() + s.header_bytes + s.copied_bytes, octets->data(), n);
       s.copied_bytes += n;

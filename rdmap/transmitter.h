@@ -49,6 +49,8 @@ class Transmitter {
     // It may also legally change at any time (RFC 5040 s5.5 rule 8): with CRC on it must be copied before it is summed.
     bool may_change = false;
     Done done{};
+    // Where payload was last copied from: kept for the next segments. A Segment lives for one batch.
+    ddp::HeldRegion source;
 
     [[nodiscard]] ConstBytes head() const { return ConstBytes{octets}.first(header_bytes); }
     [[nodiscard]] ConstBytes head_and_copy() const { return ConstBytes{octets}.first(header_bytes + copied_bytes); }
@@ -58,11 +60,9 @@ class Transmitter {
   [[nodiscard]] bool ready(std::size_t ord) const;
   // The next segment of at most `mulpdu` octets goes to `segment`; payload that is not copied, to the end of `payload`
   // as pinned memory. False when there is nothing to send. On error (memory revoked under a work request or a Read)
-  // nothing is appended and the peer is owed error_terminate(). Call let_go() behind the last segment of a batch.
+  // nothing is appended and the peer is owed error_terminate(). Give the same Segment for all of a batch.
   [[nodiscard]] Result<bool> next(std::size_t mulpdu, std::size_t ord, Segment& segment,
                                   std::vector<ddp::Pin>& payload);
-  // Lets go of the memory that payload was copied from.
-  void let_go() { window_.release(); }
   void segment_sent(const Done& done);
 
   // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1 (RFC 6581 s9.2).
@@ -116,7 +116,6 @@ class Transmitter {
   std::optional<TerminateMessage> terminate_;
   bool terminate_emitted_ = false;
   TerminateMessage error_terminate_;
-  ddp::Window window_;
   TxCounters counters_;
 };
 

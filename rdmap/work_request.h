@@ -24,8 +24,8 @@ class SgeList {
  public:
   SgeList() = default;
   SgeList(const Sge& one) : count_(1) { sges_[0] = one; }  // NOLINT: implicit on purpose
+  SgeList(const SgeList&) = default;
   // Lists are mostly short: what they do not hold is not copied, so that posting touches few cache lines.
-  SgeList(const SgeList& other) { *this = other; }
   SgeList& operator=(const SgeList& other) {
     count_ = other.count_;
     sges_[0] = other.sges_[0];

@@ -162,16 +162,6 @@ class Connection {
   [[nodiscard]] bool begin_direct(ConstBytes partial);
   void finish_segment();
 
-  // At the end of a batch, however it ends.
-  template <class Half>
-  struct LetGo {
-    explicit LetGo(Half& h) : half(h) {}
-    ~LetGo() { half.let_go(); }
-    LetGo(const LetGo&) = delete;
-    LetGo& operator=(const LetGo&) = delete;
-    Half& half;
-  };
-
   void encode_batch();
   void encode(const rdmap::Transmitter::Segment& segment);
 

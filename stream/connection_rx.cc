@@ -71,7 +71,6 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
 
 void Connection::rx_commit(std::size_t n, TimePoint now) {
   now_ = now;
-  const LetGo let_go{rx_};
   switch (std::exchange(rx_mode_, RxMode::kNone)) {
     case RxMode::kNone:
     case RxMode::kDiscard:
@@ -87,6 +86,7 @@ void Connection::rx_commit(std::size_t n, TimePoint now) {
       break;
   }
   rx_pins_.clear();
+  rx_.let_go();
   if (carry_.empty() && !direct_) carry_.release();  // an idle connection owns no staging memory
   check_drained();
   assert(is_consistent());

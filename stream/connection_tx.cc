@@ -15,8 +15,6 @@ namespace {
 // Responses and takes none makes us keep as copies.
 constexpr std::size_t kBatchBytes = 1024 * 1024;
 constexpr std::size_t kBatchPieces = 256;
-// Payload of Read Responses up to this is cheaper to copy beside its header than to gather, as that of requests is.
-constexpr std::size_t kCopyLimit = rdmap::Transmitter::kCopied;
 
 }  // namespace
 
@@ -62,7 +60,6 @@ void Connection::encode_batch() {
   // req: RFC5041-3-2 RFC5041-3-3 RFC5044-5.1-1
   const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_);
   rdmap::Transmitter::Segment segment;
-  const LetGo let_go{tx_};
   while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchBytes && gather_.pieces() < kBatchPieces &&
          tx_.ready(ord())) {
     segment_pins_.clear();
@@ -79,8 +76,9 @@ void Connection::encode_batch() {
 
 void Connection::encode(const rdmap::Transmitter::Segment& segment) {
   const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
-  const bool copy =
-      segment.copied_bytes > 0 || segment.payload_bytes <= kCopyLimit || (negotiated_.crc && segment.may_change);
+  // What is cheaper to copy than to gather of requests is so of Read Responses too.
+  assert(segment.copied_bytes == 0 || segment.copied_bytes == segment.payload_bytes);
+  const bool copy = segment.payload_bytes <= rdmap::Transmitter::kCopied || (negotiated_.crc && segment.may_change);
   mpa::Crc32c crc;
   // req: RFC5041-3-8
   mpa::Crc32c* const crc_or_null = negotiated_.crc ? &crc : nullptr;

@@ -22,8 +22,8 @@ class Context {
   [[nodiscard]] ddp::StreamId allocate_stream() { return ddp::StreamId{next_stream_.fetch_add(1)}; }
 
   [[nodiscard]] Result<Stag> register_memory(const ddp::Registration& registration);
-  // Revokes the STag, waits until no access to it is under way (at most one non-blocking system call, or the copies
-  // that one call of a connection makes) and frees it.
+  // Revokes the STag, waits until no access to it is under way (at most what one call of a connection does: the
+  // copies and checks of one read, or of one batch to send, and the system call) and frees it.
   void deregister(Stag stag);
   // Revokes the STag and waits as above; the index stays taken. Harmless when the peer has revoked it already.
   void invalidate(Stag stag);

@@ -38,19 +38,21 @@ TYPED_TEST(AnyRing, IsFifoAndBounded) {
 }
 
 TYPED_TEST(AnyRing, ElementsAreFilledInAndLookedAtWhereTheyLie) {
-  TypeParam r(2);
-  for (int i = 0; i < 40; ++i) {
-    int* const first = r.add();
-    int* const second = r.add();
-    ASSERT_TRUE(first != nullptr && second != nullptr);
+  TypeParam r(20);
+  EXPECT_TRUE(r.push(0));
+  for (int i = 0; i < 100; ++i) {
+    for (int k = 1; k < 20; ++k) {
+      int* const added = r.add();
+      ASSERT_NE(added, nullptr);
+      *added = i + k;
+    }
     EXPECT_EQ(r.add(), nullptr) << "full";
-    *first = i;
-    *second = -i;
-    EXPECT_EQ(r.front(), i);
-    r.drop();
-    EXPECT_EQ(r.front(), -i);
-    r.drop();
-    EXPECT_TRUE(r.empty());
+    for (int k = 0; k < 19; ++k) {
+      EXPECT_EQ(r.front(), i + k);
+      r.drop();
+    }
+    ASSERT_EQ(r.size(), 1U);
+    r.front() = i + 1;
   }
 }
 

@@ -59,12 +59,12 @@ TEST(StagTableStress, RevokedMemoryBelongsToItsOwnerAgain) {
 
   std::vector<std::byte> memory(kBytes);
   peers.emplace_back([&] {
-    Window window;
+    HeldRegion held;
     for (unsigned n = 0; !stop.load(); ++n) {
-      const auto last = table.local(window, Stag{published.load()}, kMe.pd, Access::kLocalWrite, &memory[192], 64);
+      const auto last = table.local(held, Stag{published.load()}, kMe.pd, Access::kLocalWrite, &memory[192], 64);
       if (last) std::memset(last->data(), 0x53, last->size());
       if (!last || n % 8 == 0) std::this_thread::yield();
-      if (n % 4 == 0) window.release();
+      if (n % 4 == 0) held.release();
     }
   });
   std::mt19937_64 random(99);

@@ -67,11 +67,11 @@ TEST_F(StagTableTest, BoundsAreExactToTheOctet) {
   EXPECT_EQ(fault(s, kMe, 0xFFFF'FFFF'FFFF'FF00, 0xFF), StagFault::kBounds);
 }
 
-TEST_F(StagTableTest, AWindowStaysOnOneRegionAndIsCheckedEachTime) {
+TEST_F(StagTableTest, AHeldRegionStaysOnOneRegionAndIsCheckedEachTime) {
   const Stag s = add(), read_only = add(Access::kRemoteRead);
-  Window window;
+  HeldRegion held;
   const auto at = [&](Stag stag, std::ptrdiff_t offset, std::size_t length, PdId pd = kMe.pd) {
-    return table_.local(window, stag, pd, Access::kLocalWrite, memory_.data() + offset, length);
+    return table_.local(held, stag, pd, Access::kLocalWrite, memory_.data() + offset, length);
   };
   for (int i = 0; i < 2; ++i) {
     const auto octets = at(s, 10, 20);
@@ -88,11 +88,11 @@ TEST_F(StagTableTest, AWindowStaysOnOneRegionAndIsCheckedEachTime) {
   }
 }
 
-TEST_F(StagTableTest, AWindowHoldsItsRegionUntilReleasedButNotItsRight) {
+TEST_F(StagTableTest, AHeldRegionIsHeldUntilReleasedButNotItsRight) {
   const Stag s = add();
-  Window window;
+  HeldRegion held;
   const auto at = [&](Stag stag) {
-    return table_.local(window, stag, kMe.pd, Access::kLocalWrite, memory_.data(), 1).has_value();
+    return table_.local(held, stag, kMe.pd, Access::kLocalWrite, memory_.data(), 1).has_value();
   };
   EXPECT_TRUE(at(s));
   EXPECT_FALSE(table_.quiescent(s));
@@ -102,11 +102,11 @@ TEST_F(StagTableTest, AWindowHoldsItsRegionUntilReleasedButNotItsRight) {
   table_.release(s);
   const Stag again = add();
   EXPECT_TRUE(at(again));
-  window.release();
+  held.release();
   EXPECT_TRUE(table_.quiescent(again));
-  EXPECT_TRUE(at(again)) << "a released window can be used again";
+  EXPECT_TRUE(at(again)) << "once released it can be used again";
   {
-    const Window gone = std::move(window);
+    const HeldRegion gone = std::move(held);
     EXPECT_FALSE(table_.quiescent(again));
   }
   EXPECT_TRUE(table_.quiescent(again));

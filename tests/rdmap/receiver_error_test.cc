@@ -80,19 +80,29 @@ TEST_F(ReceiverTest, ReceiveBufferThatIsNotRegistered) {
 TEST_F(ReceiverTest, ReceiveBufferRevokedInTheMidstOfABatch) {
   Bytes other(10);
   const Stag revoked = add(other);
-  SgeList pieces = sge(0, 5);
-  ASSERT_TRUE(pieces.add({other.data(), 5, revoked}));
-  post_recv(1, {{other.data(), 10, revoked}});
-  post_recv(2, pieces);
+  for (const std::uint64_t id : {1, 2, 3}) post_recv(id, {{other.data(), 10, revoked}});
   expect_taken(send_segment(pattern(10)));
-  EXPECT_FALSE(stags_.quiescent(revoked)) << "kept for the next one";
-  EXPECT_TRUE(stags_.invalidate(revoked));
-  std::fill(other.begin(), other.end(), std::byte{0xAA});
-  expect_refused(send_segment(pattern(10), {.msn = 2}), {1, 0, 0}, 0);
-  EXPECT_EQ(other, Bytes(10, std::byte{0xAA}));
-  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + 5, pattern(5).begin())) << "the piece before it was there";
+  EXPECT_FALSE(stags_.quiescent(revoked)) << "held for the next one";
   rx_.let_go();
   EXPECT_TRUE(stags_.quiescent(revoked));
+  expect_taken(send_segment(pattern(10), {.msn = 2}));
+  EXPECT_TRUE(stags_.invalidate(revoked));
+  std::fill(other.begin(), other.end(), std::byte{0xAA});
+  expect_refused(send_segment(pattern(10), {.msn = 3}), {1, 0, 0}, 0);
+  EXPECT_EQ(other, Bytes(10, std::byte{0xAA}));
+  EXPECT_TRUE(stags_.quiescent(revoked)) << "let go of when it was found revoked";
+}
+
+TEST_F(ReceiverTest, SecondPieceOfAReceiveRevoked) {
+  Bytes other(10, std::byte{0xAA});
+  const Stag revoked = add(other);
+  SgeList pieces = sge(0, 5);
+  ASSERT_TRUE(pieces.add({other.data(), 5, revoked}));
+  post_recv(1, pieces);
+  EXPECT_TRUE(stags_.invalidate(revoked));
+  expect_refused(send_segment(pattern(10)), {1, 0, 0}, 0);
+  EXPECT_EQ(other, Bytes(10, std::byte{0xAA}));
+  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + 5, pattern(5).begin())) << "the piece before it was there";
 }
 
 TEST_F(ReceiverTest, WritesToWhereTheyMayNot) {

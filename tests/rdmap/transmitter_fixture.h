@@ -76,7 +76,6 @@ class TransmitterTest : public ::testing::Test {
     }
     EXPECT_EQ(ready, *given);
     if (!*given) return std::nullopt;
-    tx_.let_go();
     Sent out{Bytes(s.head_and_copy().begin(), s.head_and_copy().end()), s.read_response, s.may_change, s.done};
     for (const auto& p : pins) out.ulpdu.insert(out.ulpdu.end(), p.bytes().begin(), p.bytes().end());
     EXPECT_EQ(out.ulpdu.size(), s.header_bytes + s.payload_bytes);

@@ -62,7 +62,7 @@ TEST_F(TransmitterTest, CopiesSmallPayloadAndPinsTheRest) {
               whole);
     pins.clear();
     EXPECT_EQ(stags_.quiescent(stag_), !copied) << "held for the next one";
-    tx_.let_go();
+    s.source.release();
     EXPECT_TRUE(stags_.quiescent(stag_));
     tx_.segment_sent(s.done);
     EXPECT_TRUE(sends_.poll());

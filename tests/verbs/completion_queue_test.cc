@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "tests/verbs/joined.h"
@@ -64,6 +65,17 @@ TEST(CompletionQueue, TakesAsManyOfAListAsFitAndNotifiesOnce) {
   const auto got = drain(cq);
   ASSERT_EQ(got.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(got[i].wr_id, i % 3 + 1);
+}
+
+TEST(CompletionQueue, AListThatDoesNotFitWakesAThreadForWhatDoes) {
+  CompletionQueue cq(1);
+  std::atomic<bool> woken{false};
+  std::thread waiter([&] { woken = cq.wait_for(10s); });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(cq.push(std::array{completion(1), completion(2)}));
+  waiter.join();
+  EXPECT_TRUE(woken);
+  EXPECT_EQ(drain(cq).size(), 1U);
 }
 
 TEST(CompletionQueue, ArmNotifiesOnce) {

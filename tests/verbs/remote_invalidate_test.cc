@@ -2,6 +2,8 @@
 // memory any more.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -26,10 +28,10 @@ class RemoteInvalidate : public ::testing::Test {
   }
   void send_invalidate(Stag stag) {
     ASSERT_TRUE(owner_->post_recv({.wr_id = 1, .sges = sge(inbox_mr_)}).ok());
-    ASSERT_TRUE(
-        peer_
-            ->post_send(SendWr{.wr_id = 2, .op = SendOp::kSendInvalidate, .sges = sge(outbox_mr_), .remote_stag = stag})
-            .ok());
+    ASSERT_TRUE(peer_->post_send(invalidating(stag)).ok());
+  }
+  SendWr invalidating(Stag stag) {
+    return {.wr_id = 2, .op = SendOp::kSendInvalidate, .sges = sge(outbox_mr_), .remote_stag = stag};
   }
 
   std::shared_ptr<Context> context_ = std::make_shared<Context>();
@@ -72,6 +74,36 @@ TEST_F(RemoteInvalidate, CompletionWaitsForAnAccessOfAnotherConnection) {
   { const ddp::Pin let_go = std::move(access.pin); }
   driver.join();
   EXPECT_EQ(drain(owner_cq_).size(), 1U);
+}
+
+// What was just copied into the region must not keep it from being waited for.
+TEST_F(RemoteInvalidate, OfTheRegionThatTheMessageItselfArrivesIn) {
+  MemoryRegion mr = expose();
+  Joined joined(peer_, owner_);
+  ASSERT_TRUE(owner_->post_recv({.wr_id = 1, .sges = Sge{exposed_.data(), 64, mr.stag()}}).ok());
+  ASSERT_TRUE(peer_->post_send(invalidating(mr.stag())).ok());
+  joined.pump();
+  const auto got = drain(owner_cq_);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0].status, Errc::kOk);
+  EXPECT_TRUE(got[0].invalidated);
+  EXPECT_TRUE(std::equal(outbox_.begin(), outbox_.end(), exposed_.begin()));
+}
+
+TEST_F(RemoteInvalidate, OfTheRegionThatTheNextMessageOfTheBatchBelongsIn) {
+  MemoryRegion mr = expose();
+  Joined joined(peer_, owner_);
+  const Bytes before = exposed_;
+  ASSERT_TRUE(owner_->post_recv({.wr_id = 1, .sges = sge(inbox_mr_)}).ok());
+  ASSERT_TRUE(owner_->post_recv({.wr_id = 2, .sges = Sge{exposed_.data(), 64, mr.stag()}}).ok());
+  const std::array list{invalidating(mr.stag()), SendWr{.wr_id = 4, .op = SendOp::kSend, .sges = sge(outbox_mr_)}};
+  ASSERT_TRUE(peer_->post_send(list).ok());
+  joined.pump();
+  const auto got = drain(owner_cq_);
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_TRUE(got[0].invalidated);
+  EXPECT_EQ(got[1].status, Errc::kFlushed);
+  EXPECT_EQ(exposed_, before);
 }
 
 TEST_F(RemoteInvalidate, AStagOfAnotherStreamIsSafe) {

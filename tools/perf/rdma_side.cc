@@ -139,7 +139,11 @@ void RdmaSide::post_receive(std::uint64_t id, verbs::Sge where) {
 
 void RdmaSide::post_receives(std::span<const verbs::RecvWr> list) {
   const auto result = qp_->post_recv(list);
-  if (!result && result.error().code != Errc::kNotConnected) demand(result);
+  if (!result && result.error().code == Errc::kNotConnected) {
+    ended_ = true;
+  } else {
+    demand(result);
+  }
 }
 
 void RdmaSide::say(Message m) {

@@ -88,7 +88,7 @@ class RdmaSide {
 
   // Throws when refused.
   void post(std::span<const verbs::SendWr> list);
-  // A connection that has ended takes none; ended() will tell.
+  // A connection that has ended takes none, and ended() tells.
   void post_receive(std::uint64_t id, verbs::Sge where);
   void post_receives(std::span<const verbs::RecvWr> list);
   void say(Message m);
