@@ -161,7 +161,14 @@ void send_plain(int fd, Region& region, Clock::time_point end) {
   }
 }
 
-void send_frames(int fd, Region& region, Clock::time_point end, std::size_t batch, bool crc) {
+// Keeps the processor busy, as whatever makes the next call does.
+void work_for(std::chrono::microseconds time) {
+  for (const auto end = Clock::now() + time; Clock::now() < end;) {
+  }
+}
+
+void send_frames(int fd, Region& region, Clock::time_point end, std::size_t batch, bool crc,
+                 std::chrono::microseconds work) {
   std::vector<Frame> frames(kSlots);
   for (std::size_t slot = 0; slot < kSlots; ++slot) {
     const Parts p = parts_of(region, slot);
@@ -185,6 +192,7 @@ void send_frames(int fd, Region& region, Clock::time_point end, std::size_t batc
       check(n > 0, "sendmsg");
       return n;
     });
+    if (work.count() > 0) work_for(work);
   }
 }
 
@@ -246,9 +254,9 @@ struct Way {
   bool framed;
 };
 
-template <std::size_t kCall, bool kCrc>
+template <std::size_t kCall, bool kCrc, int kMicroseconds = 0>
 void send_fpdus(int fd, Region& region, Clock::time_point end) {
-  send_frames(fd, region, end, kCall / kMessage, kCrc);
+  send_frames(fd, region, end, kCall / kMessage, kCrc, std::chrono::microseconds(kMicroseconds));
 }
 
 void choose(int fd, const std::string& congestion) {
@@ -340,6 +348,7 @@ void run(std::size_t turns, std::chrono::duration<double> time, const std::strin
       {"  sent in calls of 256 KiB", send_plain<kQuarter>, receive_plain<kQuarter>, false},
       {"FPDUs, taken as plain octets", send_fpdus<kWhole, false>, receive_plain<kQuarter>, true},
       {"FPDUs, in place", send_fpdus<kWhole, false>, receive_direct<1>, true},
+      {"  8 us between calls to send", send_fpdus<kWhole, false, 8>, receive_direct<1>, true},
       {"  received four messages a call", send_fpdus<kWhole, false>, receive_direct<4>, true},
       {"FPDUs with CRC, taken as plain octets", send_fpdus<kWhole, true>, receive_plain<kQuarter>, true},
       {"FPDUs with CRC, checked, then placed", send_fpdus<kWhole, true>, receive_checked, true},
