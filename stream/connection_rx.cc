@@ -17,6 +17,15 @@ constexpr std::size_t kDirectMinimum = 4096;
 constexpr std::size_t kLookahead = 1024;
 constexpr std::size_t kLargestHeader = mpa::kLengthBytes + ddp::UntaggedHeader::kSize;
 
+// At the end of a read, though it end with an exception.
+struct LetGo {
+  explicit LetGo(rdmap::Receiver& r) : rx(r) {}
+  ~LetGo() { rx.let_go(); }
+  LetGo(const LetGo&) = delete;
+  LetGo& operator=(const LetGo&) = delete;
+  rdmap::Receiver& rx;
+};
+
 }  // namespace
 
 std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
@@ -71,6 +80,7 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
 
 void Connection::rx_commit(std::size_t n, TimePoint now) {
   now_ = now;
+  const LetGo let_go{rx_};
   switch (std::exchange(rx_mode_, RxMode::kNone)) {
     case RxMode::kNone:
     case RxMode::kDiscard:
@@ -86,7 +96,6 @@ void Connection::rx_commit(std::size_t n, TimePoint now) {
       break;
   }
   rx_pins_.clear();
-  rx_.let_go();
   if (carry_.empty() && !direct_) carry_.release();  // an idle connection owns no staging memory
   check_drained();
   assert(is_consistent());

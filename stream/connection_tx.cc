@@ -76,8 +76,8 @@ void Connection::encode_batch() {
 
 void Connection::encode(const rdmap::Transmitter::Segment& segment) {
   const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
-  // What is cheaper to copy than to gather of requests is so of Read Responses too.
   assert(segment.copied_bytes == 0 || segment.copied_bytes == segment.payload_bytes);
+  // What is cheaper to copy than to gather of requests is so of Read Responses too.
   const bool copy = segment.payload_bytes <= rdmap::Transmitter::kCopied || (negotiated_.crc && segment.may_change);
   mpa::Crc32c crc;
   // req: RFC5041-3-8
