@@ -59,7 +59,7 @@ MutBytes local_bytes(const Registration& r, const std::byte* address, std::size_
 }
 
 // Without a fault the access stands; with one its pin is let go.
-void decide(StagTable::PinResult& result, std::optional<StagFault> fault) {
+void conclude(StagTable::PinResult& result, std::optional<StagFault> fault) {
   result.ok = !fault;
   if (result.ok) return;
   result.fault = *fault;
@@ -191,14 +191,14 @@ Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t ran
 
 StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const {
   PinResult result;
-  // req: RFC5041-7.1-11 RFC5040-7.2-9 RFC5041-4.2-7 RFC5041-8.3-5 RFC5042-5.1.1-1 RFC5042-6.1.1-1
   std::optional<StagFault> fault = StagFault::kInvalid;
+  // req: RFC5041-7.1-11 RFC5040-7.2-9 RFC5041-4.2-7 RFC5041-8.3-5 RFC5042-5.1.1-1 RFC5042-6.1.1-1
   if (const Registration* r = acquire(stag, result.pin)) {
     fault = remote_fault(*r, who, need, to, length);
     if (!fault) result.pin.bytes_ = r->memory.subspan(to - r->base_to, length);  // req: RFC5040-1.2-3 RFC5041-5.1.1-1
     result.stable = includes(r->access, Access::kStableSource);
   }
-  decide(result, fault);
+  conclude(result, fault);
   return result;
 }
 
@@ -210,7 +210,7 @@ StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const
     fault = local_fault(*r, pd, need, address, length);
     if (!fault) result.pin.bytes_ = local_bytes(*r, address, length);
   }
-  decide(result, fault);
+  conclude(result, fault);
   return result;
 }
 

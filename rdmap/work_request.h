@@ -25,7 +25,7 @@ class SgeList {
   SgeList() = default;
   SgeList(const Sge& one) : count_(1) { sges_[0] = one; }  // NOLINT: implicit on purpose
   SgeList(const SgeList&) = default;
-  // Lists are mostly short: what they do not hold is not copied, so that posting touches few cache lines.
+  // Lists are mostly short: assigning does not copy what they do not hold, so that posting touches few cache lines.
   SgeList& operator=(const SgeList& other) {
     count_ = other.count_;
     sges_[0] = other.sges_[0];

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <array>
+#include <future>
 #include <thread>
 
 #include "tests/verbs/joined.h"
@@ -69,12 +70,11 @@ TEST(CompletionQueue, TakesAsManyOfAListAsFitAndNotifiesOnce) {
 
 TEST(CompletionQueue, AListThatDoesNotFitWakesAThreadForWhatDoes) {
   CompletionQueue cq(1);
-  std::atomic<bool> woken{false};
-  std::thread waiter([&] { woken = cq.wait_for(10s); });
+  auto woken = std::async(std::launch::async, [&] { return cq.wait_for(30s); });
   std::this_thread::sleep_for(20ms);
   EXPECT_FALSE(cq.push(std::array{completion(1), completion(2)}));
-  waiter.join();
-  EXPECT_TRUE(woken);
+  EXPECT_EQ(woken.wait_for(10s), std::future_status::ready) << "it slept on";
+  EXPECT_TRUE(woken.get());
   EXPECT_EQ(drain(cq).size(), 1U);
 }
 
