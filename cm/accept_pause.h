@@ -20,18 +20,18 @@ class AcceptPause {
   // `tell` is called at most this often, however long the shortage lasts.
   static constexpr std::chrono::seconds kSilence{30};
 
-  // `executor`: an executor or an io_context. `tell` may be empty.
+  // `executor`: an executor or an io_context. `tell` may be empty; what it throws passes to the caller.
   template <class Executor>
   AcceptPause(Executor& executor, Tell tell) : timer_(executor), tell_(std::move(tell)) {}
 
   // `failed`: why accept(2) did. `again` is called after kPause, unless cancelled.
   template <class Again>
   void begin(const boost::system::error_code& failed, Again again) {
-    report(failed);
     timer_.expires_after(kPause);
     timer_.async_wait([again = std::move(again)](boost::system::error_code cancelled) {
       if (!cancelled) again();
     });
+    report(failed);  // last: it may throw
   }
   void cancel() { timer_.cancel(); }
   // A shortage met elsewhere.

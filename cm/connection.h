@@ -1,6 +1,7 @@
 // Connection: a queue pair joined to a TCP socket, from the first octet of MPA startup to the release of the socket.
 // Made by Connector and ConnectRequest. Thread-safe. The engine keeps it alive while the socket is open; the
-// application may drop its reference at any time without closing anything.
+// application may drop its reference at any time without closing anything. In a forked child it tells nothing but its
+// addresses: calls return at once, empty-handed, and disconnected() names the reason.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -15,7 +16,9 @@
 #include "iwarp/cm/engine.h"
 #include "iwarp/cm/socket_io.h"
 #include "iwarp/cm/socket_options.h"
+#include "iwarp/cm/socket_side.h"
 #include "iwarp/cm/token.h"
+#include "iwarp/verbs/own_process.h"
 #include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::cm {
@@ -41,15 +44,16 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
 
   // Orderly close: posted work goes out, then FIN. No-op when closed.
   void disconnect();
-  // Reset. Outstanding work completes as kFlushed.
+  // Reset. Outstanding work completes as kFlushed, at once. An unheard peer that may not like it is waited for first,
+  // stream::Options::unheard_wait at most.
   void abort(const Error& reason = make_error(Errc::kAborted));
   // Completes with void(stream::Disconnected) when the connection is over and its socket released; at once if it is
-  // already.
+  // already. Cancelled, its reason is kAborted with kCancelledWhy, and nothing else.
   template <class Token>
   auto async_wait_disconnected(Token&& token) {
     return initiate<stream::Disconnected>(
-        engine_io_, std::forward<Token>(token),
-        [self = shared_from_this()](auto handler) { self->on_disconnected(std::move(handler)); });
+        engine_io_, alive(), kHarmless, std::forward<Token>(token),
+        [self = shared_from_this()](auto completion) { self->on_disconnected(std::move(completion)); });
   }
   // How it ended; nullopt while it lives.
   [[nodiscard]] std::optional<stream::Disconnected> disconnected() const;
@@ -58,10 +62,16 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void set_tap(std::shared_ptr<ByteTap> tap) { tap_ = std::move(tap); }
   // --- For Connector and ConnectRequest. `handler` is called once, in an engine thread: with no error when
   // established.
-  using RetryHandler = std::function<void(Error)>;
+  using FallBackHandler = std::function<void(mpa::Fallback)>;
   // kInvalidArgument, and nothing happens, when the queue pair was used before.
-  [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, RetryHandler retry);
+  // `holder`: the queue pair's driver until now, or null; kAborted when the queue pair was aborted while it was that.
+  [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, FallBackHandler fall_back,
+                                   const verbs::Driver* holder = nullptr);
   [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
+  // Aborts with kAborted what is not established yet.
+  void cancel_start();
+  // What one read asks for, octets, besides what goes straight to its place.
+  static constexpr std::size_t kMostReadBytes = 256 * 1024;
   // --- For Engine.
   struct Driven {
     bool moved = false;    // octets did
@@ -75,44 +85,53 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void kick() override;
 
  private:
+  class Turn;
   // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
   enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16 };
 
   Driven drive(unsigned fired, TimePoint now);
-  void on_disconnected(std::function<void(stream::Disconnected)> handler);
-  [[nodiscard]] Result<void> begin(EstablishedHandler handler);
+  void on_disconnected(Completion<stream::Disconnected> completion);
+  void cancel_wait(const Canceller* which);
+  [[nodiscard]] Result<void> begin(EstablishedHandler handler, const verbs::Driver* holder);
   // The members below need the queue pair's lock.
   [[nodiscard]] TimePoint advance(TimePoint now);
-  [[nodiscard]] bool transmit(TimePoint now);
-  [[nodiscard]] bool receive(TimePoint now);
+  [[nodiscard]] bool transmit(Turn& turn);
+  [[nodiscard]] bool receive(Turn& turn);
+  [[nodiscard]] bool again(bool sent, bool received);
+  // Shorter reads where many small messages come.
+  void pace_reads(std::chrono::nanoseconds took, std::size_t octets);
+  void step(Side& side, SideInput on);
   // Of sending or receiving.
   void on_tcp_end(const Transfer& failed, TimePoint now);
   void post_drive();
   void apply_link_action();
   void release_socket(bool reset);
   void arm();
-  void deliver(std::vector<stream::Event>& events, std::unique_lock<std::mutex>& lock, bool post);
+  // Without the lock at the end.
+  void deliver(std::vector<stream::Event>& events, verbs::QueuePair::Lock& lock, bool post);
+  [[nodiscard]] bool alive() const { return qp_->pd().context()->alive(); }
 
   Engine* engine_;  // null once the engine is gone
   boost::asio::io_context& engine_io_;
-  std::optional<tcp::socket> socket_;  // these two until detach_from_engine()
-  std::optional<boost::asio::steady_timer> timer_;
+  verbs::OwnProcess<tcp::socket> socket_;  // these two until detach_from_engine()
+  verbs::OwnProcess<boost::asio::steady_timer> timer_;
   std::shared_ptr<verbs::QueuePair> qp_;
   tcp::endpoint local_, remote_;
   bool initiator_ = false;
-  bool read_armed_ = false, write_armed_ = false;
-  bool tx_blocked_ = false, rx_wanted_ = false, more_work_ = false;
-  bool released_ = false;
-  bool drive_posted_ = false;
+  Side rx_side_ = Side::kReady, tx_side_ = Side::kReady;
+  bool released_ = false;      // the socket
+  bool drive_posted_ = false;  // one at a time: each may post the next
+  std::size_t read_bytes_;     // to ask for at a time
+  std::size_t last_read_bytes_ = 0;
   TimePoint latest_{};            // that the core was told
   unsigned batches_ = 0;          // sent
   std::shared_ptr<ByteTap> tap_;  // null unless somebody watches
   std::optional<TimePoint> timer_deadline_;
   EstablishedHandler established_;
-  RetryHandler retry_;
+  FallBackHandler fall_back_;
   std::vector<std::byte> private_data_;
   std::optional<stream::Disconnected> disconnected_;
-  std::vector<std::function<void(stream::Disconnected)>> disconnect_waiters_;
+  std::vector<Completion<stream::Disconnected>> disconnect_waiters_;
 };
 
 }  // namespace iwarp::cm

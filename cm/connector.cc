@@ -9,7 +9,7 @@ namespace {
 using boost::asio::ip::tcp;
 
 // One connect(): keeps itself alive through the handlers it waits for. Its members are touched in its strand only.
-class Attempt : public std::enable_shared_from_this<Attempt> {
+class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
           Connection::EstablishedHandler handler)
@@ -22,15 +22,32 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
         socket_(strand_),
         timer_(strand_) {}
 
+  ~Attempt() override { let_go(); }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
   void post_begin() {
-    boost::asio::post(strand_, [self = shared_from_this()] { self->begin(); });
+    const bool held = hold();
+    boost::asio::post(strand_, [self = shared_from_this(), held] {
+      if (self->done_) return;
+      if (!held) return self->fail(make_error(Errc::kInvalidArgument, "queue pair was used before"));
+      self->begin();
+    });
+  }
+  void post_cancel() {
+    boost::asio::post(strand_, [self = shared_from_this()] { self->cancel(); });
+  }
+  // verbs::Driver. Before there is a connection only the end of the queue pair matters.
+  void kick() override {
+    if (qp_->core().phase() != stream::Phase::kClosed) return;
+    if (auto self = weak_from_this().lock())
+      boost::asio::post(strand_, [self = std::move(self)] { self->fail(make_error(Errc::kAborted)); });
   }
 
  private:
   void begin() {
-    if (auto ok = mpa::validate(options_.policy); !ok) return fail(ok.error());
-    if (options_.private_data.size() > mpa::kMaxSendPrivateDataBytes)
-      return fail(make_error(Errc::kInvalidArgument, "more than 251 octets of private data"));
+    if (auto ok = qp_->usable(); !ok) return fail(ok.error());
+    if (auto ok = validate(options_); !ok) return fail(ok.error());
     start_timer();
     boost::system::error_code not_numeric;
     const auto address = boost::asio::ip::make_address(options_.host, not_numeric);
@@ -50,7 +67,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
   void start_timer() {
     connecting_ = true;
-    timer_.expires_after(options_.connect_timeout);
+    started_.reset();
+    timer_.expires_at(add_saturating(std::chrono::steady_clock::now(), options_.connect_timeout));
     timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
       if (!ec && self->connecting_) self->fail(make_error(Errc::kTimeout, "TCP connect timed out"));
     });
@@ -108,21 +126,62 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     auto socket = rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io());
     if (!socket) return fail(socket.error());
     auto connection = std::make_shared<Connection>(engine_, std::move(socket).value(), qp_);
+    if (fallback_ == mpa::Fallback::kNone) {
+      const auto remembered = engine_.fallbacks().recall(connection->remote(), std::chrono::steady_clock::now());
+      fall_back_to(mpa::reachable(options_.policy, remembered));
+    }
     const auto started = connection->start(
         mpa::Initiator(options_.policy, options_.private_data, std::chrono::steady_clock::now()),
         [self = shared_from_this()](const Error& error, const std::shared_ptr<Connection>& c) {
+          self->remember(error, c->remote());
           self->handler_(error, c);
         },
-        [self = shared_from_this()](const Error&) { boost::asio::post(self->strand_, [self] { self->fall_back(); }); });
-    if (!started) fail(started.error());
+        [self = shared_from_this()](mpa::Fallback to) {
+          boost::asio::post(self->strand_, [self, to] { self->try_again_with(to); });
+        },
+        this);
+    if (!started) return fail(started.error());
+    started_ = connection;
   }
 
-  void fall_back() {
-    options_.policy.revision = 1;
-    options_.policy.allow_revision_1_fallback = false;
+  void fall_back_to(mpa::Fallback to) {
+    fallback_ = to;
+    options_.policy = mpa::with_fallback(options_.policy, to);
+  }
+
+  void remember(const Error& error, const tcp::endpoint& peer) {
+    if (error.code == Errc::kOk) {
+      engine_.fallbacks().worked(peer, fallback_, std::chrono::steady_clock::now());
+    } else if (fallback_ != mpa::Fallback::kNone) {
+      engine_.fallbacks().forget(peer);  // the next one begins at the beginning
+    }
+  }
+
+  void try_again_with(mpa::Fallback to) {
+    if (!hold()) return fail(cancelled_ ? make_error(Errc::kAborted, kCancelledWhy) : make_error(Errc::kAborted));
+    fall_back_to(to);
     --next_;
     start_timer();
     try_next();
+  }
+
+  // Hears of abort() from now on, until a connection does. False when the queue pair is in use, or used up.
+  bool hold() {
+    const auto lock = qp_->lock();
+    if (qp_->driver() != nullptr || qp_->core().phase() != stream::Phase::kIdle) return false;
+    qp_->set_driver(this);
+    return true;
+  }
+  void let_go() {
+    const auto lock = qp_->lock();
+    if (qp_->driver() == this) qp_->set_driver(nullptr);
+  }
+
+  void cancel() {
+    if (done_) return;
+    cancelled_ = true;
+    if (const auto connection = started_.lock()) return connection->cancel_start();
+    if (connecting_) fail(make_error(Errc::kAborted, kCancelledWhy));
   }
 
   // No connection came about.
@@ -134,7 +193,10 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     timer_.cancel();
     {
       const auto lock = qp_->lock();
-      if (qp_->core().phase() == stream::Phase::kIdle) qp_->core().abort(error);  // else it is in use elsewhere
+      if (qp_->driver() == this) {  // else it is in use elsewhere
+        qp_->set_driver(nullptr);
+        qp_->core().abort(error);
+      }
       qp_->drain_completions();
     }
     handler_(error, nullptr);
@@ -150,17 +212,37 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   boost::asio::steady_timer timer_;
   std::vector<tcp::endpoint> endpoints_;
   std::size_t next_ = 0;
+  mpa::Fallback fallback_ = mpa::Fallback::kNone;  // what options_.policy has come to
   Error last_error_ = make_error(Errc::kSystem, "host has no address");
+  std::weak_ptr<Connection> started_;  // MPA startup is under way there
   bool connecting_ = false;
+  bool cancelled_ = false;
   bool done_ = false;
 };
 
 }  // namespace
 
+Result<void> validate(const ConnectOptions& options) {
+  if (auto ok = mpa::validate(options.policy); !ok) return ok;
+  if (auto ok = validate(options.socket); !ok) return ok;
+  if (options.private_data.size() > mpa::kMaxSendPrivateDataBytes)
+    return make_error(Errc::kInvalidArgument, "more than 251 octets of private data");
+  if (options.connect_timeout <= std::chrono::milliseconds::zero())
+    return make_error(Errc::kInvalidArgument, "ConnectOptions::connect_timeout must be 1 ms or more");
+  return {};
+}
+
 void connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
-             Connection::EstablishedHandler handler) {
+             Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel) {
+  // The child's sockets would go into an epoll set that its parent waits on.
+  if (!engine.context()->alive() || !qp->pd().context()->alive()) return handler(verbs::used_after_fork(), nullptr);
   engine.start();
-  std::make_shared<Attempt>(engine, std::move(qp), std::move(options), std::move(handler))->post_begin();
+  const auto attempt = std::make_shared<Attempt>(engine, std::move(qp), std::move(options), std::move(handler));
+  attempt->post_begin();
+  if (cancel == nullptr) return;
+  cancel->set([weak = std::weak_ptr<Attempt>(attempt)] {
+    if (const auto self = weak.lock()) self->post_cancel();
+  });
 }
 
 }  // namespace iwarp::cm

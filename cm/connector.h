@@ -1,6 +1,7 @@
-// Active side: resolve, connect TCP, exchange MPA Request and Reply, send the RTR (RFC 5044 s7, RFC 6581). Falls back
-// to MPA revision 1 once, on a new TCP connection, when the peer ended the first before its Reply began and policy
-// allows it.
+// Active side: resolve, connect TCP, exchange MPA Request and Reply, send the RTR (RFC 5044 s7, RFC 6581). When the
+// peer ends TCP before its Reply began, and policy allows it, it is asked for something else on a new TCP connection:
+// from A=0 to A=1 (peer-to-peer), from there to MPA revision 1, each once. The engine remembers what worked with that
+// address and port (FallbackMemory), and the next connection begins with it.
 #pragma once
 
 #include <memory>
@@ -19,23 +20,29 @@ struct ConnectOptions {
   mpa::Policy policy{};
   std::vector<std::byte> private_data{};                  // at most 251 octets
   std::optional<boost::asio::ip::tcp::endpoint> local{};  // bind the socket to this address (port 0: any)
-  // Name resolution and TCP connect together. Default 10 s. The MPA exchange has its own limit, policy.startup_timeout.
+  // Name resolution and TCP connect together. Default 10 s, 1 ms or more, max() for ever. The MPA exchange has its own
+  // limit, policy.startup_timeout.
   std::chrono::milliseconds connect_timeout{10000};
   SocketOptions socket{};
 };
 
-// Connects `qp`. `handler` is called once in an engine thread, with the Connection when one was made (also on failure:
-// its disconnected() then holds the peer's private data, IRD and ORD of a rejection).
-void connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
-             Connection::EstablishedHandler handler);
+// kInvalidArgument, which names the option and its range. connect() asks it first.
+[[nodiscard]] Result<void> validate(const ConnectOptions& options);
 
-// The same for Asio: void(Error, std::shared_ptr<Connection>).
+// Connects `qp`. `handler` is called once in an engine thread, with the Connection when one was made (also on failure:
+// its disconnected() then holds the peer's private data, IRD and ORD of a rejection). QueuePair::abort() and `cancel`
+// end the attempt at any time before: the handler hears of kAborted at once, and the queue pair is used
+// up.
+void connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
+             Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel = {});
+
+// The same for Asio: void(Error, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
 template <class Token>
 auto async_connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options, Token&& token) {
   return initiate<Error, std::shared_ptr<Connection>>(
-      engine.io(), std::forward<Token>(token),
-      [&engine, qp = std::move(qp), options = std::move(options)](auto handler) mutable {
-        connect(engine, std::move(qp), std::move(options), std::move(handler));
+      engine.io(), engine.context()->alive(), kEnding, std::forward<Token>(token),
+      [&engine, qp = std::move(qp), options = std::move(options)](auto completion) mutable {
+        connect(engine, std::move(qp), std::move(options), std::move(completion.handler), completion.cancel);
       });
 }
 

@@ -31,7 +31,7 @@ std::string Counters::to_string() const {
       << " tx_write_bytes=" << tx.write_bytes << " tx_read=" << tx.reads << " tx_read_bytes=" << tx.read_response_bytes
       << " rx_send=" << rx.sends << " rx_send_bytes=" << rx.send_bytes << " rx_write=" << rx.writes
       << " rx_write_bytes=" << rx.write_bytes << " rx_read=" << rx.read_requests
-      << " rx_read_bytes=" << rx.read_response_bytes;
+      << " rx_read_bytes=" << rx.read_response_bytes << " tx_wake=" << tx.wakes;
   return out.str();
 }
 

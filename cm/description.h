@@ -15,7 +15,8 @@ struct Counters {
   rdmap::TxCounters tx;
   rdmap::RxCounters rx;
 
-  // "tx_send=1 tx_send_bytes=16 rx_send=... rx_read_bytes=0"
+  // "tx_send=1 tx_send_bytes=16 rx_send=... rx_read_bytes=0 tx_wake=0"; tx_wake counts
+  // the zero-length Writes that wake a peer, which tx_write does not
   [[nodiscard]] std::string to_string() const;
 };
 

@@ -8,9 +8,16 @@
 // poll() and wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context, in threads
 // of its own; wait_for() only sleeps.
 //
+// A handler that throws: the exception passes to the caller of wait_for() or poll() in whose thread it ran, as with
+// io_context::run(), and the next call goes on; what was to be called besides is called then. One that throws in the
+// background thread ends the process (std::terminate), as in any thread without a catch; so does one that is called by
+// the destructor. A wait may be served by either thread: in automatic mode let handlers catch what they throw.
+//
 // Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still
 // open are reset then, and report kAborted; of a Connection that outlives the engine only the inspecting calls may be
-// used. In a forked child nothing of it moves.
+// used. In a forked child nothing of it moves, and what is made before fork() refuses every call there: operations
+// complete at once, inside the initiating call, with kInvalidArgument; waits and poll() return at once; destructors
+// leave alone what the parent uses.
 #pragma once
 
 #include <atomic>
@@ -27,8 +34,11 @@
 #include <unordered_map>
 
 #include "iwarp/cm/byte_tap.h"
+#include "iwarp/cm/fallback_memory.h"
+#include "iwarp/cm/leader.h"
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
+#include "iwarp/verbs/own_process.h"
 
 namespace iwarp::cm {
 
@@ -55,7 +65,7 @@ class Engine final : public verbs::Progress {
   [[nodiscard]] const std::shared_ptr<verbs::Context>& context() const { return context_; }
   // Expires when the engine is destroyed.
   [[nodiscard]] std::weak_ptr<const void> life() const { return life_; }
-  [[nodiscard]] boost::asio::io_context& io() { return *io_; }
+  [[nodiscard]] boost::asio::io_context& io() { return reactor_->io; }
 
   // From now on new connections are tapped. Call it before the first listen or connect.
   void set_tap_maker(TapMaker maker) { tap_maker_ = std::move(maker); }
@@ -80,6 +90,7 @@ class Engine final : public verbs::Progress {
   void start();
   void add(const std::shared_ptr<Connection>& connection);
   void remove(Connection* connection);
+  [[nodiscard]] FallbackMemory& fallbacks() { return fallbacks_; }
   // Null: not tapped.
   [[nodiscard]] std::shared_ptr<ByteTap> make_tap(const TapTarget& target) const {
     return tap_maker_ ? tap_maker_(target) : nullptr;
@@ -91,7 +102,30 @@ class Engine final : public verbs::Progress {
     bool moved = false, blocked = false, told = false;  // Connection::Driven of any of them
   };
 
+  // What a forked child may not touch: locks of threads that it does not have, sockets that are its parent's as well.
+  struct Reactor {
+    explicit Reactor(boost::asio::io_context* borrowed);
+
+    std::unique_ptr<boost::asio::io_context> owned;
+    boost::asio::io_context& io;
+    std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work;
+    boost::asio::steady_timer alarm;       // ends a long sleep; the leader's
+    std::condition_variable followers_cv;  // waiting threads that do not lead
+    std::condition_variable background_cv;
+  };
+  // A thread among the waiters, and one at the head of them: what they changed is put right when they end, with an
+  // exception too.
+  class Waiting;
+  class Leading;
+
   void background();
+  // Precondition of these two: mu_ held. False when the table has no such transition.
+  bool step(LeaderInput on);
+  bool step(BackgroundInput on);
+  // Somebody else may lead now. Precondition: mu_ held.
+  void pass_on();
+  // Until there is something to look at again.
+  void follow(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ready, bool queue, TimePoint deadline);
   void interrupt();
   // Drives the connections without asking the reactor, when they are few.
   Looked drive_hot(TimePoint now);
@@ -107,10 +141,7 @@ class Engine final : public verbs::Progress {
   // `cq`: the queue that `ready` asks about, or null.
   bool wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq, TimePoint deadline);
 
-  std::unique_ptr<boost::asio::io_context> owned_io_;
-  boost::asio::io_context* io_;
-  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
-  boost::asio::steady_timer alarm_;  // ends a long sleep; the leader's
+  verbs::OwnProcess<Reactor> reactor_;
   Mode mode_;
   bool borrowed_;
   std::shared_ptr<verbs::Context> context_;
@@ -118,25 +149,21 @@ class Engine final : public verbs::Progress {
   std::shared_ptr<const void> life_ = std::make_shared<char>();
 
   std::mutex mu_;
-  std::condition_variable followers_cv_;  // waiting threads that do not lead
-  std::condition_variable background_cv_;
-  bool leading_ = false;  // some thread runs the io_context
-  bool background_leads_ = false;
-  bool background_sleeps_ = false;  // until told: a thread has been waiting for long
-  bool stop_ = false;
+  std::atomic<Leader> leader_{Leader::kNobody};  // changed with mu_ held
+  Background background_ = Background::kNone;
   std::size_t waiters_ = 0;
   std::uint64_t waits_ = 0;  // waits that led, to tell one long wait from many short ones
   std::atomic<std::size_t> followers_{0};
-  std::atomic<std::size_t> future_followers_{0};  // those of them that no completion will wake
-  std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};
-  std::atomic<std::thread::id> leader_{};
-  std::atomic<bool> future_leads_{false};  // the leader waits for a future
+  std::atomic<std::size_t> future_followers_{0};             // those of them that no completion will wake
+  std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};  // a kQueueWaiter's
+  std::atomic<std::thread::id> leader_thread_{};             // of a waiting thread
   std::thread thread_;
   const std::chrono::microseconds spin_;  // 0: never
   unsigned vain_spins_ = 0;               // in a row; these three belong to the leader
   unsigned spins_to_skip_ = 0;
   bool blocked_ = false;  // TCP took no more at the last look
 
+  FallbackMemory fallbacks_;
   std::mutex connections_mu_;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
   std::atomic<TimePoint> reactor_polled_{};

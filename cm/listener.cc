@@ -1,5 +1,7 @@
 #include "iwarp/cm/listener.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
@@ -12,6 +14,7 @@
 
 #include "iwarp/cm/accept_pause.h"
 #include "iwarp/cm/socket_io.h"
+#include "iwarp/verbs/fork_guard.h"
 
 namespace iwarp::cm {
 namespace {
@@ -85,7 +88,7 @@ ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responde
                                const mpa::RequestReceived& request, std::shared_ptr<void> slot,
                                std::size_t receive_window, std::shared_ptr<ByteTap> tap)
     : engine_(engine),
-      socket_(std::move(socket)),
+      socket_(std::in_place, std::move(socket)),
       responder_(std::move(responder)),
       slot_(std::move(slot)),
       tap_(std::move(tap)),
@@ -96,33 +99,58 @@ ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responde
       enhanced_(request.request.enhanced),
       engine_life_(engine.life()) {
   boost::system::error_code ec;
-  local_ = socket_.local_endpoint(ec);
-  remote_ = socket_.remote_endpoint(ec);
+  local_ = socket_->local_endpoint(ec);
+  remote_ = socket_->remote_endpoint(ec);
 }
 
 // The handler that holds a request may outlive the engine, inside an io_context that is being destroyed.
 ConnectRequest::~ConnectRequest() {
+  if (!socket_.alive()) {
+    if (!decided_) (void)::close(socket_->native_handle());  // the child's own descriptor
+    return;
+  }
   if (!engine_life_.expired()) reject();
 }
 
 void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
-                            Connection::EstablishedHandler handler) {
+                            Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel) {
+  if (!socket_.alive() || !qp->pd().context()->alive()) return handler(verbs::used_after_fork(), nullptr);
   const auto refuse = [&](const Error& error) {
     boost::asio::post(engine_.io(), [handler, error] { handler(error, nullptr); });
   };
   if (decided_) return refuse(make_error(Errc::kInvalidArgument, "request already decided"));
+  if (auto ok = qp->usable(); !ok) return refuse(ok.error());
   {
     const auto lock = qp->lock();
     if (qp->core().phase() != stream::Phase::kIdle)
       return refuse(make_error(Errc::kInvalidArgument, "queue pair was used before"));
   }
-  if (auto ok = responder_.accept(options.ird, options.ord, options.private_data); !ok) return refuse(ok.error());
+  if (!take_early_octet()) {
+    if (auto ok = responder_.accept(options.ird, options.ord, options.private_data); !ok) return refuse(ok.error());
+  }
   decided_ = true;
   slot_.reset();
-  make_room(socket_.native_handle(), receive_window_);  // not before: peers that wait undecided may be many
-  auto connection = std::make_shared<Connection>(engine_, std::move(socket_), std::move(qp));
+  make_room(socket_->native_handle(), receive_window_);  // not before: peers that wait undecided may be many
+  auto connection = std::make_shared<Connection>(engine_, std::move(*socket_), std::move(qp));
   connection->set_tap(std::move(tap_));
-  if (auto ok = connection->start(std::move(responder_), handler); !ok) refuse(ok.error());
+  if (auto ok = connection->start(std::move(responder_), handler); !ok) return refuse(ok.error());
+  if (cancel == nullptr) return;
+  cancel->set([weak = std::weak_ptr<Connection>(connection)] {
+    if (const auto self = weak.lock()) self->cancel_start();
+  });
+}
+
+// What came behind the Request, in its segment or since, is refused: true, and the responder has failed.
+bool ConnectRequest::take_early_octet() {
+  boost::system::error_code ec;
+  if (socket_->available(ec) == 0) return false;
+  std::array<std::byte, 1> first{};
+  const MutBytes room{first};
+  const Transfer got = receive_pieces(socket_->native_handle(), std::span{&room, 1});
+  if (got.n == 0) return false;
+  if (tap_ != nullptr) tap_->received({ConstBytes{first}}, Clock::now());
+  (void)responder_.rx(first, Clock::now());  // req: RFC5044-7.1.1-31
+  return true;
 }
 
 void ConnectRequest::reject() {
@@ -135,11 +163,19 @@ Result<void> ConnectRequest::reject(ConstBytes private_data) {
   if (auto ok = responder_.reject(private_data); !ok) return ok.error();
   decided_ = true;
   // The socket takes its place along: it lives until the peer has closed, or the time is up.
-  say_farewell(std::move(socket_), responder_.tx_bytes(), tap_, std::move(slot_));
+  say_farewell(std::move(*socket_), responder_.tx_bytes(), tap_, std::move(slot_));
   return {};
 }
 
 // --- Listener
+
+Result<void> validate(const ListenOptions& options) {
+  if (auto ok = mpa::validate(options.policy); !ok) return ok;
+  if (auto ok = validate(options.socket); !ok) return ok;
+  if (options.max_pending == 0)
+    return make_error(Errc::kInvalidArgument, "ListenOptions::max_pending must be 1 or more");
+  return {};
+}
 
 class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
  public:
@@ -151,7 +187,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
         pause_(strand_, options.on_shortage) {}
 
   Result<void> open() {
-    if (auto ok = mpa::validate(options_.policy); !ok) return ok.error();
+    if (auto ok = validate(options_); !ok) return ok.error();
     boost::system::error_code ec;
     acceptor_.open(options_.endpoint.protocol(), ec);
     if (ec) return make_error(Errc::kSystem, "cannot open a listening socket");
@@ -186,14 +222,27 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     });
   }
 
-  void accept(AcceptHandler handler) {
-    boost::asio::post(strand_, [self = shared_from_this(), handler = std::move(handler)]() mutable {
+  void accept(AcceptHandler handler, const std::shared_ptr<Canceller>& cancel) {
+    boost::asio::post(strand_, [self = shared_from_this(), handler = std::move(handler), key = cancel.get()]() mutable {
       if (self->closed_) return handler(make_error(Errc::kAborted, "listener closed"), nullptr);
       if (self->waiting_) return handler(make_error(Errc::kInvalidArgument, "another accept is waiting"), nullptr);
       self->waiting_ = std::move(handler);
+      self->waiting_key_ = key;
       self->hand_over();
     });
+    if (cancel == nullptr) return;
+    cancel->set([weak = weak_from_this(), which = std::weak_ptr<Canceller>(cancel)] {
+      const auto self = weak.lock();
+      const auto lasting = which.lock();  // so that the address names no later wait
+      if (self == nullptr || lasting == nullptr) return;
+      boost::asio::post(self->strand_, [self, lasting] {
+        if (self->waiting_ && self->waiting_key_ == lasting.get())
+          std::exchange(self->waiting_, {})(make_error(Errc::kAborted, kCancelledWhy), nullptr);
+      });
+    });
   }
+  // In a forked child: its own descriptor.
+  void close_descriptor() { (void)::close(acceptor_.native_handle()); }
 
   [[nodiscard]] const tcp::endpoint& local() const { return local_; }
   [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }
@@ -204,6 +253,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
    public:
     explicit Slot(const std::shared_ptr<Impl>& impl) : impl_(impl) { ++impl->pending_; }
     ~Slot() {
+      if (!process_.alive()) return;  // a thread that this child does not have may hold the lock of its io_context
       auto impl = impl_.lock();
       if (impl == nullptr) return;
       boost::asio::post(impl->strand_, [impl] {
@@ -216,6 +266,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
 
    private:
     std::weak_ptr<Impl> impl_;
+    verbs::ForkGuard process_;
   };
   // One accepted socket until its Request is complete.
   struct Pending {
@@ -349,6 +400,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   std::unordered_set<std::shared_ptr<Pending>> startups_;
   std::deque<std::unique_ptr<ConnectRequest>> ready_;
   AcceptHandler waiting_;
+  const Canceller* waiting_key_ = nullptr;  // which of the waits it is; never followed
   std::atomic<std::uint64_t> failed_{0};
 };
 
@@ -361,17 +413,22 @@ Result<std::unique_ptr<Listener>> Listener::listen(Engine& engine, const ListenO
 }
 
 Listener::~Listener() {
-  impl_->close();
+  if (impl_.alive()) {
+    (*impl_)->close();
+  } else {
+    (*impl_)->close_descriptor();
+  }
 }
 
 tcp::endpoint Listener::local() const {
-  return impl_->local();
+  return (*impl_)->local();
 }
-void Listener::accept(AcceptHandler handler) {
-  impl_->accept(std::move(handler));
+void Listener::accept(AcceptHandler handler, const std::shared_ptr<Canceller>& cancel) {
+  if (!impl_.alive()) return handler(verbs::used_after_fork(), nullptr);
+  (*impl_)->accept(std::move(handler), cancel);
 }
 std::uint64_t Listener::failed_startups() const {
-  return impl_->failed();
+  return (*impl_)->failed();
 }
 
 }  // namespace iwarp::cm

@@ -18,8 +18,8 @@ struct ListenOptions {
   mpa::Policy policy{};
   int backlog = 128;
   // Connections that may be between accept(2) and the application's decision, or, when rejected, the peer's close or
-  // 5 s. Beyond it accepting pauses. Default 256; lower lets few slow peers keep others out, higher costs a descriptor
-  // each.
+  // 5 s. Beyond it accepting pauses. Default 256, at least 1; lower lets few slow peers keep others out, higher costs a
+  // descriptor each.
   std::size_t max_pending = 256;
   SocketOptions socket{};
   // Called in an engine thread when the process or the system has no descriptor or memory left for another connection;
@@ -53,15 +53,18 @@ class ConnectRequest {
 
   // Joins `qp` to the connection and sends the Reply. `qp` should have its receives posted. The handler is called once:
   // with no error when established. The request is used up. An argument that is out of range, or a queue pair that was
-  // used before, gives kInvalidArgument and leaves the request undecided.
+  // used before, gives kInvalidArgument and leaves the request undecided. kMalformedStartupFrame: the peer has sent
+  // octets behind its Request (RFC 5044 s7.1.1), which is refused however TCP cut them. `cancel` ends the connection
+  // while it is not established: kAborted.
   void accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
-              Connection::EstablishedHandler handler);
+              Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel = {});
+  // Understands terminal and partial cancellation.
   template <class Token>
   auto async_accept(std::shared_ptr<verbs::QueuePair> qp, AcceptOptions options, Token&& token) {
     return initiate<Error, std::shared_ptr<Connection>>(
-        engine_.io(), std::forward<Token>(token),
-        [this, qp = std::move(qp), options = std::move(options)](auto handler) mutable {
-          accept(std::move(qp), options, std::move(handler));
+        engine_.io(), engine_.context()->alive(), kEnding, std::forward<Token>(token),
+        [this, qp = std::move(qp), options = std::move(options)](auto completion) mutable {
+          accept(std::move(qp), options, std::move(completion.handler), completion.cancel);
         });
   }
   // Reply with R=1. The request is used up. kInvalidArgument: it was decided already, the process has forked since, or
@@ -70,8 +73,10 @@ class ConnectRequest {
   Result<void> reject(ConstBytes private_data);
 
  private:
+  [[nodiscard]] bool take_early_octet();
+
   Engine& engine_;
-  tcp::socket socket_;
+  verbs::OwnProcess<tcp::socket> socket_;
   mpa::Responder responder_;
   std::shared_ptr<void> slot_;
   std::shared_ptr<ByteTap> tap_;
@@ -84,33 +89,39 @@ class ConnectRequest {
   bool decided_ = false;
 };
 
+// kInvalidArgument, which names the option and its range. Listener::listen() asks it first.
+[[nodiscard]] Result<void> validate(const ListenOptions& options);
+
 class Listener {
  public:
   using AcceptHandler = std::function<void(Error, std::unique_ptr<ConnectRequest>)>;
 
-  // Errors: kSystem (address in use, no such address), kInvalidArgument (policy).
+  // Errors: kSystem (address in use, no such address), kInvalidArgument (options).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
   // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with
   // kAborted.
   ~Listener();
 
   [[nodiscard]] boost::asio::ip::tcp::endpoint local() const;
-  // `handler` gets the next valid Request, once, in an engine thread. One at a time may wait.
-  void accept(AcceptHandler handler);
+  // `handler` gets the next valid Request, once, in an engine thread. One at a time may wait. `cancel` gives the
+  // waiting up with kAborted; a Request that comes later is kept for the next accept().
+  void accept(AcceptHandler handler, const std::shared_ptr<Canceller>& cancel = {});
+  // Understands all kinds of cancellation.
   template <class Token>
   auto async_accept(Token&& token) {
-    return initiate<Error, std::unique_ptr<ConnectRequest>>(io_, std::forward<Token>(token),
-                                                            [this](auto handler) { accept(std::move(handler)); });
+    return initiate<Error, std::unique_ptr<ConnectRequest>>(
+        io_, impl_.alive(), kHarmless, std::forward<Token>(token),
+        [this](auto completion) { accept(std::move(completion.handler), completion.cancel); });
   }
   // Requests that failed before they reached the application: malformed, timed out, refused by policy, no resources.
   [[nodiscard]] std::uint64_t failed_startups() const;
 
  private:
   class Impl;
-  Listener(boost::asio::io_context& io, std::shared_ptr<Impl> impl) : io_(io), impl_(std::move(impl)) {}
+  Listener(boost::asio::io_context& io, std::shared_ptr<Impl> impl) : io_(io), impl_(std::in_place, std::move(impl)) {}
 
   boost::asio::io_context& io_;
-  std::shared_ptr<Impl> impl_;
+  verbs::OwnProcess<std::shared_ptr<Impl>> impl_;
 };
 
 }  // namespace iwarp::cm

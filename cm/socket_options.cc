@@ -12,6 +12,9 @@ namespace iwarp::cm {
 namespace {
 
 constexpr int kProbeSeconds = 5;
+// What the kernel takes.
+constexpr std::chrono::seconds kLongestKeepalive{32767};
+constexpr std::chrono::milliseconds kLongestUserTimeout{std::numeric_limits<int>::max()};
 constexpr int kProbes = 5;
 constexpr std::size_t kUsualMss = 1448;
 
@@ -20,6 +23,15 @@ bool set(int fd, int level, int option, int value) {
 }
 
 }  // namespace
+
+Result<void> validate(const SocketOptions& options) {
+  using namespace std::chrono_literals;
+  if (options.keepalive_idle < 0s || options.keepalive_idle > kLongestKeepalive)
+    return make_error(Errc::kInvalidArgument, "SocketOptions::keepalive_idle must be 0 (no probes) to 32767 s");
+  if (options.user_timeout < 0ms || options.user_timeout > kLongestUserTimeout)
+    return make_error(Errc::kInvalidArgument, "SocketOptions::user_timeout must be 0 (the system's) to 2147483647 ms");
+  return {};
+}
 
 Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& options) {
   boost::system::error_code ec;

@@ -14,11 +14,11 @@ namespace iwarp::cm {
 struct SocketOptions {
   // A peer that has been silent for so long is probed, every 5 s. One that vanished without a word is given up when it
   // has answered no probe and user_timeout has passed since its last octet; after 5 probes where user_timeout is 0.
-  // Default 30 s; 0 turns probing off: then an idle connection to a dead host lives for ever.
+  // Default 30 s, at most 32767 s; 0 turns probing off: then an idle connection to a dead host lives for ever.
   std::chrono::seconds keepalive_idle{30};
   // Longest time that sent data or probes may stay unacknowledged, or data unsent because the peer takes none (its
-  // window is closed, though its host answers), before TCP gives up. Default 60 s, 0 leaves it to the system (about 15
-  // minutes).
+  // window is closed, though its host answers), before TCP gives up. Default 60 s, at most 2^31 - 1 ms (24 days), 0
+  // leaves it to the system (about 15 minutes).
   std::chrono::milliseconds user_timeout{60000};
   // Room for octets that are not read yet, from when this end accepts or its TCP connects; at most half of the largest
   // buffer that net.ipv4.tcp_rmem allows. Left to itself TCP makes room as well, but slowly where every octet is taken
@@ -31,6 +31,9 @@ struct SocketOptions {
   // kInvalidArgument. A route that names one (congctl) has the last word.
   std::string congestion_control{};
 };
+
+// kInvalidArgument, which names the option and its range.
+[[nodiscard]] Result<void> validate(const SocketOptions& options);
 
 // Non-blocking mode, TCP_NODELAY (a Send must not wait for the acknowledgement of the one before), keepalive, user
 // timeout.

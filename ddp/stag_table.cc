@@ -19,24 +19,27 @@ constexpr std::uint8_t key_of(Stag s) {
 constexpr std::uint32_t index_of(Stag s) {
   return raw(s) >> 8;
 }
-// req: RFC5041-8.2-5 RFC5041-8.3-3 RFC5041-8.3.1-2 RFC5041-8.3.1-3 RFC5040-8.1.1-2 RFC5040-8.1.1-3 RFC5041-2.3-2
-// req: RFC5042-2.2.5-1 RFC5042-6.1.1-2 RFC5042-6.1.1-5 RFC5042-6.1.1-6
+// Both scopes of an STag. req: RFC5041-8.2-5 RFC5042-2.2.5-1
 bool associated(const Registration& r, StreamKey who) {
-  return r.pd == who.pd && (r.stream == StreamId::kAny || r.stream == who.stream);
+  // req: RFC5041-2.3-2 RFC5041-8.3.1-2 RFC5040-8.1.1-2 RFC5042-6.1.1-5
+  if (r.pd != who.pd) return false;
+  // req: RFC5041-8.3-3 RFC5041-8.3.1-3 RFC5040-8.1.1-3 RFC5042-6.1.1-6
+  return r.stream == StreamId::kAny || r.stream == who.stream;
 }
 
 std::optional<StagFault> remote_fault(const Registration& r, StreamKey who, Access need, std::uint64_t to,
                                       std::size_t length) {
-  if (!associated(r, who)) return StagFault::kNotAssociated;  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10
+  // req: RFC5041-8.2-1 RFC5041-8.2-2 RFC5040-7.2-10 RFC5042-6.1.1-2
+  if (!associated(r, who)) return StagFault::kNotAssociated;
   // req: RFC5040-8.1.1-6 RFC5041-8.3.1-6 RFC5042-6.3.5-1
   if (!includes(r.access, need)) return StagFault::kAccess;
   if (to + length < to) return StagFault::kWrap;  // req: RFC5041-7.1-15 RFC5040-7.2-13
   const std::size_t size = r.memory.size();
-  // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4 RFC5041-4.2-12 RFC5041-8.1-1 RFC5042-6.2.1-1 RFC5042-6.2.1-2
-  if (to < r.base_to || to - r.base_to > size ||
-      length > size - (to - r.base_to)) {  // req: RFC5041-7.1-13 RFC5041-7.1-14 RFC5040-7.2-11 RFC5040-7.2-12
-    return StagFault::kBounds;
-  }
+  // Any place within. req: RFC5041-4.2-12 RFC5041-7.1-13 RFC5040-7.2-11
+  if (to < r.base_to || to - r.base_to > size) return StagFault::kBounds;
+  // To the octet. req: RFC5041-7.1-14 RFC5040-7.2-12 RFC5041-8.1-1 RFC5042-6.2.1-1
+  // req: RFC5040-8.1.1-4 RFC5041-8.3-1 RFC5041-8.3.1-4 RFC5042-6.2.1-2
+  if (length > size - (to - r.base_to)) return StagFault::kBounds;
   return std::nullopt;
 }
 
@@ -234,13 +237,14 @@ std::optional<std::uint64_t> StagTable::to_of(Stag lkey, PdId pd, const std::byt
   return r.base_to + static_cast<std::uint64_t>(address - r.memory.data());
 }
 
-// req: RFC5041-8.3-2 RFC5041-8.3.1-7 RFC5040-8.1.1-5 RFC5040-8.1.1-7 RFC5040-3.2-12
+// The STag alone is enough. req: RFC5040-3.2-12
 bool StagTable::invalidate(Stag stag) {
   Slot* slot = slot_of(stag);
   if (slot == nullptr) return false;
   std::uint64_t old = slot->state.load(std::memory_order_relaxed);
   do {
     if ((old & Slot::kValid) == 0 || Slot::key(old) != key_of(stag)) return false;
+    // From here on no look-up succeeds. req: RFC5041-8.3-2 RFC5041-8.3.1-7 RFC5040-8.1.1-5 RFC5040-8.1.1-7
   } while (!slot->state.compare_exchange_weak(old, old & ~Slot::kValid, std::memory_order_acq_rel));
   return true;
 }

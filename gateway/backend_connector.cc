@@ -1,7 +1,5 @@
 #include "iwarp/gateway/backend_connector.h"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <vector>
@@ -37,12 +35,23 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
  private:
   void try_next() {
     if (next_ == endpoints_.size())
-      return finish(make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?"));
-    connect(endpoints_[next_], request_.source_port);
+      return finish(why_.value_or(make_error(Errc::kSystem, "the TCP server's name has no address")));
+    ports_ = request_.source_ports;
+    try_port();
   }
 
-  // With the preferred port first, then with any.
-  void connect(const tcp::endpoint& to, std::optional<std::uint16_t> port) {
+  // The next port towards this address of the server, or its next address.
+  void try_port() {
+    const auto port = ports_.next();
+    if (!port) {
+      if (!why_) why_ = make_error(Errc::kInvalidArgument, "no port from 512 to 1023 is to be had");
+      ++next_;
+      return try_next();
+    }
+    connect(endpoints_[next_], *port);
+  }
+
+  void connect(const tcp::endpoint& to, std::uint16_t port) {
     boost::system::error_code ec;
     socket_.close(ec);
     socket_.open(to.protocol(), ec);
@@ -54,32 +63,43 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     const auto any = to.address().is_v4() ? boost::asio::ip::address(boost::asio::ip::address_v4::any())
                                           : boost::asio::ip::address(boost::asio::ip::address_v6::any());
     socket_.set_option(boost::asio::socket_base::reuse_address(true), ec);
-    socket_.bind({request_.source.value_or(any), port.value_or(0)}, ec);
-    if (ec) {
-      if (port) spdlog::warn("source port {} is taken: the server may execute replays a second time", *port);
-      return failed(to, port,
-                    make_error(Errc::kSystem, "cannot bind to the source address: is it an address of this host?"));
-    }
-    socket_.async_connect(to, [self = shared_from_this(), to, port](boost::system::error_code bad) {
-      if (self->done_) return;
-      const bool itself = !bad && self->reached_itself();
-      if (itself) self->socket_.set_option(tcp::socket::linger(true, 0), bad);  // or the port stays in TIME_WAIT
-      if (bad || itself)
-        return self->failed(to, port, make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?"));
-      self->finish(Error{});
+    socket_.bind({request_.source.value_or(any), port}, ec);
+    if (ec) return failed_to_bind(port, ec);
+    socket_.async_connect(to, [self = shared_from_this(), port](boost::system::error_code bad) {
+      if (!self->done_) self->on_connected(port, bad);
     });
+  }
+
+  void failed_to_bind(std::uint16_t port, boost::system::error_code ec) {
+    if (ec == boost::asio::error::access_denied && is_reserved(port)) {
+      ports_.no_privilege();
+      if (!why_)
+        why_ = make_error(Errc::kInvalidArgument, "may not use ports below 1024: CAP_NET_BIND_SERVICE is missing");
+      return try_port();
+    }
+    if (port != 0 && ec == boost::asio::error::address_in_use) return try_port();
+    why_ = make_error(Errc::kSystem, "cannot bind to the source address: is it an address of this host?");
+    ++next_;
+    try_next();
+  }
+
+  void on_connected(std::uint16_t port, boost::system::error_code bad) {
+    if (!bad && !reached_itself()) return finish(Error{});
+    boost::system::error_code ec;
+    if (!bad) socket_.set_option(tcp::socket::linger(true, 0), ec);  // or the port stays in TIME_WAIT
+    // Port and server are in use together already, or were until a moment ago.
+    const bool port_is_taken = !bad || bad == boost::asio::error::address_in_use || bad.value() == EADDRNOTAVAIL;
+    if (!port_is_taken || port == 0)
+      why_ = make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?");
+    if (port_is_taken || !is_reserved(port)) return try_port();
+    ++next_;  // no other port will help
+    try_next();
   }
 
   // A local port that happens to be the server's, while no server listens: TCP then connects the socket to itself.
   [[nodiscard]] bool reached_itself() const {
     boost::system::error_code no_local, no_remote;
     return socket_.local_endpoint(no_local) == socket_.remote_endpoint(no_remote) && !no_local && !no_remote;
-  }
-
-  void failed(const tcp::endpoint& to, std::optional<std::uint16_t> port, const Error& why) {
-    if (port) return connect(to, std::nullopt);
-    if (++next_ < endpoints_.size()) return try_next();
-    finish(why);
   }
 
   void finish(Error error) {
@@ -103,6 +123,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   boost::asio::steady_timer timer_;
   std::vector<tcp::endpoint> endpoints_;
   std::size_t next_ = 0;
+  SourcePorts ports_ = request_.source_ports;  // left to try towards this address
+  std::optional<Error> why_;                   // of the last failure
   bool done_ = false;
 };
 

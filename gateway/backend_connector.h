@@ -8,17 +8,19 @@
 
 #include "iwarp/base/error.h"
 #include "iwarp/gateway/options.h"
+#include "iwarp/gateway/source_ports.h"
 
 namespace iwarp::gateway {
 
 struct BackendRequest {
   HostPort server;
   std::optional<boost::asio::ip::address> source{};  // nothing: the system chooses
-  std::optional<std::uint16_t> source_port{};        // preferred; when it is taken, any other
+  SourcePorts source_ports{ReservedPort::kOff, std::nullopt, {}, 0};
   std::chrono::milliseconds timeout{5000};
 };
 
-// `handler` is called once, on the event loop, with a connected socket (TCP_NODELAY, keepalive) or an error.
+// `handler` is called once, on the event loop, with a connected socket (TCP_NODELAY, keepalive) or an error:
+// kInvalidArgument when none of the ports allowed is to be had.
 void connect_backend(boost::asio::io_context& io, const BackendRequest& request,
                      std::function<void(Error, boost::asio::ip::tcp::socket)> handler);
 

@@ -57,4 +57,15 @@ std::optional<std::uint16_t> PortMemory::take(const boost::asio::ip::address& cl
   return port;
 }
 
+ReservedPortSet PortMemory::reserved(TimePoint now) const {
+  ReservedPortSet out;
+  for (const Client& client : clients_) {
+    for (const Remembered& r : client.ports) {
+      if (r.port >= kFirstReservedPort && r.port <= kLastReservedPort && r.until > now)
+        out.set(r.port - kFirstReservedPort);
+    }
+  }
+  return out;
+}
+
 }  // namespace iwarp::gateway

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "iwarp/base/time.h"
+#include "iwarp/gateway/source_ports.h"
 
 namespace iwarp::gateway {
 
@@ -41,6 +42,9 @@ class PortMemory {
   // one. Nothing: let the system choose. Binding can fail (the port was taken meanwhile): then take again, or let it
   // choose.
   [[nodiscard]] std::optional<std::uint16_t> take(const boost::asio::ip::address& client, TimePoint now);
+
+  // The reserved ports remembered for any client: better not given to another.
+  [[nodiscard]] ReservedPortSet reserved(TimePoint now) const;
 
   [[nodiscard]] std::size_t addresses() const { return by_address_.size(); }
 

@@ -43,7 +43,8 @@ void RdmaChannel::arm(std::function<void()> wake) {
 void RdmaChannel::after_turn(TimePoint now) {
   if (pool_.releases() != releases_seen_) last_used_ = now;
   releases_seen_ = pool_.releases();
-  if (!trim_at_ && pool_.idle_bytes() > 0) trim_at_ = last_used_ + keep_idle_memory_;
+  if (!trim_at_ && (pool_.idle_bytes() > 0 || pool_.releases() != rested_at_))
+    trim_at_ = last_used_ + keep_idle_memory_;
   if (pool_.shortages() == shortages_seen_) return;
   shortages_seen_ = pool_.shortages();
   retry_at_ = now + kRetryMemory;
@@ -61,8 +62,11 @@ void RdmaChannel::on_deadline(TimePoint now) {
   }
   if (!trim_at_ || now < *trim_at_) return;
   trim_at_ = last_used_ + keep_idle_memory_;  // one wake-up in a while, however busy the connection is
-  if (now < *trim_at_) return;
+  if (now < *trim_at_) return pool_.trim_unused();
   pool_.trim();
+  pool_.rest();
+  rest_ = true;
+  rested_at_ = pool_.releases();
   trim_at_.reset();
 }
 

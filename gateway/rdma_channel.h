@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "iwarp/base/time.h"
 #include "iwarp/cm/engine.h"
@@ -39,15 +40,20 @@ class RdmaChannel final : public verbs::Notifier {
   }
   // Calls `wake` once, on the event loop, when something completes. Poll again after arming.
   void arm(std::function<void()> wake);
+  // Until the next arm(): the owner is at work and polls by itself, what its own posts complete need not wake it.
+  void disarm() { wake_ = {}; }
 
   // Of the memory that a burst needed, an idle connection keeps pieces of 4 KiB only: on_deadline(), at deadline() or
-  // later, frees the rest when no buffer has come back for `keep_idle_memory`. To be called after every turn of work,
-  // which need not have found any.
+  // later, frees the rest when no buffer has come back for `keep_idle_memory`; of a connection in use, what it has not
+  // needed for about that long. To be called after every turn of work, which need not have found any.
   void after_turn(TimePoint now);
   // When the system refuses memory, what needs it waits, and tries again every kRetryMemory.
   static constexpr std::chrono::milliseconds kRetryMemory{100};
   [[nodiscard]] std::optional<TimePoint> deadline() const { return earliest({trim_at_, retry_at_}); }
   void on_deadline(TimePoint now);
+  // Once, after on_deadline() found the connection idle: with it go the pages of what is posted. To be asked when all
+  // completions were taken.
+  [[nodiscard]] bool take_rest() { return std::exchange(rest_, false); }
 
   // verbs::Notifier
   void notify(verbs::CompletionQueue& cq) noexcept override;
@@ -67,6 +73,8 @@ class RdmaChannel final : public verbs::Notifier {
   std::optional<TimePoint> trim_at_, retry_at_, told_;
   std::uint64_t releases_seen_ = 0;
   std::uint64_t shortages_seen_ = 0;
+  std::uint64_t rested_at_ = 0;  // releases() then
+  bool rest_ = false;
 };
 
 }  // namespace iwarp::gateway

@@ -17,12 +17,14 @@ void each(const cm::Counters& c, Add add) {
 
 void record_counters(Stats& to, const cm::Counters& c) {
   each(c, [&](RdmaOperation op, Way way, std::uint64_t n) { to.rdma_bytes(op, way, n); });
+  to.early_wakes(c.tx.wakes);
 }
 
 void add_counters(Stats::Snapshot& to, const cm::Counters& c) {
   each(c, [&](RdmaOperation op, Way way, std::uint64_t n) {
     to.rdma_bytes[static_cast<std::size_t>(op)][static_cast<std::size_t>(way)] += n;
   });
+  to.early_wakes += c.tx.wakes;
 }
 
 }  // namespace iwarp::gateway

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <random>
+
 #include "iwarp/gateway/backend_connector.h"
 #include "iwarp/gateway/rdma_session.h"
 
@@ -11,7 +13,14 @@ using boost::asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
 RdmaFront::RdmaFront(cm::Engine& engine, HostPort server, const Options& options)
-    : engine_(engine), server_(std::move(server)), options_(options), ports_({}), sessions_(engine.io()) {}
+    : engine_(engine),
+      server_(std::move(server)),
+      options_(options),
+      ports_({}),
+      places_(options.max_connections_per_client),
+      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes)),
+      sessions_(engine.io()),
+      first_reserved_(std::random_device{}()) {}
 
 Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp::endpoint& listen,
                                                    const HostPort& server, const Options& options) {
@@ -42,8 +51,8 @@ void RdmaFront::accept_next() {
 }
 
 void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text) {
-  refusals_.add(why, fmt::format("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(why), text),
-                Clock::now());
+  log_.refused(why, fmt::format("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(why), text),
+               Clock::now());
   request.reject();
 }
 
@@ -54,37 +63,65 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   if (sessions_.draining() || sessions_.size() + connecting_ >= options_.max_connections) {
     return refuse(*request, RefuseReason::kLimit, "too many connections, or shutting down");
   }
+  if (!memory_->admits_connection())
+    return refuse(*request, RefuseReason::kLimit, "the memory for all connections is half used up: see --memory");
+  const auto place = places_.take(client);
+  if (!place) return refuse(*request, RefuseReason::kLimit, "this client has as many connections as it may have");
   BackendRequest backend{.server = server_,
                          .source = options_.source_map.source_for(unmapped(client)),
                          .timeout = options_.backend_timeout};
-  backend.source_port = ports_.take(client, Clock::now());
+  const auto port = ports_.take(client, Clock::now());
+  backend.source_ports = SourcePorts(options_.reserved_port, port, ports_.reserved(Clock::now()), first_reserved_++);
   ++connecting_;
-  connect_backend(engine_.io(), backend,
-                  [this, alive = std::weak_ptr<bool>(alive_), request, port = backend.source_port](const Error& error,
-                                                                                                   tcp::socket socket) {
-                    if (alive.expired()) return;
-                    --connecting_;
-                    // The client will try again, and its replays need the port.
-                    if (error.code != Errc::kOk && port)
-                      ports_.remember(request->remote().address(), *port, true, Clock::now());
-                    on_backend(request, error, std::move(socket));
-                  });
+  connect_backend(
+      engine_.io(), backend,
+      [this, alive = std::weak_ptr<bool>(alive_), request, place, port](const Error& error, tcp::socket socket) {
+        if (alive.expired()) return;
+        --connecting_;
+        // The client will try again, and its replays need the port.
+        if (error.code != Errc::kOk && port) ports_.remember(request->remote().address(), *port, true, Clock::now());
+        if (error.code == Errc::kOk) note_source_port(*request, port, socket);
+        on_backend(request, place, error, std::move(socket));
+      });
 }
 
-void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const Error& error, tcp::socket socket) {
+// Where it is not the port that was wanted.
+void RdmaFront::note_source_port(const cm::ConnectRequest& request, std::optional<std::uint16_t> wanted,
+                                 const tcp::socket& socket) {
+  boost::system::error_code ec;
+  const std::uint16_t got = socket.local_endpoint(ec).port();
+  if (ec) return;
+  const auto client = cm::to_string(request.remote());
+  if (wanted && *wanted != got) {
+    log_.warn(LogKind::kSourcePort,
+              fmt::format("source port {} of peer={} is taken: the server may execute replays a second time", *wanted,
+                          client),
+              Clock::now());
+  }
+  if (options_.reserved_port == ReservedPort::kOff || is_reserved(got)) return;
+  stats_.incident(Incident::kHighPort);
+  log_.warn(LogKind::kSourcePort,
+            fmt::format("source port {} for peer={} is above 1023: no reserved port is to be had", got, client),
+            Clock::now());
+}
+
+void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
+                           const Error& error, tcp::socket socket) {
   if (error.code != Errc::kOk) {
-    return refuse(*request, RefuseReason::kBackendUnreachable,
+    const bool no_port = error.code == Errc::kInvalidArgument;
+    return refuse(*request, no_port ? RefuseReason::kNoReservedPort : RefuseReason::kBackendUnreachable,
                   fmt::format("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why));
   }
   if (sessions_.draining()) return refuse(*request, RefuseReason::kLimit, "shutting down");
   const auto client = request->remote().address();
   std::shared_ptr<RdmaSession> session;
   try {
-    session = std::make_shared<RdmaSession>(engine_, options_, stats_, refusals_, *request, std::move(socket),
-                                            [this, client](RdmaSession& ended, std::uint16_t port, bool outstanding) {
-                                              ports_.remember(client, port, outstanding, Clock::now());
-                                              sessions_.remove(&ended);
-                                            });
+    session =
+        std::make_shared<RdmaSession>(engine_, options_, stats_, log_, memory_, *request, std::move(socket),
+                                      [this, client, place](RdmaSession& ended, std::uint16_t port, bool outstanding) {
+                                        ports_.remember(client, port, outstanding, Clock::now());
+                                        sessions_.remove(&ended);
+                                      });
     sessions_.add(session);
   } catch (const std::bad_alloc&) {
     return refuse(*request, RefuseReason::kLimit, "out of memory");

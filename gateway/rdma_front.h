@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "iwarp/cm/listener.h"
+#include "iwarp/gateway/client_places.h"
+#include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/port_memory.h"
-#include "iwarp/gateway/refusals.h"
 #include "iwarp/gateway/session_set.h"
+#include "iwarp/rpcrdma/memory_budget.h"
 
 namespace iwarp::gateway {
 
@@ -29,18 +31,23 @@ class RdmaFront final : public Front {
 
   void accept_next();
   void on_request(std::shared_ptr<cm::ConnectRequest> request);
-  void on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const Error& error,
-                  boost::asio::ip::tcp::socket socket);
+  void on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
+                  const Error& error, boost::asio::ip::tcp::socket socket);
+  void note_source_port(const cm::ConnectRequest& request, std::optional<std::uint16_t> wanted,
+                        const boost::asio::ip::tcp::socket& socket);
   void refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text);
 
   cm::Engine& engine_;
   HostPort server_;
   Options options_;
   Stats stats_;
-  Refusals refusals_{stats_};
+  EventLog log_{stats_};
   PortMemory ports_;
+  ClientPlaces places_;
+  std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   SessionSet sessions_;
   std::size_t connecting_ = 0;  // backend connections under way
+  std::size_t first_reserved_;  // where the search for a reserved port begins: another place each time
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::unique_ptr<cm::Listener> listener_;
   boost::asio::ip::tcp::endpoint local_;

@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "iwarp/gateway/rdma_counters.h"
+#include "iwarp/gateway/auth_tls.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 
 namespace iwarp::gateway {
@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Rounds of work before other connections get their turn.
-constexpr unsigned kWorkBudget = 16;
+// Rounds of work before other connections get their turn; see also RecordStream::start_turn().
+constexpr unsigned kWorkBudget = 4;
 constexpr unsigned kRecordBudget = 64;  // records taken in each of these rounds
 constexpr std::size_t kMaxFailedBackward = 1024;
 
@@ -19,14 +19,22 @@ rpcrdma::ResponderOptions responder_options(const Options& o) {
   rpcrdma::ResponderOptions r;
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
+  r.max_call_bytes = o.max_record_bytes;
   r.backward_timeout = o.backward_timeout;
   r.enforce_binding = false;  // other programs than NFS pass through; so does what Linux servers take
   return r;
 }
 
-rpcrdma::BufferPool::Options pool_options(const Options& o) {
+RecordOptions record_options(const Options& o) {
+  RecordOptions r;
+  r.max_record_bytes = o.max_record_bytes;
+  return r;
+}
+
+rpcrdma::BufferPool::Options pool_options(const Options& o, std::shared_ptr<rpcrdma::MemoryBudget> memory) {
   auto p = rpcrdma::pool_options(responder_options(o));
   p.call_bytes = p.reply_bytes = o.memory_bytes;
+  p.budget = std::move(memory);
   return p;
 }
 
@@ -39,23 +47,28 @@ std::size_t ord_for(const Options& o, const cm::ConnectRequest& request) {
 
 }  // namespace
 
-RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, Refusals& refusals,
-                         const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend, Ended ended)
+RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log,
+                         std::shared_ptr<rpcrdma::MemoryBudget> memory, const cm::ConnectRequest& request,
+                         boost::asio::ip::tcp::socket backend, Ended ended)
     : engine_(engine),
       options_(options),
       stats_(stats),
-      refusals_(refusals),
+      log_(log),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options), ord_for(options, request), options.keep_idle_memory),
+      channel_(engine, options.stream, pool_options(options, std::move(memory)), ord_for(options, request),
+               options.keep_idle_memory),
       responder_options_(responder_options(options)),
       responder_(channel_.endpoint(), channel_.pool(),
                  // req: RFC8797-4-2 RFC8797-4-3
                  rpcrdma::negotiate(rpcrdma::PrivateData::parse(request.private_data()),
                                     rpcrdma::private_data(responder_options_)),
                  responder_options_),
-      tcp_(std::make_shared<RecordStream>(std::move(backend), RecordOptions{}, channel_.pool(),
+      tcp_(std::make_shared<RecordStream>(std::move(backend), record_options(options), channel_.pool(),
                                           RecordStream::Purpose::kReply, stats)),
       timer_(engine.io()),
+      record_(options.record_deadline),
+      reads_(options.read_deadline),
+      replies_(options.reply_deadline),
       backend_port_(tcp_->local().port()) {}
 
 void RdmaSession::accept(cm::ConnectRequest& request) {
@@ -81,8 +94,10 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
                                                         : fmt::format("reason={}: {}", name(error.code), error.why)));
   connection_ = connection;
   stats_.connection_opened();
-  spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()),
-               cm::to_string(tcp_->remote()));
+  log_.info(LogKind::kEstablished,
+            fmt::format("established {} tcp_local={} tcp_peer={}", connection_->to_string(),
+                        cm::to_string(tcp_->local()), cm::to_string(tcp_->remote())),
+            Clock::now());
   connection_->async_wait_disconnected(
       [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   tcp_->start([weak = weak_from_this()] {
@@ -92,7 +107,7 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
 }
 
 void RdmaSession::on_refused(const std::string& line) {
-  refusals_.add(RefuseReason::kHandshakeFailed, line, Clock::now());
+  log_.refused(RefuseReason::kHandshakeFailed, line, Clock::now());
   release();
   // The port may have come from an earlier connection whose Calls are still to be replayed: the client will try again.
   ended_(*this, backend_port_, true);
@@ -102,7 +117,9 @@ void RdmaSession::pump() {
   if (pumping_ || over_ || connection_ == nullptr) return;
   pumping_ = true;
   bool progress = true;
-  for (unsigned round = 0; round < kWorkBudget && progress; ++round) {
+  channel_.disarm();
+  tcp_->start_turn();
+  for (unsigned round = 0; round < kWorkBudget && progress && !tcp_->turn_is_over(); ++round) {
     progress = channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); });
     while (auto event = responder_.poll_event()) {
       std::visit([&](auto& e) { handle(std::move(e)); }, *event);
@@ -117,22 +134,28 @@ void RdmaSession::pump() {
     answer_failed_backward();
     progress = forward_to_tcp() || progress;
     if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Responder::MustClose{ok.error()});
+    if (!progress || tcp_->worth_a_flush()) tcp_->flush();
     progress = progress || channel_.pool().releases() != releases_seen_;
   }
+  tcp_->flush();  // what is left, after rounds without end
   finish_if_drained();
   finish_if_delivered();
+  const TimePoint now = Clock::now();
+  watch_for_stalls(now);
   pumping_ = false;
   if (over_) return;
-  channel_.after_turn(Clock::now());
-  const auto delivery_ends = closing_ ? std::nullopt : delivery_ends_;
-  timer_.set(earliest({responder_.deadline(), delivery_ends, channel_.deadline()}), [weak = weak_from_this()] {
+  channel_.after_turn(now);
+  const auto ends =
+      closing_ ? std::nullopt : earliest({delivery_ends_, record_.deadline(), reads_.deadline(), replies_.deadline()});
+  timer_.set(earliest({responder_.deadline(), ends, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
-  if (progress) return post_pump();
+  if (progress || tcp_->turn_is_over()) return post_pump();
   channel_.arm([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->pump();
   });
-  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) post_pump();
+  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) return post_pump();
+  if (channel_.take_rest()) responder_.rest();
 }
 
 void RdmaSession::post_pump() {
@@ -163,15 +186,27 @@ void RdmaSession::note_refusals() {
   const auto dropped = count(&S::dropped_messages, DropReason::kMalformed);
   const auto late = count(&S::late_backward_replies, DropReason::kUnknownXid, MessageKind::kBackwardReply);
   const auto versions = count(&S::err_vers_sent, DropReason::kMalformed);
-  const auto chunks = count(&S::err_chunk_sent, std::nullopt);  // to a Call, or to one whose Reply has no room
+  const auto chunks = count(&S::err_chunk_sent, std::nullopt);         // to a Call, or to one whose Reply has no room
+  const auto replies = count(&S::replies_as_err_chunk, std::nullopt);  // the latter
   const auto garbage = count(&S::garbage_args_sent, std::nullopt);
+  if (duplicates + dropped + late + versions + chunks + garbage == 0) return;
   refusals_seen_ = now;
-  if (duplicates > 0)
-    spdlog::info("dropped peer={} duplicate_xids={}", cm::to_string(connection_->remote()), duplicates);
-  if (late > 0) spdlog::info("dropped peer={} late_backward_replies={}", cm::to_string(connection_->remote()), late);
+  stats_.incident(Incident::kErrVersSent, versions);
+  stats_.incident(Incident::kErrChunkSent, chunks);
+  stats_.incident(Incident::kReplyTooLong, replies);
+  stats_.incident(Incident::kGarbageArgsSent, garbage);
+  stats_.incident(Incident::kUnusableMessage, dropped);
+  const auto client = cm::to_string(connection_->remote());
+  if (duplicates + late > 0)
+    log_.info(LogKind::kDropped,
+              fmt::format("dropped peer={} duplicate_xids={} late_backward_replies={}", client, duplicates, late),
+              Clock::now());
   if (dropped + versions + chunks + garbage == 0) return;
-  spdlog::warn("unusable messages peer={} err_vers={} err_chunk={} garbage_args={} dropped={}",
-               cm::to_string(connection_->remote()), versions, chunks, garbage, dropped);
+  log_.warn(LogKind::kUnusable,
+            fmt::format("unusable messages peer={} err_vers={} err_chunk={} (of them for replies: {}) garbage_args={} "
+                        "dropped={}",
+                        client, versions, chunks, replies, garbage, dropped),
+            Clock::now());
 }
 
 void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
@@ -181,14 +216,26 @@ void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
     stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
     return responder_.abandon(call.token);
   }
+  if (deny_tls(call.message)) {
+    stats_.tls_denied();
+    if (responder_.reply(call.token, std::move(call.message))) return stats_.forwarded(MessageKind::kReply);
+    return stats_.dropped(MessageKind::kReply, DropReason::kConnectionClosed);
+  }
   // The Responder drops an xid that it has outstanding; this one may still be at the server from before its Reply was
   // abandoned.
-  if (!outstanding_.emplace(call.xid, call.token).second) {
+  if (!outstanding_.emplace(call.xid, AtServer{call.token, Clock::now()}).second) {
     stats_.dropped(MessageKind::kCall, DropReason::kDuplicateXid);
     responder_.abandon(call.token);
     return;
   }
+  layouts_.on_call(call.message.bytes());
   to_tcp_.push_back({std::move(call.message), MessageKind::kCall});
+}
+
+void RdmaSession::handle(const rpcrdma::Responder::CallRepeated& repeated) {
+  const auto call = outstanding_.find(repeated.xid);
+  if (call == outstanding_.end() || Clock::now() < add_saturating(call->second.since, options_.lost_call_limit)) return;
+  give_up(EndReason::kLostCall, make_error(Errc::kTimeout, "the client repeats a Call whose Reply is overdue"));
 }
 
 void RdmaSession::handle(rpcrdma::Responder::BackwardReply reply) {
@@ -197,9 +244,12 @@ void RdmaSession::handle(rpcrdma::Responder::BackwardReply reply) {
 }
 
 void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) {
+  stats_.incident(failed.timed_out ? Incident::kBackwardTimeout : Incident::kBackwardRefused);
   if (failed.timed_out) {
-    spdlog::warn("backward call unanswered peer={} xid={:#x} after={}ms", cm::to_string(connection_->remote()),
-                 failed.xid, options_.backward_timeout.count());
+    log_.warn(LogKind::kBackward,
+              fmt::format("backward call unanswered peer={} xid={:#x} after={}ms", cm::to_string(connection_->remote()),
+                          failed.xid, options_.backward_timeout.count()),
+              Clock::now());
   }
   owe_error(failed.xid);
 }
@@ -208,7 +258,9 @@ void RdmaSession::handle(const rpcrdma::Responder::MustClose& must_close) {
   if (std::exchange(closing_, true)) return;
   // Flushed work only says that the connection is over, which is about to be told with its true reason.
   if (must_close.error.code == Errc::kFlushed) return;
-  spdlog::warn("closing peer={} why=\"{}\"", cm::to_string(connection_->remote()), must_close.error.why);
+  log_.warn(LogKind::kClosing,
+            fmt::format("closing peer={} why=\"{}\"", cm::to_string(connection_->remote()), must_close.error.why),
+            Clock::now());
   connection_->abort(must_close.error);
 }
 
@@ -232,21 +284,13 @@ bool RdmaSession::take_records() {
     progress = true;
   }
   if (!closing_ && !delivery_ends_ && tcp_->ended()) {
-    spdlog::info("server closed tcp_peer={} reason={}", cm::to_string(tcp_->remote()), name(tcp_->ended()->code));
+    log_.info(LogKind::kPeerClosed,
+              fmt::format("server closed peer={} tcp_peer={} reason={}", cm::to_string(connection_->remote()),
+                          cm::to_string(tcp_->remote()), name(tcp_->ended()->code)),
+              Clock::now());
     delivery_ends_ = Clock::now() + options_.delivery_timeout;
   }
   return progress;
-}
-
-// The server has closed: once the client has what is complete, it may reconnect and send its other Calls again. One
-// that does not take it is given up at once: an orderly end would wait for it a second time.
-void RdmaSession::finish_if_delivered() {
-  if (closing_ || !delivery_ends_) return;
-  const bool delivered = responder_.all_sent();
-  if (!delivered && Clock::now() < *delivery_ends_) return;
-  closing_ = true;
-  if (delivered) return connection_->disconnect();
-  connection_->abort(make_error(Errc::kTimeout, "the server closed, and the client did not take what was left"));
 }
 
 // Always takes it: Replies and backward Calls must not wait for each other. The pool bounds what collects.
@@ -256,8 +300,8 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
   if (!xid || !direction) {
     stats_.received(MessageKind::kReply);
     stats_.dropped(MessageKind::kReply, DropReason::kMalformed);
-    return handle(rpcrdma::Responder::MustClose{
-        make_error(Errc::kMalformedRpc, "the server sent a record that is no RPC message")});
+    return give_up(EndReason::kMalformedReply,
+                   make_error(Errc::kMalformedRpc, "the server sent a record that is no RPC message"));
   }
   if (*direction == rpcrdma::RpcDirection::kCall) return give_backward_call(std::move(record));
   const auto call = outstanding_.find(*xid);
@@ -266,7 +310,8 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
     stats_.dropped(MessageKind::kReply, DropReason::kUnknownXid);
     return;
   }
-  const auto answered = responder_.reply(call->second, std::move(record));
+  if (layouts_.on_reply(record.bytes())) stats_.incident(Incident::kLayoutsHidden);
+  const auto answered = responder_.reply(call->second.token, std::move(record));
   stats_.received(MessageKind::kReply);
   if (answered) {
     stats_.forwarded(MessageKind::kReply);
@@ -295,8 +340,11 @@ void RdmaSession::give_backward_call(rpcrdma::Buffer record) {
                                                      ? DropReason::kTooLong
                                                      : DropReason::kDuplicateXid);
   }
-  spdlog::warn("backward call refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), xid,
-               record.size(), sent.error().why);
+  stats_.incident(Incident::kBackwardRefused);
+  log_.warn(LogKind::kBackward,
+            fmt::format("backward call refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), xid,
+                        record.size(), sent.error().why),
+            Clock::now());
   owe_error(xid);
 }
 
@@ -317,64 +365,6 @@ void RdmaSession::answer_failed_backward() {
     to_tcp_.push_back({std::move(*buffer), MessageKind::kBackwardReply});
     failed_backward_.pop_front();
   }
-}
-
-void RdmaSession::on_disconnected(const stream::Disconnected& how) {
-  if (std::exchange(over_, true)) return;
-  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
-              cm::describe_end(*connection_, how));
-  while (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) {
-  }
-  responder_.on_disconnect();
-  while (responder_.poll_event()) {
-  }
-  for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
-  record_counters(stats_, connection_->counters());
-  // A Reply that we sent need not have arrived: only an orderly end with nothing outstanding rules replays out.
-  const bool replays = !outstanding_.empty() || !cm::ordinary_end(how);
-  release();
-  stats_.connection_closed();
-  ended_(*this, backend_port_, replays);
-}
-
-void RdmaSession::release() {
-  over_ = true;
-  // With RST: the port must be free at once for the client's next connection, where the server has to recognise
-  // replays. There is none after draining, and what the server still has to receive must not be lost.
-  tcp_->close(!draining_);
-  to_tcp_.clear();
-}
-
-void RdmaSession::drain() {
-  draining_ = true;
-  finish_if_drained();
-}
-
-void RdmaSession::finish_if_drained() {
-  if (!draining_ || closing_ || connection_ == nullptr || !responder_.idle() || !outstanding_.empty() ||
-      !failed_backward_.empty() || !to_tcp_.empty() || !tcp_->all_sent())
-    return;
-  closing_ = true;
-  connection_->disconnect();
-}
-
-void RdmaSession::add_live_counters(Stats::Snapshot& to) const {
-  if (connection_ && !over_) add_counters(to, connection_->counters());
-}
-
-void RdmaSession::stop() {
-  if (over_) return;
-  closing_ = true;
-  if (connection_) return connection_->abort();
-  release();
-  stats_.connection_refused(RefuseReason::kLimit);
-  ended_(*this, 0, false);
-}
-
-void RdmaSession::orphan() {
-  ended_ = {};
-  release();
-  if (connection_) connection_->abort();
 }
 
 }  // namespace iwarp::gateway

@@ -8,12 +8,15 @@
 #include "iwarp/cm/connection.h"
 #include "iwarp/cm/listener.h"
 #include "iwarp/gateway/deadline_timer.h"
+#include "iwarp/gateway/event_log.h"
+#include "iwarp/gateway/layout_filter.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
-#include "iwarp/gateway/refusals.h"
 #include "iwarp/gateway/session.h"
+#include "iwarp/gateway/stall_watch.h"
 #include "iwarp/gateway/turn.h"
+#include "iwarp/rpcrdma/memory_budget.h"
 #include "iwarp/rpcrdma/responder.h"
 
 namespace iwarp::gateway {
@@ -25,8 +28,9 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   using Ended = std::function<void(RdmaSession&, std::uint16_t backend_port, bool calls_outstanding)>;
 
   // `request` is the client's; it is answered by accept(). `backend` is connected.
-  RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, Refusals& refusals,
-              const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend, Ended ended);
+  RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log,
+              std::shared_ptr<rpcrdma::MemoryBudget> memory, const cm::ConnectRequest& request,
+              boost::asio::ip::tcp::socket backend, Ended ended);
 
   // Answers the client's MPA Request.
   void accept(cm::ConnectRequest& request);
@@ -43,6 +47,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void pump();
   void post_pump();
   void handle(rpcrdma::Responder::CallReceived call);
+  void handle(const rpcrdma::Responder::CallRepeated& repeated);
   void handle(rpcrdma::Responder::BackwardReply reply);
   void handle(const rpcrdma::Responder::BackwardFailed& failed);
   void handle(const rpcrdma::Responder::MustClose& must_close);
@@ -54,6 +59,9 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void answer_failed_backward();
   void finish_if_drained();
   void finish_if_delivered();
+  // Ends both connections.
+  void give_up(EndReason why, const Error& error);
+  void watch_for_stalls(TimePoint now);
   void on_deadline();
   void note_refusals();
   void release();
@@ -66,18 +74,25 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   cm::Engine& engine_;
   const Options& options_;
   Stats& stats_;
-  Refusals& refusals_;
+  EventLog& log_;
   Ended ended_;
   RdmaChannel channel_;
   rpcrdma::ResponderOptions responder_options_;
   rpcrdma::Responder responder_;
   std::shared_ptr<RecordStream> tcp_;
   std::shared_ptr<cm::Connection> connection_;
-  std::unordered_map<std::uint32_t, rpcrdma::CallToken> outstanding_;  // Calls at the server, by xid
+  struct AtServer {
+    rpcrdma::CallToken token{};
+    TimePoint since{};
+  };
+
+  std::unordered_map<std::uint32_t, AtServer> outstanding_;  // Calls at the server, by xid
   std::deque<Outgoing> to_tcp_;
   std::deque<std::uint32_t> failed_backward_;  // xids that the server is owed an error for
+  LayoutFilter layouts_{!options_.pnfs};
   DeadlineTimer timer_;
   std::optional<TimePoint> delivery_ends_;  // set when the server has closed
+  StallWatch record_, reads_, replies_;
   std::uint64_t releases_seen_ = 0;
   rpcrdma::Responder::Stats refusals_seen_{};
   std::uint16_t backend_port_ = 0;

@@ -14,7 +14,9 @@ constexpr std::uint32_t kLastFragmentBit = 0x80000000;
 }  // namespace
 
 RecordReader::RecordReader(const RecordOptions& options)
-    : options_(options), ahead_(std::max(options.read_ahead_bytes, kHeaderBytes)) {}
+    : options_(options),
+      ahead_memory_(std::make_unique_for_overwrite<std::byte[]>(std::max(options.read_ahead_bytes, kHeaderBytes))),
+      ahead_(ahead_memory_.get(), std::max(options.read_ahead_bytes, kHeaderBytes)) {}
 
 std::span<const MutBytes> RecordReader::rx_buffers() {
   if (state_ != State::kReceiving) return {};
@@ -28,7 +30,7 @@ std::span<const MutBytes> RecordReader::rx_buffers() {
   std::size_t n = 0;
   // Inside a fragment the read-ahead is always empty: take_read_ahead() has drained it.
   if (in_fragment_) rx_[n++] = buffer_.subspan(received_bytes_, fragment_left_);
-  rx_[n++] = MutBytes(ahead_).subspan(ahead_end_);
+  rx_[n++] = ahead_.subspan(ahead_end_);
   return std::span<const MutBytes>(rx_).first(n);
 }
 

@@ -13,9 +13,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "iwarp/base/bytes.h"
 #include "iwarp/base/error.h"
@@ -30,8 +30,10 @@ struct RecordOptions {
   std::size_t max_record_bytes = (std::size_t{1} << 20) + (std::size_t{64} << 10);
   // Empty fragments tolerated in one record. The RFC allows any number; without a bound a peer keeps us busy for ever.
   std::size_t max_empty_fragments = 16;
-  // Own buffer for headers and small records, held for the life of the connection. Below 4 it is raised to 4.
-  std::size_t read_ahead_bytes = 4096;
+  // Own buffer for headers and small records, held for the life of the connection; what was never received into is not
+  // resident. Below 4 it is raised to 4. Less costs a system call for each READ of 4 KiB, more copies more of the large
+  // ones.
+  std::size_t read_ahead_bytes = 16384;
 };
 
 class RecordReader {
@@ -80,7 +82,8 @@ class RecordReader {
   void fail(Errc code);
 
   RecordOptions options_;
-  std::vector<std::byte> ahead_;
+  std::unique_ptr<std::byte[]> ahead_memory_;
+  MutBytes ahead_;
   std::size_t ahead_begin_ = 0;  // ahead_[begin, end) is received and not yet looked at
   std::size_t ahead_end_ = 0;
   MutBytes buffer_{};  // lent; empty before the first fragment with content

@@ -11,11 +11,16 @@
 namespace iwarp::gateway {
 namespace {
 
-// What one system call takes: allocates nothing.
+// What one system call takes, `limit` octets at most: allocates nothing.
 template <class AsioBuffer, class Spans>
-auto to_asio(const Spans& spans) {
+auto to_asio(const Spans& spans, std::size_t limit) {
   boost::container::static_vector<AsioBuffer, RecordWriterOptions{}.max_gather> out;
-  for (const auto& s : spans.first(std::min(spans.size(), out.capacity()))) out.emplace_back(s.data(), s.size());
+  for (const auto& s : spans.first(std::min(spans.size(), out.capacity()))) {
+    const std::size_t n = std::min(s.size(), limit);
+    if (n == 0) break;
+    out.emplace_back(s.data(), n);
+    limit -= n;
+  }
   return out;
 }
 
@@ -25,7 +30,7 @@ RecordStream::RecordStream(tcp::socket socket, const RecordOptions& options, rpc
                            Stats& stats)
     : socket_(std::move(socket)),
       reader_(options),
-      writer_({.max_records = kMaxQueued}),
+      writer_({.max_records = kMaxQueued, .max_pieces = 2 * kMaxQueued}),
       pool_(pool),
       purpose_(purpose),
       stats_(stats) {
@@ -43,6 +48,7 @@ std::optional<rpcrdma::Buffer> RecordStream::read() {
         record.set_view(static_cast<std::size_t>(reader_.record().data() - record.storage().data()),
                         reader_.record().size());
         reader_.next();
+        ++records_read_;
         return record;
       }
       case RecordReader::State::kNeedBuffer: {
@@ -68,11 +74,21 @@ std::optional<rpcrdma::Buffer> RecordStream::read() {
 }
 
 bool RecordStream::receive_some() {
+  if (read_armed_ || may_read_ == 0) return false;
+  if (drained_) {
+    wait_readable();
+    return false;
+  }
+  const auto into = to_asio<boost::asio::mutable_buffer>(reader_.rx_buffers(), may_read_);
   boost::system::error_code ec;
-  const std::size_t n = socket_.read_some(to_asio<boost::asio::mutable_buffer>(reader_.rx_buffers()), ec);
+  const std::size_t n = socket_.read_some(into, ec);
+  ++system_calls_.receives;
   if (!ec) {
     stats_.tcp_bytes(Way::kIn, n);
+    octets_read_ += n;
     reader_.rx_commit(n);
+    may_read_ -= n;
+    drained_ = n < boost::asio::buffer_size(into);  // an end of the stream would only come next: the wait tells
     return true;
   }
   if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) {
@@ -91,27 +107,29 @@ bool RecordStream::send(rpcrdma::Buffer& message) {
   const ConstBytes piece = message.bytes();
   if (auto ok = writer_.add(next_id_, std::span{&piece, 1}); !ok) return false;
   ++next_id_;
+  unflushed_ += piece.size();
   sending_.push_back(std::move(message));
-  if (!write_armed_) write_some();
   return true;
 }
 
-void RecordStream::write_some() {
-  while (!closed_ && !writer_.empty()) {
+void RecordStream::flush() {
+  unflushed_ = 0;
+  while (!closed_ && !write_armed_ && !writer_.empty() && may_write_ > 0) {
+    const auto from = to_asio<boost::asio::const_buffer>(writer_.tx_buffers(), may_write_);
     boost::system::error_code ec;
-    const std::size_t n = socket_.write_some(to_asio<boost::asio::const_buffer>(writer_.tx_buffers()), ec);
-    if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) {
-      wait_writable();
-      break;
-    }
+    const std::size_t n = socket_.write_some(from, ec);
+    ++system_calls_.sends;
+    if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) return wait_writable();
     if (ec) {
       broken_ = true;
-      end(make_error(Errc::kConnectionLost));
-      break;
+      return end(make_error(Errc::kConnectionLost));
     }
     stats_.tcp_bytes(Way::kOut, n);
+    octets_sent_ += n;
+    may_write_ -= n;
     writer_.tx_commit(n);
-    while (writer_.poll_written()) sending_.pop_front();
+    for (; writer_.poll_written(); ++records_sent_) sending_.pop_front();
+    if (n < boost::asio::buffer_size(from)) return wait_writable();  // TCP takes no more
   }
 }
 
@@ -130,7 +148,7 @@ void RecordStream::wait_readable() {
   if (read_armed_ || closed_) return;
   read_armed_ = true;
   socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
-    self->read_armed_ = false;
+    self->read_armed_ = self->drained_ = false;
     if (!ec && !self->closed_ && self->wake_) self->wake_();
   });
 }
@@ -161,7 +179,8 @@ void RecordStream::wait_writable() {
   socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](boost::system::error_code ec) {
     self->write_armed_ = false;
     if (ec || self->closed_) return;
-    self->write_some();
+    self->start_turn();
+    self->flush();
     if (self->wake_) self->wake_();
   });
 }

@@ -33,18 +33,35 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   // read is lost.
   void watch_for_reset();
 
-  // The next record, or nothing: no complete record yet, no buffer to be had (call again when buffers came back), or
-  // the end: see ended().
+  // Begins a turn of the owner, in which read() and flush() move about kTurnBytes each: bulk data of one connection do
+  // not hold up the others.
+  void start_turn() { may_read_ = may_write_ = kTurnBytes; }
+  // One of them has moved its share, and perhaps there is more: the owner has to come back by itself, for no wake will
+  // tell.
+  [[nodiscard]] bool turn_is_over() const { return may_read_ == 0 || may_write_ == 0; }
+
+  // The next record, or nothing: no complete record yet, no buffer to be had (call again when buffers came back), the
+  // end of the turn, or the end of the stream: see ended().
   [[nodiscard]] std::optional<rpcrdma::Buffer> read();
   // Why reading is over: kPeerClosed between records, or an error. Records read before are still given out by read().
   [[nodiscard]] const std::optional<Error>& ended() const { return ended_; }
   // The connection is lost: what is queued will never leave, and no more will come.
   [[nodiscard]] bool broken() const { return broken_; }
 
-  // Queues a record and sends what TCP takes. False (message untouched) when too many are queued: try again after the
-  // next wake.
+  // A record has begun to come and is not complete. read_progress() rises with each record and with each 64 KiB.
+  [[nodiscard]] bool in_record() const { return static_cast<bool>(filling_); }
+  [[nodiscard]] std::uint64_t read_progress() const { return records_read_ + (octets_read_ >> kProgressShift); }
+  // Rises with each record sent and with each 64 KiB.
+  [[nodiscard]] std::uint64_t sent_progress() const { return records_sent_ + (octets_sent_ >> kProgressShift); }
+
+  // Queues a record; it leaves with flush(). False (message untouched) when too many are queued: try again after
+  // flush() or the next wake.
   [[nodiscard]] bool send(rpcrdma::Buffer& message);
   [[nodiscard]] bool can_send() const { return sending_.size() < kMaxQueued; }
+  // Sends what TCP takes of all that is queued, many records with one system call. Buffers come back to the pool.
+  void flush();
+  // Octets queued since the last flush(): enough of them are worth a system call.
+  [[nodiscard]] bool worth_a_flush() const { return unflushed_ >= kTurnBytes; }
   [[nodiscard]] bool all_sent() const { return sending_.empty(); }
   // All sent, and acknowledged by the other end's TCP: close() cannot take it away any more.
   [[nodiscard]] bool all_taken();
@@ -54,14 +71,22 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   // Releases the socket and all buffers. `reset`: with RST, so that the local port is free at once.
   void close(bool reset);
   [[nodiscard]] bool closed() const { return closed_; }
+  // Made so far, those in vain included: what many small records cost.
+  struct SystemCalls {
+    std::uint64_t receives = 0, sends = 0;
+  };
+  [[nodiscard]] const SystemCalls& system_calls() const { return system_calls_; }
+
+  static constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
+
   [[nodiscard]] tcp::endpoint local() const { return local_; }
   [[nodiscard]] tcp::endpoint remote() const { return remote_; }
 
  private:
   static constexpr std::size_t kMaxQueued = 128;
+  static constexpr unsigned kProgressShift = 16;
 
   [[nodiscard]] bool receive_some();
-  void write_some();
   void wait_readable();
   void wait_writable();
   void end(const Error& why);
@@ -77,6 +102,11 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   rpcrdma::Buffer filling_;              // lent to the reader
   std::deque<rpcrdma::Buffer> sending_;  // lent to the writer, in order
   std::uint64_t next_id_ = 0;
+  std::size_t may_read_ = kTurnBytes, may_write_ = kTurnBytes;  // in this turn
+  std::size_t unflushed_ = 0;
+  SystemCalls system_calls_{};
+  bool drained_ = false;  // the last receive left nothing behind
+  std::uint64_t records_read_ = 0, octets_read_ = 0, records_sent_ = 0, octets_sent_ = 0;
   bool read_armed_ = false, write_armed_ = false;
   bool broken_ = false;
   bool closed_ = false;

@@ -43,7 +43,11 @@ Stats::Snapshot Stats::snapshot() const {
   Snapshot s;
   s.closed = value(closed_);
   s.opened = value(opened_);
+  s.early_wakes = value(early_wakes_);
+  copy(ended_, s.ended);
   copy(refused_, s.refused);
+  copy(incidents_, s.incidents);
+  copy(given_up_, s.given_up);
   for (std::size_t i = 0; i < kMessageKinds; ++i) {
     copy(messages_[i].dropped, s.messages[i].dropped);
     s.messages[i].forwarded = value(messages_[i].forwarded);
@@ -68,14 +72,22 @@ void to_json(nlohmann::json& out, const Stats::Snapshot& s) {
   for (std::size_t i = 0; i < kRdmaOperations; ++i) {
     rdma_bytes[name(static_cast<RdmaOperation>(i))] = ways(s.rdma_bytes[i]);
   }
+  nlohmann::json ended = nlohmann::json::object();
+  for (std::size_t i = 0; i < kEnds; ++i) {
+    if (s.ended[i] > 0) ended[name(static_cast<Errc>(i))] = s.ended[i];
+  }
   out = {{"connections",
           {{"opened", s.opened},
            {"closed", s.closed},
            {"active", s.active()},
-           {"refused", by_name<RefuseReason>(s.refused)}}},
+           {"ended", std::move(ended)},
+           {"refused", by_name<RefuseReason>(s.refused)},
+           {"given_up", by_name<EndReason>(s.given_up)}}},
+         {"incidents", by_name<Incident>(s.incidents)},
          {"messages", std::move(messages)},
          {"tcp_bytes", ways(s.tcp_bytes)},
-         {"rdma_bytes", std::move(rdma_bytes)}};
+         {"rdma_bytes", std::move(rdma_bytes)},
+         {"early_wakes", s.early_wakes}};
 }
 
 const char* name(MessageKind kind) {
@@ -106,6 +118,8 @@ const char* name(DropReason why) {
       return "limit";
     case DropReason::kConnectionClosed:
       return "connection_closed";
+    case DropReason::kAuthTls:
+      return "auth_tls";
   }
   return "?";
 }
@@ -114,12 +128,70 @@ const char* name(RefuseReason why) {
   switch (why) {
     case RefuseReason::kNotAllowed:
       return "not_allowed";
+    case RefuseReason::kInsecurePort:
+      return "insecure_port";
+    case RefuseReason::kNoReservedPort:
+      return "no_reserved_port";
     case RefuseReason::kBackendUnreachable:
       return "backend_unreachable";
     case RefuseReason::kHandshakeFailed:
       return "handshake_failed";
     case RefuseReason::kLimit:
       return "limit";
+  }
+  return "?";
+}
+
+const char* name(Incident what) {
+  switch (what) {
+    case Incident::kErrChunkSent:
+      return "err_chunk_sent";
+    case Incident::kReplyTooLong:
+      return "reply_too_long";
+    case Incident::kErrVersSent:
+      return "err_vers_sent";
+    case Incident::kGarbageArgsSent:
+      return "garbage_args_sent";
+    case Incident::kUnusableMessage:
+      return "unusable_message";
+    case Incident::kErrChunkReceived:
+      return "err_chunk_received";
+    case Incident::kErrVersReceived:
+      return "err_vers_received";
+    case Incident::kBadReply:
+      return "bad_reply";
+    case Incident::kCannotExpose:
+      return "cannot_expose";
+    case Incident::kBackwardTimeout:
+      return "backward_timeout";
+    case Incident::kBackwardRefused:
+      return "backward_refused";
+    case Incident::kTlsDenied:
+      return "auth_tls_denied";
+    case Incident::kLayoutsHidden:
+      return "layouts_hidden";
+    case Incident::kHighPort:
+      return "high_port";
+  }
+  return "?";
+}
+
+const char* name(EndReason why) {
+  switch (why) {
+    case EndReason::kLostCall:
+      return "lost_call";
+    case EndReason::kNoCredit:
+      return "no_credit";
+    case EndReason::kMalformedReply:
+      return "malformed_reply";
+    case EndReason::kHalfRecord:
+      return "half_record";
+    case EndReason::kUnansweredRead:
+      return "unanswered_read";
+    case EndReason::kUnreadReply:
+      return "unread_reply";
+    case EndReason::kClientLeft:
+      return "client_left";
   }
   return "?";
 }

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
+#include "iwarp/base/error.h"
+
 namespace iwarp::gateway {
 
 // What travels. Backward messages are those of the NFSv4.1 back channel (RFC 8167): server to client and its answers.
@@ -23,12 +25,52 @@ enum class DropReason : std::uint8_t {
   kTooLong,           // does not fit the largest buffer, or what the receiver offered for it
   kLimit,             // enough are waiting already
   kConnectionClosed,  // its connection ended before it could be forwarded
+  kAuthTls,           // Call with AUTH_TLS: the gateway denies it by itself
 };
-inline constexpr std::size_t kDropReasons = 6;
+inline constexpr std::size_t kDropReasons = 7;
 
 // Why a connection of a client did not come about.
-enum class RefuseReason : std::uint8_t { kNotAllowed, kBackendUnreachable, kHandshakeFailed, kLimit };
-inline constexpr std::size_t kRefuseReasons = 4;
+enum class RefuseReason : std::uint8_t {
+  kNotAllowed,          // its address is not in --allow
+  kInsecurePort,        // its port is above 1023, without --insecure-ports
+  kNoReservedPort,      // --reserved-port require, and none is to be had
+  kBackendUnreachable,  // the server cannot be reached
+  kHandshakeFailed,     // MPA startup failed
+  kLimit,               // enough are served already, no memory, or shutting down
+};
+inline constexpr std::size_t kRefuseReasons = 6;
+
+// What went wrong with a message, or was not as asked for, besides messages dropped.
+enum class Incident : std::uint8_t {
+  kErrChunkSent,      // ERR_CHUNK to a client, for a Call or in place of its Reply
+  kReplyTooLong,      // of these: the Reply did not fit what its Call offered
+  kErrVersSent,       // ERR_VERS to a client
+  kGarbageArgsSent,   // GARBAGE_ARGS to a client: chunks that contradict their Call
+  kUnusableMessage,   // from a client, and no answer is due
+  kErrChunkReceived,  // the server's ERR_CHUNK: its client got SYSTEM_ERR
+  kErrVersReceived,   // the server's ERR_VERS: likewise
+  kBadReply,          // the server's Reply does not match its chunk: likewise
+  kCannotExpose,      // no memory could be exposed for a Call: likewise
+  kBackwardTimeout,   // a backward Call went unanswered: the server got SYSTEM_ERR
+  kBackwardRefused,   // a backward Call or Reply that the other side cannot take: likewise
+  kTlsDenied,         // a Call with AUTH_TLS, denied
+  kLayoutsHidden,     // an EXCHANGE_ID whose pNFS flags were cleared
+  kHighPort,          // a connection to the server from a port above 1023, where a reserved one was preferred
+};
+inline constexpr std::size_t kIncidents = 14;
+
+// Why the gateway ended a connection that was up, and with it the one on its other side: the client reconnects and
+// sends its Calls again.
+enum class EndReason : std::uint8_t {
+  kLostCall,        // the client repeats a Call whose Reply has been due for too long
+  kNoCredit,        // every credit of the server is held by a Call that it has not answered for a long time
+  kMalformedReply,  // the server sent what cannot be read: perhaps a Reply
+  kHalfRecord,      // a record began and did not go on
+  kUnansweredRead,  // the client does not answer an RDMA Read
+  kUnreadReply,     // the client does not take what it is sent
+  kClientLeft,      // the client ended its sending, and its last Calls were not answered
+};
+inline constexpr std::size_t kEndReasons = 7;
 
 enum class RdmaOperation : std::uint8_t { kSend, kWrite, kRead };
 inline constexpr std::size_t kRdmaOperations = 3;
@@ -37,16 +79,31 @@ inline constexpr std::size_t kRdmaOperations = 3;
 enum class Way : std::uint8_t { kIn, kOut };
 inline constexpr std::size_t kWays = 2;
 
+inline constexpr std::size_t kEnds = static_cast<std::size_t>(Errc::kLast) + 1;
+
 class Stats {
  public:
   void connection_opened() { add(opened_); }
   void connection_closed() { add(closed_); }
+  // How the RDMA connection of a client that was served ended.
+  void connection_ended(Errc reason) { add(ended_[index(reason)]); }
   void connection_refused(RefuseReason why) { add(refused_[index(why)]); }
+  // Beside connection_closed().
+  void connection_given_up(EndReason why) { add(given_up_[index(why)]); }
 
   // Each received message is reported once with received() and later once with either forwarded() or dropped().
   void received(MessageKind kind) { add(messages_[index(kind)].received); }
   void forwarded(MessageKind kind) { add(messages_[index(kind)].forwarded); }
   void dropped(MessageKind kind, DropReason why) { add(messages_[index(kind)].dropped[index(why)]); }
+
+  void incident(Incident what, std::uint64_t n = 1) { add(incidents_[index(what)], n); }
+
+  // A Call received before that is answered by the gateway: its Reply still has to be forwarded.
+  void tls_denied() {
+    incident(Incident::kTlsDenied);
+    dropped(MessageKind::kCall, DropReason::kAuthTls);
+    received(MessageKind::kReply);
+  }
 
   // Bytes on the TCP side, record marks included.
   void tcp_bytes(Way way, std::uint64_t n) { add(tcp_bytes_[index(way)], n); }
@@ -54,6 +111,9 @@ class Stats {
   void rdma_bytes(RdmaOperation operation, Way way, std::uint64_t n) {
     add(rdma_bytes_[index(operation)][index(way)], n);
   }
+
+  // Zero-length Writes that woke, or should have, an RPC-over-RDMA server that overlooked what came early.
+  void early_wakes(std::uint64_t n) { add(early_wakes_, n); }
 
   struct Messages {
     std::uint64_t received = 0;
@@ -69,13 +129,19 @@ class Stats {
   struct Snapshot {
     std::uint64_t opened = 0;
     std::uint64_t closed = 0;
+    std::array<std::uint64_t, kEnds> ended{};
     std::array<std::uint64_t, kRefuseReasons> refused{};
+    std::array<std::uint64_t, kIncidents> incidents{};
+    std::array<std::uint64_t, kEndReasons> given_up{};
     std::array<Messages, kMessageKinds> messages{};
     std::array<std::uint64_t, kWays> tcp_bytes{};
     std::array<std::array<std::uint64_t, kWays>, kRdmaOperations> rdma_bytes{};
+    std::uint64_t early_wakes = 0;
 
     [[nodiscard]] std::uint64_t active() const { return opened > closed ? opened - closed : 0; }
     [[nodiscard]] const Messages& of(MessageKind kind) const { return messages[static_cast<std::size_t>(kind)]; }
+    [[nodiscard]] std::uint64_t of(RefuseReason why) const { return refused[static_cast<std::size_t>(why)]; }
+    [[nodiscard]] std::uint64_t of(Incident what) const { return incidents[static_cast<std::size_t>(what)]; }
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
   };
   [[nodiscard]] Snapshot snapshot() const;
@@ -96,20 +162,29 @@ class Stats {
 
   Counter opened_{0};
   Counter closed_{0};
+  std::array<Counter, kEnds> ended_{};
   std::array<Counter, kRefuseReasons> refused_{};
+  std::array<Counter, kIncidents> incidents_{};
+  std::array<Counter, kEndReasons> given_up_{};
   std::array<MessageCounters, kMessageKinds> messages_{};
   std::array<Counter, kWays> tcp_bytes_{};
   std::array<std::array<Counter, kWays>, kRdmaOperations> rdma_bytes_{};
+  Counter early_wakes_{0};
 };
 
-// {"connections": {"opened", "closed", "active", "refused": {reason: n}},
+// {"connections": {"opened", "closed", "active", "ended": {reason: n}, "refused": {reason: n},
+//                  "given_up": {reason: n}},
+//  "incidents": {name: n},
 //  "messages": {kind: {"received", "forwarded", "pending", "dropped", "dropped_by_reason": {reason: n}}},
-//  "tcp_bytes": {"in", "out"}, "rdma_bytes": {operation: {"in", "out"}}}; every key is always there.
+//  "tcp_bytes": {"in", "out"}, "rdma_bytes": {operation: {"in", "out"}},
+//  "early_wakes": n}; every key is always there, but in "ended", which has the reasons that occurred.
 void to_json(nlohmann::json& out, const Stats::Snapshot& snapshot);
 
 [[nodiscard]] const char* name(MessageKind kind);
 [[nodiscard]] const char* name(DropReason why);
 [[nodiscard]] const char* name(RefuseReason why);
+[[nodiscard]] const char* name(Incident what);
+[[nodiscard]] const char* name(EndReason why);
 [[nodiscard]] const char* name(RdmaOperation operation);
 
 }  // namespace iwarp::gateway

@@ -14,6 +14,8 @@ TcpFront::TcpFront(cm::Engine& engine, HostPort server, const Options& options)
     : engine_(engine),
       server_(std::move(server)),
       options_(options),
+      places_(options.max_connections_per_client),
+      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes)),
       sessions_(engine.io()),
       acceptor_(engine.io()),
       pause_(engine.io(), [](const Error& error) { spdlog::warn("short of resources: {}", error.why); }) {}
@@ -58,18 +60,25 @@ void TcpFront::on_client(tcp::socket socket) {
   const auto remote = socket.remote_endpoint(ec);
   if (ec) return;
   const auto refuse = [&](RefuseReason why, const char* text) {
-    refusals_.add(why, fmt::format("refused tcp_peer={} reason={}: {}", cm::to_string(remote), name(why), text),
-                  Clock::now());
+    log_.refused(why, fmt::format("refused tcp_peer={} reason={}: {}", cm::to_string(remote), name(why), text),
+                 Clock::now());
   };
   if (!options_.allow.allows(remote.address()))
     return refuse(RefuseReason::kNotAllowed, "its address is not in --allow");
+  if (!options_.insecure_ports && !is_reserved(remote.port()))
+    return refuse(RefuseReason::kInsecurePort,
+                  "its port is above 1023, where any user may send; --insecure-ports serves it");
   if (sessions_.draining() || sessions_.size() >= options_.max_connections)
     return refuse(RefuseReason::kLimit, "too many connections, or shutting down");
+  const auto place = places_.take(remote.address());
+  if (!place) return refuse(RefuseReason::kLimit, "this client has as many connections as it may have");
+  if (!memory_->admits_connection())
+    return refuse(RefuseReason::kLimit, "the memory for all connections is half used up: see --memory");
   if (auto ok = cm::prepare(socket, {}); !ok) return refuse(RefuseReason::kHandshakeFailed, ok.error().why);
   std::shared_ptr<TcpSession> session;
   try {
-    session = std::make_shared<TcpSession>(engine_, options_, stats_, refusals_, std::move(socket),
-                                           [this](TcpSession& ended) { sessions_.remove(&ended); });
+    session = std::make_shared<TcpSession>(engine_, options_, stats_, log_, memory_, std::move(socket),
+                                           [this, place](TcpSession& ended) { sessions_.remove(&ended); });
     sessions_.add(session);
   } catch (const std::bad_alloc&) {
     return refuse(RefuseReason::kLimit, "out of memory");

@@ -5,9 +5,11 @@
 
 #include "iwarp/cm/accept_pause.h"
 #include "iwarp/cm/engine.h"
+#include "iwarp/gateway/client_places.h"
+#include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
-#include "iwarp/gateway/refusals.h"
 #include "iwarp/gateway/session_set.h"
+#include "iwarp/rpcrdma/memory_budget.h"
 
 namespace iwarp::gateway {
 
@@ -35,7 +37,9 @@ class TcpFront final : public Front {
   HostPort server_;
   Options options_;
   Stats stats_;
-  Refusals refusals_{stats_};
+  EventLog log_{stats_};
+  ClientPlaces places_;
+  std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   SessionSet sessions_;
   boost::asio::ip::tcp::acceptor acceptor_;
   cm::AcceptPause pause_;

@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "iwarp/cm/connector.h"
-#include "iwarp/gateway/rdma_counters.h"
+#include "iwarp/gateway/auth_tls.h"
 #include "iwarp/rpcrdma/nfs_binding.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 
@@ -12,25 +12,37 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kWorkBudget = 16;
-// Records taken in each of these rounds, and in one turn when all that is left to do is to drop them.
+// Rounds of work before other connections get their turn; see also RecordStream::start_turn().
+constexpr unsigned kWorkBudget = 4;
+// Records taken in each of these rounds.
 constexpr unsigned kRecordBudget = 64;
 // More than any client's slot table.
 constexpr std::size_t kMaxQueuedCalls = 1024;
+// Of Options::lost_call_limit: without any Reply, and Calls waiting for credits. Clients of NFSv4 repeat nothing, and
+// all of the Calls may be slow ones: time enough for them.
+constexpr int kNoCreditFactor = 4;
 
 rpcrdma::RequesterOptions requester_options(const Options& o) {
   rpcrdma::RequesterOptions r;
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
+  r.max_reply_bytes = o.max_record_bytes;
   // What waits is bounded by the memory for Calls. A low limit would hold up the backward Replies behind it in the TCP
   // stream.
   r.max_queued_calls = kMaxQueuedCalls;
   return r;
 }
 
-rpcrdma::BufferPool::Options pool_options(const Options& o) {
+RecordOptions record_options(const Options& o) {
+  RecordOptions r;
+  r.max_record_bytes = o.max_record_bytes;
+  return r;
+}
+
+rpcrdma::BufferPool::Options pool_options(const Options& o, std::shared_ptr<rpcrdma::MemoryBudget> memory) {
   auto p = rpcrdma::pool_options(requester_options(o));
   p.call_bytes = p.reply_bytes = o.memory_bytes;
+  p.budget = std::move(memory);
   return p;
 }
 
@@ -49,20 +61,40 @@ const char* text(rpcrdma::Requester::Failure why) {
   return "unknown";
 }
 
+Incident incident(rpcrdma::Requester::Failure why) {
+  using F = rpcrdma::Requester::Failure;
+  switch (why) {
+    case F::kErrChunk:
+      return Incident::kErrChunkReceived;
+    case F::kErrVers:
+      return Incident::kErrVersReceived;
+    case F::kBadReply:
+      return Incident::kBadReply;
+    case F::kLocal:
+      return Incident::kCannotExpose;
+  }
+  return Incident::kCannotExpose;
+}
+
 }  // namespace
 
-TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats, Refusals& refusals,
-                       boost::asio::ip::tcp::socket client, Ended ended)
+TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log,
+                       std::shared_ptr<rpcrdma::MemoryBudget> memory, boost::asio::ip::tcp::socket client, Ended ended)
     : engine_(engine),
       options_(options),
       stats_(stats),
-      refusals_(refusals),
+      log_(log),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options), options.policy.ord, options.keep_idle_memory),
+      channel_(engine, options.stream, pool_options(options, std::move(memory)), options.policy.ord,
+               options.keep_idle_memory),
       requester_options_(requester_options(options)),
-      tcp_(std::make_shared<RecordStream>(std::move(client), RecordOptions{}, channel_.pool(),
+      tcp_(std::make_shared<RecordStream>(std::move(client), record_options(options), channel_.pool(),
                                           RecordStream::Purpose::kCall, stats)),
-      timer_(engine.io()) {}
+      timer_(engine.io()),
+      record_(options.record_deadline),
+      replies_(options.reply_deadline),
+      credits_(options.lost_call_limit * kNoCreditFactor),
+      leaving_(options.delivery_timeout) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   cm::ConnectOptions o;
@@ -85,7 +117,7 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
     return;
   }
   if (error.code != Errc::kOk) {
-    refusals_.add(
+    log_.refused(
         RefuseReason::kBackendUnreachable,
         fmt::format("refused tcp_peer={} reason={}: {}", cm::to_string(tcp_->remote()), name(error.code), error.why),
         Clock::now());
@@ -99,8 +131,10 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
                                         rpcrdma::PrivateData::parse(connection_->private_data())),
                      requester_options_);
   stats_.connection_opened();
-  spdlog::info("established {} tcp_local={} tcp_peer={}", connection_->to_string(), cm::to_string(tcp_->local()),
-               cm::to_string(tcp_->remote()));
+  log_.info(LogKind::kEstablished,
+            fmt::format("established {} tcp_local={} tcp_peer={}", connection_->to_string(),
+                        cm::to_string(tcp_->local()), cm::to_string(tcp_->remote())),
+            Clock::now());
   connection_->async_wait_disconnected(
       [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   if (auto ok = requester_->start(); !ok) return handle(rpcrdma::Requester::MustClose{ok.error()});
@@ -115,7 +149,9 @@ void TcpSession::pump() {
   if (pumping_ || over_ || !requester_) return;
   pumping_ = true;
   bool progress = true;
-  for (unsigned round = 0; round < kWorkBudget && progress; ++round) {
+  channel_.disarm();
+  tcp_->start_turn();
+  for (unsigned round = 0; round < kWorkBudget && progress && !tcp_->turn_is_over(); ++round) {
     progress = channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); });
     while (auto event = requester_->poll_event()) {
       std::visit([&](auto& e) { handle(std::move(e)); }, *event);
@@ -128,21 +164,29 @@ void TcpSession::pump() {
     progress = forward_to_tcp() || progress;
     progress = take_records() || progress;
     if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Requester::MustClose{ok.error()});
+    if (!progress || tcp_->worth_a_flush()) tcp_->flush();
     progress = progress || channel_.pool().releases() != releases_seen_;
   }
+  tcp_->flush();  // what is left, after rounds without end
   finish_if_drained();
+  const TimePoint now = Clock::now();
+  watch_for_stalls(now);
   pumping_ = false;
   if (over_) return;
-  channel_.after_turn(Clock::now());
+  channel_.after_turn(now);
   const auto unanswered = backward_.empty() ? std::nullopt : std::optional(backward_.front().expires);
-  timer_.set(earliest({unanswered, channel_.deadline()}), [weak = weak_from_this()] {
+  const auto stalled =
+      closing_ ? std::nullopt
+               : earliest({record_.deadline(), replies_.deadline(), credits_.deadline(), leaving_.deadline()});
+  timer_.set(earliest({unanswered, stalled, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
-  if (progress) return post_resume();
+  if (progress || tcp_->turn_is_over()) return post_resume();
   channel_.arm([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->pump();
   });
-  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) post_resume();
+  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) return post_resume();
+  if (channel_.take_rest()) requester_->rest();
 }
 
 void TcpSession::resume() {
@@ -155,12 +199,17 @@ void TcpSession::post_resume() {
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
   stats_.received(MessageKind::kReply);
+  if (layouts_.on_reply(reply.message.bytes())) stats_.incident(Incident::kLayoutsHidden);
   to_tcp_.push_back({std::move(reply.message), MessageKind::kReply});
 }
 
 // The client gets an RPC error: silence would make it wait, closing would make it try the same for ever.
 void TcpSession::handle(const rpcrdma::Requester::CallFailed& failed) {
-  spdlog::warn("call failed tcp_peer={} xid={:#x}: {}", cm::to_string(tcp_->remote()), failed.xid, text(failed.why));
+  stats_.incident(incident(failed.why));
+  log_.warn(
+      LogKind::kFailedCall,
+      fmt::format("call failed tcp_peer={} xid={:#x}: {}", cm::to_string(tcp_->remote()), failed.xid, text(failed.why)),
+      Clock::now());
   auto error = make_error_record(failed.xid);
   if (!error)
     return handle(rpcrdma::Requester::MustClose{make_error(Errc::kResource, "no memory to report a failed call")});
@@ -186,10 +235,14 @@ void TcpSession::handle(rpcrdma::Requester::BackwardCall call) {
 }
 
 void TcpSession::handle(const rpcrdma::Requester::MustClose& must_close) {
+  if (must_close.error.code == Errc::kMalformedRpc) return give_up(EndReason::kMalformedReply, must_close.error);
   if (std::exchange(closing_, true)) return;
   // Flushed work only says that the connection is over, which is about to be told with its true reason.
   if (must_close.error.code == Errc::kFlushed) return;
-  spdlog::warn("closing peer={} why=\"{}\"", cm::to_string(connection_->remote()), must_close.error.why);
+  log_.warn(LogKind::kClosing,
+            fmt::format("closing peer={} tcp_peer={} why=\"{}\"", cm::to_string(connection_->remote()),
+                        cm::to_string(tcp_->remote()), must_close.error.why),
+            Clock::now());
   connection_->abort(must_close.error);
 }
 
@@ -214,7 +267,10 @@ bool TcpSession::take_records() {
     progress = true;
   }
   if (!closing_ && !draining_ && tcp_->ended()) {
-    spdlog::info("client closed tcp_peer={} reason={}", cm::to_string(tcp_->remote()), name(tcp_->ended()->code));
+    log_.info(
+        LogKind::kPeerClosed,
+        fmt::format("client closed tcp_peer={} reason={}", cm::to_string(tcp_->remote()), name(tcp_->ended()->code)),
+        Clock::now());
     draining_ = true;  // a client that only ended its own sending still gets its Replies
   }
   if (!closing_ && tcp_->broken()) close_rdma();
@@ -227,7 +283,7 @@ bool TcpSession::give_to_rdma(rpcrdma::Buffer& record) {
     stats_.received(MessageKind::kCall);
     stats_.dropped(MessageKind::kCall, DropReason::kMalformed);
     handle(rpcrdma::Requester::MustClose{
-        make_error(Errc::kMalformedRpc, "the client sent a record that is no RPC message")});
+        make_error(Errc::kInvalidArgument, "the client sent a record that is no RPC message")});
     return true;
   }
   if (*direction == rpcrdma::RpcDirection::kCall) return give_call(record);
@@ -241,17 +297,29 @@ bool TcpSession::give_call(rpcrdma::Buffer& record) {
     stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
     return true;
   }
+  if (deny_tls(record)) {
+    stats_.received(MessageKind::kCall);
+    stats_.tls_denied();
+    to_tcp_.push_back({std::move(record), MessageKind::kReply});
+    return true;
+  }
   if (!requester_->can_take_call()) return false;
+  layouts_.on_call(record.bytes());
   // The server's backward Calls have to fit in line on this connection (RFC 8167 s5).
   (void)rpcrdma::clamp_back_channel(record.bytes(), requester_->max_backward_bytes());
-  const auto sent = requester_->call(std::move(record));
+  const TimePoint now = Clock::now();
+  const auto sent = requester_->call(std::move(record), now);
   if (!sent && sent.error().code == Errc::kQueueFull) return false;
   stats_.received(MessageKind::kCall);
   if (sent) {
     stats_.forwarded(MessageKind::kCall);
+  } else if (sent.error().code == Errc::kNotConnected) {
+    stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
   } else {
-    stats_.dropped(MessageKind::kCall, sent.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed
-                                                                                : DropReason::kDuplicateXid);
+    stats_.dropped(MessageKind::kCall, DropReason::kDuplicateXid);
+    const auto since = requester_->outstanding_since(*rpcrdma::rpc_xid(record.bytes()));
+    if (since && now >= add_saturating(*since, options_.lost_call_limit))
+      give_up(EndReason::kLostCall, make_error(Errc::kTimeout, "the client repeats a Call whose Reply is overdue"));
   }
   return true;
 }
@@ -271,8 +339,11 @@ void TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
     stats_.dropped(MessageKind::kBackwardReply, DropReason::kConnectionClosed);
   } else {
     stats_.dropped(MessageKind::kBackwardReply, DropReason::kTooLong);
-    spdlog::warn("backward reply refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()), *xid,
-                 record.size(), sent.error().why);
+    stats_.incident(Incident::kBackwardRefused);
+    log_.warn(LogKind::kBackward,
+              fmt::format("backward reply refused tcp_peer={} xid={:#x} bytes={}: {}", cm::to_string(tcp_->remote()),
+                          *xid, record.size(), sent.error().why),
+              Clock::now());
     // Something shorter, so that the server need not wait.
     const auto error = rpcrdma::make_error_reply(*xid, rpcrdma::AcceptStat::kSystemErr);
     record.set_view(record.headroom(), error.size());
@@ -290,97 +361,15 @@ void TcpSession::on_deadline() {
   while (!backward_.empty() && backward_.front().expires <= Clock::now()) {
     const AtClient call = backward_.front();
     backward_.pop_front();
-    spdlog::warn("backward call unanswered tcp_peer={} xid={:#x} after={}ms", cm::to_string(tcp_->remote()), call.xid,
-                 options_.backward_timeout.count());
+    stats_.incident(Incident::kBackwardTimeout);
+    log_.warn(LogKind::kBackward,
+              fmt::format("backward call unanswered tcp_peer={} xid={:#x} after={}ms", cm::to_string(tcp_->remote()),
+                          call.xid, options_.backward_timeout.count()),
+              Clock::now());
     auto error = make_error_record(call.xid);
     if (!error || !requester_->reply_backward(call.token, std::move(*error))) requester_->abandon_backward(call.token);
   }
   pump();
-}
-
-void TcpSession::close_rdma() {
-  closing_ = true;
-  if (auto ok = channel_.endpoint().flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
-  connection_->disconnect();
-}
-
-void TcpSession::on_disconnected(const stream::Disconnected& how) {
-  if (std::exchange(over_, true)) return;
-  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
-              cm::describe_end(*connection_, how));
-  while (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) {
-  }
-  requester_->on_disconnect();
-  while (auto event = requester_->poll_event()) {
-    if (auto* reply = std::get_if<rpcrdma::Requester::ReplyReceived>(&*event)) handle(std::move(*reply));
-  }
-  record_counters(stats_, connection_->counters());
-  delivery_ends_ = Clock::now() + options_.delivery_timeout;
-  timer_.set(delivery_ends_, [weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->deliver_rest();
-  });
-  deliver_rest();
-}
-
-void TcpSession::deliver_rest() {
-  if (tcp_->closed()) return;
-  (void)forward_to_tcp();
-  std::optional<rpcrdma::Buffer> record;
-  for (unsigned taken = 0; taken < kRecordBudget && (record = tcp_->read()); ++taken) {
-    // The client sends it again on its next connection.
-    const auto direction = rpcrdma::rpc_direction(record->bytes());
-    const auto kind = direction == rpcrdma::RpcDirection::kReply ? MessageKind::kBackwardReply : MessageKind::kCall;
-    stats_.received(kind);
-    stats_.dropped(kind, DropReason::kConnectionClosed);
-  }
-  const bool sent = to_tcp_.empty() && tcp_->all_sent();
-  if (tcp_->broken() || (sent && (tcp_->all_taken() || tcp_->ended())) || Clock::now() >= *delivery_ends_) return end();
-  if (sent) tcp_->end_sending();
-  if (record) post_resume();  // perhaps there are more
-}
-
-void TcpSession::end() {
-  for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
-  release();  // the client reconnects and sends its Calls again
-  stats_.connection_closed();
-  ended_(*this);
-}
-
-void TcpSession::release() {
-  over_ = true;
-  tcp_->close(false);
-  to_tcp_.clear();
-  held_record_.reset();
-}
-
-void TcpSession::drain() {
-  draining_ = true;
-  finish_if_drained();
-}
-
-void TcpSession::finish_if_drained() {
-  if (!draining_ || closing_ || !requester_ || !requester_->idle() || !to_tcp_.empty() || !tcp_->all_sent()) return;
-  close_rdma();
-}
-
-void TcpSession::add_live_counters(Stats::Snapshot& to) const {
-  if (connection_ && !over_) add_counters(to, connection_->counters());
-}
-
-void TcpSession::stop() {
-  if (delivery_ends_ && !tcp_->closed()) return end();
-  if (over_) return;
-  closing_ = true;
-  if (connection_) return connection_->abort();
-  release();
-  stats_.connection_refused(RefuseReason::kLimit);
-  ended_(*this);
-}
-
-void TcpSession::orphan() {
-  ended_ = {};
-  release();
-  if (connection_) connection_->abort();
 }
 
 }  // namespace iwarp::gateway

@@ -7,12 +7,15 @@
 
 #include "iwarp/cm/connection.h"
 #include "iwarp/gateway/deadline_timer.h"
+#include "iwarp/gateway/event_log.h"
+#include "iwarp/gateway/layout_filter.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
-#include "iwarp/gateway/refusals.h"
 #include "iwarp/gateway/session.h"
+#include "iwarp/gateway/stall_watch.h"
 #include "iwarp/gateway/turn.h"
+#include "iwarp/rpcrdma/memory_budget.h"
 #include "iwarp/rpcrdma/requester.h"
 
 namespace iwarp::gateway {
@@ -21,8 +24,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
  public:
   using Ended = std::function<void(TcpSession&)>;
 
-  TcpSession(cm::Engine& engine, const Options& options, Stats& stats, Refusals& refusals,
-             boost::asio::ip::tcp::socket client, Ended ended);
+  TcpSession(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log,
+             std::shared_ptr<rpcrdma::MemoryBudget> memory, boost::asio::ip::tcp::socket client, Ended ended);
 
   // Connects to the RPC-over-RDMA server; Calls are read once that succeeded.
   void connect(const HostPort& server, std::optional<boost::asio::ip::address> source);
@@ -48,6 +51,9 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   [[nodiscard]] bool give_call(rpcrdma::Buffer& record);
   void give_backward_reply(rpcrdma::Buffer& record);
   void close_rdma();
+  // Ends the server's connection, and with it the client's, once what is complete was delivered.
+  void give_up(EndReason why, const Error& error);
+  void watch_for_stalls(TimePoint now);
   void on_deadline();
   // An RPC error for that xid. Nothing: no memory.
   [[nodiscard]] std::optional<rpcrdma::Buffer> make_error_record(std::uint32_t xid);
@@ -65,7 +71,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   cm::Engine& engine_;
   const Options& options_;
   Stats& stats_;
-  Refusals& refusals_;
+  EventLog& log_;
   Ended ended_;
   RdmaChannel channel_;
   rpcrdma::RequesterOptions requester_options_;
@@ -80,9 +86,11 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
 
   std::deque<AtClient> backward_;  // Calls of the server at the client, oldest first
   std::deque<Outgoing> to_tcp_;
+  LayoutFilter layouts_{!options_.pnfs};
   DeadlineTimer timer_;
   std::optional<TimePoint> delivery_ends_;  // set when the RDMA connection has ended
   std::optional<rpcrdma::Buffer> held_record_;
+  StallWatch record_, replies_, credits_, leaving_;
   std::uint64_t releases_seen_ = 0;
   Turn turn_;
   bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;

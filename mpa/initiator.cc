@@ -36,7 +36,9 @@ Rtr choose_rtr(const EnhancedData& offer, const EnhancedData& named, std::uint16
 }  // namespace
 
 Initiator::Initiator(const Policy& policy, ConstBytes private_data, TimePoint now)
-    : policy_(policy), deadline_(now + policy.startup_timeout), rx_(parse_reply, policy.max_private_data_bytes) {
+    : policy_(policy),
+      deadline_(add_saturating(now, policy.startup_timeout)),
+      rx_(parse_reply, policy.max_private_data_bytes) {
   Result<void> usable = validate(policy);
   if (usable.ok() && private_data.size() > kMaxSendPrivateDataBytes) {
     // req: RFC5044-7.1.1-34
@@ -63,7 +65,6 @@ void Initiator::tx_commit(std::size_t n) {
 }
 
 std::size_t Initiator::rx(ConstBytes bytes, TimePoint now) {
-  on_deadline(now);
   if (state_ != InitiatorState::kWaitReply) return 0;
   const auto step = rx_.feed(bytes);
   if (const auto* error = std::get_if<Error>(&step.result)) {
@@ -71,6 +72,7 @@ std::size_t Initiator::rx(ConstBytes bytes, TimePoint now) {
   } else if (const auto* parsed = std::get_if<StartupFrame::Parsed>(&step.result)) {
     on_reply(parsed->frame);
   }
+  on_deadline(now);  // after reading: what is complete is not late, however long it lay there
   assert(is_consistent());
   return step.consumed;
 }
@@ -116,9 +118,8 @@ Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const 
   out.peer_ird = theirs.ird;  // req: RFC6581-9.1-8
   out.peer_ord = theirs.ord;
   out.ord = mine.ord;
-  // req: RFC6581-9.1-22
-  if (theirs.ird != kNoIrdOrdNegotiation)
-    out.ord = std::min(out.ord, theirs.ird);       // req: RFC6581-9.1-16, RFC6581-9.1-25, RFC6581-9.1-6
+  // kNoIrdOrdNegotiation is more than any ORD. req: RFC6581-9.1-22
+  out.ord = std::min(out.ord, theirs.ird);         // req: RFC6581-9.1-16, RFC6581-9.1-25, RFC6581-9.1-6
   if (theirs.peer_to_peer != mine.peer_to_peer) {  // req: RFC6581-9.2-11, RFC6581-9.2-23
     Error error = make_error(Errc::kConnectionModel, "flag A of the Reply differs from the Request");
     error.tell_peer =
@@ -149,8 +150,7 @@ void Initiator::rx_end(bool reset) {
          {Errc::kConnectionLost, std::nullopt, "connection ended before the MPA Reply"});
   }
   // A peer without RFC 6581 closes, and RNICs reset, without a word. req: RFC6581-10-12
-  std::get<Failed>(*event_).suggest_revision_1_fallback =
-      before_reply && request_.enhanced && policy_.allow_revision_1_fallback;
+  if (before_reply) std::get<Failed>(*event_).fallback = next_fallback(policy_);
   assert(is_consistent());
 }
 

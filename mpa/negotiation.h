@@ -16,6 +16,7 @@
 #include "iwarp/base/error.h"
 #include "iwarp/base/result.h"
 #include "iwarp/base/time.h"
+#include "iwarp/mpa/fallback.h"
 #include "iwarp/mpa/policy.h"
 #include "iwarp/mpa/startup_collector.h"
 #include "iwarp/mpa/startup_frame.h"
@@ -44,8 +45,8 @@ struct Rejected {
 // says; then close TCP.
 struct Failed {
   Error error;
-  bool suggest_revision_1_fallback = false;  // try once more with Policy::revision = 1, on a new TCP connection
-  std::optional<Negotiated> negotiated{};    // set whenever error.tell_peer is
+  Fallback fallback = Fallback::kNone;     // to be asked for on a new TCP connection; kNone: do not try again
+  std::optional<Negotiated> negotiated{};  // set whenever error.tell_peer is
 };
 
 // Responder: a valid Request waits for accept() or reject().

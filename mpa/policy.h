@@ -29,9 +29,13 @@ struct Policy {
   // Default kOn: RFC 5044 s4.4 demands it. Anything else only by explicit order of the operator, for paths protected
   // otherwise; kOff does not connect to RNICs, which always set C=1.
   Crc crc = Crc::kOn;
-  // Initiator: ask for the peer-to-peer model (A=1). Default on: Intel RNICs reset the connection without it, and it
-  // lets the Responder send first. A Responder follows the Request. Off breaks peers that insist.
+  // Initiator: ask for the peer-to-peer model (A=1) first. Default on: Intel RNICs reset the connection without it, and
+  // it lets the Responder send first. Off where the Initiator speaks first by nature: Linux siw crashes when such a
+  // connection ends too soon. A Responder follows the Request.
   bool peer_to_peer = true;
+  // Initiator, with peer_to_peer off: ask for it after all, on a new connection, when the peer ends this one before the
+  // first octet of its Reply (mpa/fallback.h). Default on. Off breaks peers that insist.
+  bool allow_peer_to_peer_fallback = true;
   // RTR forms we can send (Initiator) or take (Responder). Default both. Without Read, Chelsio RNICs end the connection
   // with "RTR mismatch"; without Write, a siw Responder still picks Read. With peer_to_peer at least one must be set,
   // and a Responder needs one always.
@@ -50,9 +54,9 @@ struct Policy {
   // rule 10 says "reasonable", siw waits 5 s as Responder and 10 s as Initiator). Lower breaks peers whose application
   // decides slowly; higher feeds slow-loris attackers.
   std::chrono::milliseconds startup_timeout{5000};
-  // Initiator: suggest a second try with revision 1 on a new connection when the peer ends this one before the first
-  // octet of its Reply. Default on: that is how peers without RFC 6581 answer. Off: such peers cannot be reached with
-  // revision 2.
+  // Initiator: suggest another try, the last one, with revision 1 on a new connection when the peer ends this one
+  // before the first octet of its Reply. Default on: that is how peers without RFC 6581 answer. Off: such peers cannot
+  // be reached with revision 2.
   bool allow_revision_1_fallback = true;
   // Longest Private Data field accepted, octets, enhanced data included. Default 512, the limit of RFC 5044. Lower
   // refuses peers; higher counts as 512.

@@ -23,7 +23,9 @@ Result<void> check_private_data(ConstBytes private_data) {
 }  // namespace
 
 Responder::Responder(const Policy& policy, TimePoint now)
-    : policy_(policy), deadline_(now + policy.startup_timeout), rx_(parse_request, policy.max_private_data_bytes) {
+    : policy_(policy),
+      deadline_(add_saturating(now, policy.startup_timeout)),
+      rx_(parse_request, policy.max_private_data_bytes) {
   if (const auto valid = validate(policy); !valid) fail(ResponderInput::kBadArgument, valid.error());
   assert(is_consistent());
 }
@@ -47,7 +49,6 @@ void Responder::tx_commit(std::size_t n) {
 }
 
 std::size_t Responder::rx(ConstBytes bytes, TimePoint now) {
-  on_deadline(now);
   if (state_ == ResponderState::kDeciding && !bytes.empty()) {  // req: RFC5044-7.1.1-31, RFC5044-7.1.2-11
     fail(ResponderInput::kEarlyBytes,
          make_error(Errc::kMalformedStartupFrame, "octets behind the unanswered MPA Request"));
@@ -67,6 +68,7 @@ std::size_t Responder::rx(ConstBytes bytes, TimePoint now) {
            make_error(Errc::kMalformedStartupFrame, "octets behind the unanswered MPA Request"));
     }
   }
+  on_deadline(now);  // after reading: what is complete is not late, however long it lay there
   assert(is_consistent());
   return step.consumed;
 }
@@ -130,7 +132,7 @@ Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes 
   Negotiated n;
   if (request_.enhanced) {
     // req: RFC6581-9.1-7, RFC6581-9.1-10
-    if (asked.ird != kNoIrdOrdNegotiation) ord = std::min(ord, asked.ird);   // req: RFC6581-9.1-12, RFC6581-9.1-26
+    ord = std::min(ord, asked.ird);  // kNoIrdOrdNegotiation is more than any. req: RFC6581-9.1-12, RFC6581-9.1-26
     if (asked.ord != kNoIrdOrdNegotiation && ird != 0 && ird < asked.ord) {  // req: RFC6581-9.1-4, RFC6581-9.1-23
       ird = std::max(ird, std::min(asked.ord, policy_.max_ird));             // req: RFC6581-12-1
     }

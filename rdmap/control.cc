@@ -10,20 +10,16 @@ struct Row {
   std::uint32_t qn;
   const char* name;
 };
-// Figure 4 of RFC 5040, indexed by opcode.
-// req: RFC5040-4.1-7 RFC5040-5.1-1 RFC5040-5.2.1-1 RFC5040-5.2.1-6 RFC5040-5.2.2-2
-// req: RFC5040-5.3-1 RFC5040-5.3-9 RFC5040-5.4-2 RFC5040-5.4-3 RFC5040-3.1-2 RFC5040-3.1-3 RFC5040-3.1-4
-// req: RFC5040-4.1-16 RFC5040-4.1-17 RFC5040-4.1-18 RFC5040-4.1-19 RFC5040-4.1-20 RFC5040-4.1-21 RFC5040-4.1-22
-// req: RFC5040-4.1-23
+// Figure 4 of RFC 5040, indexed by opcode. req: RFC5040-4.1-7
 constexpr std::array<Row, 8> kOpcodes = {{
-    {true, 0, "Write"},
-    {false, kReadRequestQn, "ReadRequest"},
-    {true, 0, "ReadResponse"},
-    {false, kSendQn, "Send"},
-    {false, kSendQn, "SendInvalidate"},
-    {false, kSendQn, "SendSolicited"},
-    {false, kSendQn, "SendSolicitedInvalidate"},
-    {false, kTerminateQn, "Terminate"},
+    {true, 0, "Write"},                           // req: RFC5040-4.1-16 RFC5040-5.1-1
+    {false, kReadRequestQn, "ReadRequest"},       // req: RFC5040-4.1-17 RFC5040-5.2.1-1 RFC5040-5.2.1-6 RFC5040-3.1-3
+    {true, 0, "ReadResponse"},                    // req: RFC5040-4.1-18 RFC5040-5.2.2-2
+    {false, kSendQn, "Send"},                     // req: RFC5040-4.1-19 RFC5040-5.3-1 RFC5040-5.3-9 RFC5040-3.1-2
+    {false, kSendQn, "SendInvalidate"},           // req: RFC5040-4.1-20
+    {false, kSendQn, "SendSolicited"},            // req: RFC5040-4.1-21
+    {false, kSendQn, "SendSolicitedInvalidate"},  // req: RFC5040-4.1-22
+    {false, kTerminateQn, "Terminate"},           // req: RFC5040-4.1-23 RFC5040-5.4-2 RFC5040-5.4-3 RFC5040-3.1-4
 }};
 
 }  // namespace
@@ -39,14 +35,16 @@ Result<Opcode> check_control(const ddp::SegmentHeader& header) {
     return make_error(Errc::kUntaggedInvalidQn);  // req: RFC5041-7.1-1
   // req: RFC5040-4.8-19
   if ((octet >> 6) > 1)
-    return make_error(Errc::kRdmapVersion);  // req: RFC5040-4.1-10 RFC5040-7.2-3; Rsv is not examined: RFC5040-4.1-12
+    // req: RFC5040-4.1-10 RFC5040-7.2-3 RFC5040-7.2-8; Rsv is not examined: RFC5040-4.1-12
+    return make_error(Errc::kRdmapVersion);
   const unsigned op = octet & 0x0F;
-  // req: RFC5040-7.2-2 RFC5040-7.2-7 RFC5040-7.2-8 RFC5040-4.1-24 RFC5040-4.2-5 RFC5040-4.8-20
+  // req: RFC5040-7.2-2 RFC5040-7.2-7 RFC5040-4.1-24 RFC5040-4.2-5
   if (op >= kOpcodes.size()) return make_error(Errc::kRdmapOpcode);
   const Row& row = kOpcodes[op];
   if (row.tagged != (tagged != nullptr) ||
       (untagged != nullptr && untagged->qn != row.qn)) {  // req: RFC5040-4.1-6 RFC5040-4.1-8
-    return make_error(Errc::kRdmapOpcode, "RDMAP opcode contradicts the tagged flag or the queue number");
+    return make_error(Errc::kRdmapOpcode,
+                      "RDMAP opcode contradicts the tagged flag or the queue number");  // req: RFC5040-4.8-20
   }
   return static_cast<Opcode>(op);
 }

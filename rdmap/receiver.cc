@@ -201,13 +201,14 @@ Result<void> Receiver::end() {
 
 Result<void> Receiver::end_send(const UntaggedHeader& h) {
   counters_.send_bytes += payload_bytes_;
-  // req: RFC5040-5.3-12 RFC5040-5.5-11 RFC5040-5.5-23 RFC5041-4.1-8 RFC5041-5.4-2 RFC5041-5.4-3 RFC5040-3.1-7
-  // req: RFC5040-5.3-3 RFC5040-5.3-11 RFC5041-1.2-1 RFC5041-5.2-6
   const auto length = send_rx_.commit(h, payload_bytes_);
+  // Delivered with its last segment, all being placed. req: RFC5041-4.1-8 RFC5041-5.4-2 RFC5041-5.4-3
+  // req: RFC5040-5.5-11 RFC5040-5.5-23
   if (!length) return {};
   ++counters_.sends;
   Completion c;
-  c.byte_len = *length;  // req: RFC5040-5.3-4 RFC5040-3.2-2
+  // Of any length, 0 too. req: RFC5040-5.3-4 RFC5040-3.2-2 RFC5040-3.1-7 RFC5040-5.3-11 RFC5040-5.3-12
+  c.byte_len = *length;
   // req: RFC5040-2.4-2
   c.solicited = solicited(opcode_);
   // req: RFC5040-4.1-15 RFC5040-4.1-13
@@ -222,14 +223,13 @@ Result<void> Receiver::end_send(const UntaggedHeader& h) {
     c.invalidated = true;
     c.invalidated_stag = stag;
   }
-  // req: RFC5040-5.5-25
+  // One message, one request, however short. req: RFC5041-5.2-6 RFC5040-5.3-3 RFC5041-1.2-1; in order: RFC5040-5.5-25
   recvs_.complete_current(c);
   return {};
 }
 
 Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
-  // req: RFC5040-5.2.1-2 RFC5040-5.5-24 RFC5040-5.5-16 RFC5040-5.5-17 RFC5040-B-3 RFC5040-B-6
-  const auto length = read_request_rx_.commit(h, payload_bytes_);
+  const auto length = read_request_rx_.commit(h, payload_bytes_);  // req: RFC5040-5.2.1-2
   if (!length) return {};
   const auto request = ReadRequest::parse(ConstBytes{internal_}.first(*length));
   // req: RFC5040-4.8-24 RFC5040-5.2.1-5
@@ -241,6 +241,8 @@ Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
   whole.mo = 0;
   whole.write_to(std::span{read.ulpdu}.first<UntaggedHeader::kSize>());
   std::memcpy(read.ulpdu.data() + UntaggedHeader::kSize, internal_.data(), ReadRequest::kSize);
+  // Read when its turn comes, so after all that came before it was placed. req: RFC5040-5.5-16 RFC5040-5.5-17
+  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6
   reads_.push(read);
   return {};
 }
@@ -252,7 +254,8 @@ void Receiver::end_read_response(const TaggedHeader& h) {
   }
   counters_.read_response_bytes += payload_bytes_;
   sends_.read_received(static_cast<std::uint32_t>(payload_bytes_));
-  // req: RFC5040-5.2.2-4 RFC5040-5.5-29 RFC5040-5.5-14 RFC5040-5.5-26 RFC5040-5.2-1 RFC5040-1.2-4 RFC5040-5.5-15
+  // All of it is placed: that completes the oldest Read, nothing else does, and its sink stays valid.
+  // req: RFC5040-5.2.2-4 RFC5040-5.2-1 RFC5040-5.5-14 RFC5040-5.5-15 RFC5040-5.5-26 RFC5040-5.5-29 RFC5040-1.2-4
   if (h.last) sends_.read_done();
 }
 

@@ -81,11 +81,10 @@ std::size_t TerminateMessage::size() const {
   return 4 + (segment_length ? 2U : 0U) + ddp_header_bytes + (has_rdmap_header ? rdmap_header.size() : 0);
 }
 
-// req: RFC5040-4.8-1 RFC5040-4.8-3 RFC5040-4.8-2 RFC5040-4.8-5
 void TerminateMessage::write_to(MutBytes out) const {
-  WriteCursor w{out};
-  w.be(static_cast<std::uint8_t>(code.layer << 4 | (code.type & 0x0F)));
-  w.be(code.code);
+  WriteCursor w{out};                                                     // req: RFC5040-4.8-1 RFC5040-4.8-2
+  w.be(static_cast<std::uint8_t>(code.layer << 4 | (code.type & 0x0F)));  // req: RFC5040-4.8-5
+  w.be(code.code);                                                        // req: RFC5040-4.8-3
   w.be(static_cast<std::uint8_t>((segment_length ? kM : 0) | (ddp_header_bytes != 0 ? kD : 0) |
                                  (has_rdmap_header ? kR : 0)));
   w.be(std::uint8_t{0});  // req: RFC5040-4.8-27
@@ -136,7 +135,8 @@ std::string TerminateMessage::to_string() const {
 
 TerminateMessage make_terminate(const Error& error, ConstBytes ulpdu_head, std::size_t ulpdu_bytes, bool read_request) {
   TerminateMessage m;
-  // req: RFC5040-4.8-4 RFC5040-4.8-6 RFC5040-4.8-7 RFC5040-4.8-11 RFC5040-4.8-25 RFC5040-4.8-26 RFC5041-7.2-14
+  // Whichever layer made it: unchanged. req: RFC5040-4.8-4 RFC5040-4.8-6 RFC5040-4.8-7 RFC5040-4.8-25 RFC5040-4.8-26
+  // req: RFC5041-7.2-14; what has no code is local: RFC5040-4.8-11
   m.code = error.tell_peer.value_or(TerminateCode{0, 0, 0});
   // req: RFC5040-4.8-8 RFC5040-4.8-9 RFC5040-4.8-10
   const Parts parts = parts_for(m.code, read_request);

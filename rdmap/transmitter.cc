@@ -39,7 +39,7 @@ Opcode opcode_of(const SendWr& wr) {
   return Opcode::kSend;
 }
 
-// STags of the RTR: never 0, which Chelsio hardware refuses even on zero-length messages.
+// STags of the RTR and of a wake: never 0, which Chelsio hardware refuses even on zero-length messages.
 constexpr Stag kRtrStag{1};
 
 }  // namespace
@@ -50,7 +50,7 @@ void Transmitter::queue_terminate(const TerminateMessage& message) {
 
 bool Transmitter::ready(std::size_t ord) const {
   if (terminate_) return !terminate_emitted_;
-  return rtr_ != Rtr::kNone || mid_message() || !reads_.empty() || sends_.next(ord) != nullptr;
+  return rtr_ != Rtr::kNone || wake_ || mid_message() || !reads_.empty() || sends_.next(ord) != nullptr;
 }
 
 bool Transmitter::start_next_message(std::size_t ord) {
@@ -62,8 +62,9 @@ bool Transmitter::start_next_message(std::size_t ord) {
   }
   response_turn_ = true;
   if (wr == nullptr) return false;
-  const auto total = static_cast<std::uint32_t>(wr->sges.total());
-  // req: RFC5040-5.5-20 RFC5040-5.1-7 RFC5040-5.2.1-7 RFC5040-5.3-10 RFC5041-5.3-2 RFC5040-1.1-2 RFC5040-4-2
+  const auto total = static_cast<std::uint32_t>(wr->sges.total());  // req: RFC5040-4-2
+  // In the order of posting, whatever they are. req: RFC5040-5.5-20 RFC5041-5.3-2 RFC5040-1.1-2
+  // req: RFC5040-5.1-7 RFC5040-5.2.1-7 RFC5040-5.3-10
   current_ = RequestMessage{.ticket = sends_.start(), .total = total};
   return true;
 }
@@ -79,6 +80,10 @@ Result<bool> Transmitter::next(std::size_t mulpdu, std::size_t ord, Segment& seg
   }
   if (rtr_ != Rtr::kNone) {
     rtr_segment(segment);  // req: RFC6581-5-2
+    return true;
+  }
+  if (wake_ && !mid_message()) {
+    wake_segment(segment);
     return true;
   }
   if (!mid_message() && !start_next_message(ord)) return false;
@@ -111,6 +116,12 @@ void Transmitter::rtr_segment(Segment& s) {
   }
   s.done.what = Done::What::kRtr;
   rtr_ = Rtr::kNone;
+}
+
+void Transmitter::wake_segment(Segment& s) {
+  put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
+  s.done.what = Done::What::kWake;
+  wake_ = false;
 }
 
 bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, Segment& s,
@@ -168,22 +179,21 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   const std::uint32_t offset = m.sent;
   if (!gather(wr, m, cut.payload_bytes, s, payload)) return local_error(m.ticket);
 
-  // req: RFC5040-4.1-1 RFC5041-4.2-6 RFC5041-4.3-5 RFC5040-3.1-8 RFC5040-4-1 RFC5040-4.3-1 RFC5040-4.6-1
-  // req: RFC5040-4.7-1
+  // The same in each segment. req: RFC5040-4.1-1 RFC5040-4-1 RFC5041-4.2-6 RFC5041-4.3-5 RFC5040-3.1-8
   const std::uint8_t control = control_octet(opcode_of(wr));
   if (tagged) {
-    // req: RFC5041-4.2-8 RFC5041-4.2-11 RFC5041-5.2-10 RFC5040-3.1-6 RFC5040-3.2-5 RFC5040-5.1-9 RFC5040-A.1-1
-    // req: RFC5041-1.2-6
-    put(s,
-        TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});  // req: RFC5041-5.2-11 RFC5041-4.2-10
+    // The one STag and the TO of the request. req: RFC5040-3.2-5 RFC5040-5.1-9 RFC5041-5.2-10 RFC5040-3.1-6
+    // req: RFC5041-4.2-8 RFC5041-4.2-11 RFC5041-4.2-10 RFC5041-5.2-11 RFC5041-1.2-6
+    // Nothing of RDMAP follows. req: RFC5040-4.3-1 RFC5040-A.1-1
+    put(s, TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});
     counters_.write_bytes += cut.payload_bytes;
     if (cut.last) ++counters_.writes;
   } else {
-    // req: RFC5040-5.3-13 RFC5041-4.3-7 RFC5041-4.3-8 RFC5041-4.3-13 RFC5040-3.2-1 RFC5040-A.4-1 RFC5040-A.5-1
-    // req: RFC5041-1.2-4
-    const std::uint32_t tail =
-        wr.op == SendOp::kSendInvalidate ? raw(wr.remote_stag) : 0;               // req: RFC5040-4.1-4 RFC5040-4.1-14
-    put(s, UntaggedHeader{cut.last, control, tail, kSendQn, send_msn_, offset});  // req: RFC5041-5.2-8 RFC5041-4.3-12
+    // req: RFC5040-3.2-1 RFC5040-4.1-4 RFC5040-4.1-14 RFC5040-5.3-13
+    const std::uint32_t tail = wr.op == SendOp::kSendInvalidate ? raw(wr.remote_stag) : 0;
+    // QN 0 throughout; MO from 0. req: RFC5041-4.3-7 RFC5041-4.3-8 RFC5041-4.3-12 RFC5041-4.3-13 RFC5041-5.2-8
+    // req: RFC5041-1.2-4; nothing of RDMAP follows: RFC5040-4.6-1 RFC5040-4.7-1 RFC5040-A.4-1 RFC5040-A.5-1
+    put(s, UntaggedHeader{cut.last, control, tail, kSendQn, send_msn_, offset});
     counters_.send_bytes += cut.payload_bytes;
     if (cut.last) {
       ++counters_.sends;
@@ -271,6 +281,9 @@ void Transmitter::segment_sent(const Done& done) {
       break;
     case Done::What::kReadResponse:
       reads_.response_sent();
+      break;
+    case Done::What::kWake:
+      ++counters_.wakes;
       break;
     case Done::What::kNothing:
     case Done::What::kTerminate:

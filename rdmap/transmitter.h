@@ -21,6 +21,7 @@ struct TxCounters {
   std::uint64_t writes = 0, write_bytes = 0;
   std::uint64_t reads = 0;
   std::uint64_t read_response_bytes = 0;
+  std::uint64_t wakes = 0;  // zero-length Writes of queue_wake(), not counted among `writes`
 };
 
 enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
@@ -32,7 +33,7 @@ class Transmitter {
 
   // What has to happen when the last octet of a segment was handed to TCP: give it back to segment_sent().
   struct Done {
-    enum class What : std::uint8_t { kNothing, kRequest, kReadResponse, kTerminate, kRtr };
+    enum class What : std::uint8_t { kNothing, kRequest, kReadResponse, kTerminate, kRtr, kWake };
     What what = What::kNothing;
     SendQueue::Ticket ticket = 0;
   };
@@ -67,6 +68,11 @@ class Transmitter {
 
   // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1 (RFC 6581 s9.2).
   void queue_rtr(Rtr rtr) { rtr_ = rtr; }
+  // Sends a zero-length RDMA Write between two messages, ahead of those that have not begun: legal at any time (RFC
+  // 5040 s5.1), it completes nothing and reaches no memory. One at a time: until it is given, later calls change
+  // nothing.
+  void queue_wake() { wake_ = true; }
+  void drop_wake() { wake_ = false; }
   // Sends a Terminate as the next segment and nothing after it. Later calls change nothing (RFC 5040 s7.1 rule 4).
   void queue_terminate(const TerminateMessage& message);
   [[nodiscard]] bool terminate_queued() const { return terminate_.has_value(); }
@@ -93,6 +99,7 @@ class Transmitter {
   [[nodiscard]] bool start_next_message(std::size_t ord);
   void terminate_segment(Segment& s);
   void rtr_segment(Segment& s);
+  void wake_segment(Segment& s);
   [[nodiscard]] Result<void> request_segment(RequestMessage& m, std::size_t mulpdu, Segment& s,
                                              std::vector<ddp::Pin>& payload);
   [[nodiscard]] Result<void> read_request_segment(const RequestMessage& m, Segment& s);
@@ -113,6 +120,7 @@ class Transmitter {
   bool response_turn_ = true;
   Msn send_msn_{}, read_msn_{};
   Rtr rtr_ = Rtr::kNone;
+  bool wake_ = false;
   std::optional<TerminateMessage> terminate_;
   bool terminate_emitted_ = false;
   TerminateMessage error_terminate_;

@@ -66,7 +66,8 @@ struct SendWr {
 
 struct RecvWr {
   std::uint64_t wr_id = 0;
-  SgeList sges{};  // a message shorter than this uses the whole request up; a longer one is an error
+  // 0 to 4 GiB - 1 in all. A message shorter than this uses the whole request up; a longer one is an error.
+  SgeList sges{};
 };
 
 enum class WcOp : std::uint8_t { kSend, kWrite, kRead, kRecv };

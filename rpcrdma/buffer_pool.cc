@@ -1,18 +1,32 @@
 #include "iwarp/rpcrdma/buffer_pool.h"
 
+#include <algorithm>
 #include <cassert>
-#include <cstring>
-#include <new>
+
+#include "iwarp/rpcrdma/pages.h"
 
 namespace iwarp::rpcrdma {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPage = kPageBytes;
 // In-line messages; 64 KiB and 256 KiB of data with their heads; a record of 1 MiB + 64 KiB with headroom.
 constexpr std::array<std::size_t, 4> kClassBytes = {kPage, (64u << 10) + kPage, (256u << 10) + kPage,
                                                     (1u << 20) + (64u << 10) + kPage};
 constexpr std::size_t kPiecesPerSlab = 32;
 constexpr std::size_t kOneOffGranule = 64u << 10;
+
+MemoryBudget::Stage stage_of(BufferPool::Purpose purpose) {
+  switch (purpose) {
+    case BufferPool::Purpose::kCall:
+      return MemoryBudget::Stage::kCall;
+    case BufferPool::Purpose::kReply:
+      return MemoryBudget::Stage::kReply;
+    case BufferPool::Purpose::kControl:
+    case BufferPool::Purpose::kBackward:
+      return MemoryBudget::Stage::kControl;
+  }
+  return MemoryBudget::Stage::kCall;
+}
 
 std::size_t class_bytes(std::size_t size_class) {
   return kClassBytes[size_class];
@@ -47,21 +61,23 @@ void Buffer::reset() {
   offset_ = size_ = 0;
 }
 
-void BufferPool::AlignedDelete::operator()(std::byte* p) const {
-  ::operator delete (p, std::align_val_t{kPage});
-}
-
 BufferPool::BufferPool(Registrar& registrar, const Options& options)
     : registrar_(registrar),
       budget_{options.control_bytes, options.call_bytes, options.reply_bytes, options.backward_bytes},
-      idle_limit_(options.idle_bytes) {
+      process_(options.budget),
+      idle_limit_(options.idle_bytes),
+      large_limit_(options.call_bytes + options.reply_bytes + options.backward_bytes) {
   static_assert(kClassBytes.size() == kClasses);
+  for (std::size_t i = 1; i < kClasses; ++i)
+    free_[i].reserve(large_limit_ / class_bytes(i));  // release() never allocates
+  if (process_) process_->join(*this);
 }
 
 BufferPool::~BufferPool() {
   for ([[maybe_unused]] const std::size_t bytes : in_use_) assert(bytes == 0 && "a Buffer outlives its pool");
   trim();
-  for (const auto& [memory, lkey] : small_slabs_) registrar_.deregister_local(lkey);
+  for (const FreePiece& slab : small_slabs_) free_piece(slab);
+  if (process_) process_->leave(*this);
 }
 
 std::uint8_t BufferPool::class_of(std::size_t bytes) {
@@ -89,14 +105,14 @@ std::optional<Buffer> BufferPool::acquire(std::size_t bytes, Purpose purpose, st
 
   const std::uint8_t size_class = class_of(bytes + headroom);
   std::optional<FreePiece> piece;
-  if (size_class == kOneOff) {
-    piece = allocate(charge);
-  } else if (!free_[size_class].empty() || (size_class == 0 && grow_small())) {
-    piece = free_[size_class].back();
-    free_[size_class].pop_back();
-    if (size_class != 0) idle_ -= charge;
-  } else if (size_class != 0) {
-    piece = allocate(charge);
+  if (size_class == 0) {
+    if (!free_[0].empty() || grow_small(purpose)) piece = take_free(0);
+  } else if (size_class != kOneOff && !free_[size_class].empty()) {
+    piece = take_free(size_class);
+    idle_ -= charge;
+  } else {
+    make_room(charge);
+    if ((piece = allocate(charge, purpose))) large_ += charge;
   }
   if (!piece) {
     ++shortages_;
@@ -114,6 +130,13 @@ std::optional<Buffer> BufferPool::acquire(std::size_t bytes, Purpose purpose, st
   return out;
 }
 
+BufferPool::FreePiece BufferPool::take_free(std::size_t size_class) {
+  const FreePiece piece = free_[size_class].back();
+  free_[size_class].pop_back();
+  unused_[size_class] = std::min(unused_[size_class], free_[size_class].size());
+  return piece;
+}
+
 void BufferPool::release(Buffer& buffer) {
   const std::size_t charge = buffer.storage_.size();
   in_use_[buffer.purpose_] -= charge;
@@ -121,45 +144,91 @@ void BufferPool::release(Buffer& buffer) {
   const FreePiece piece{buffer.storage_, buffer.lkey_};
   if (buffer.size_class_ == 0) {
     free_[0].push_back(piece);
-  } else if (buffer.size_class_ != kOneOff && idle_ + charge <= idle_limit_) {
+  } else if (buffer.size_class_ != kOneOff && idle_ + charge <= idle_limit_ &&
+             !(process_ && process_->presses(registered_))) {
     idle_ += charge;
     free_[buffer.size_class_].push_back(piece);
   } else {
+    large_ -= charge;
     free_piece(piece);
   }
 }
 
 void BufferPool::trim() {
-  for (std::size_t i = 1; i < kClasses; ++i) {
-    for (const FreePiece& piece : free_[i]) free_piece(piece);
-    free_[i].clear();
-  }
-  idle_ = 0;
+  unused_.fill(SIZE_MAX);
+  trim_unused();
 }
 
-std::optional<BufferPool::FreePiece> BufferPool::allocate(std::size_t bytes) {
-  Memory memory(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kPage}, std::nothrow)));
-  if (!memory) return std::nullopt;
-  // The heap may hold what other connections left there, and a peer can make us show octets that it did not write.
-  std::memset(memory.get(), 0, bytes);
-  const MutBytes storage(memory.get(), bytes);
-  const Result<Stag> lkey = registrar_.register_local(storage);
-  if (!lkey) return std::nullopt;
+void BufferPool::trim_unused() {
+  for (std::size_t i = 1; i < kClasses; ++i) {
+    for (std::size_t n = std::min(unused_[i], free_[i].size()); n > 0; --n) free_last(i);
+    unused_[i] = free_[i].size();
+  }
+}
+
+void BufferPool::make_room(std::size_t bytes) {
+  for (std::size_t i = kClasses - 1; i > 0; --i) {
+    while (large_ + bytes > large_limit_ && !free_[i].empty()) free_last(i);
+  }
+}
+
+void BufferPool::free_last(std::size_t size_class) {
+  const FreePiece piece = take_free(size_class);
+  idle_ -= piece.storage.size();
+  large_ -= piece.storage.size();
+  free_piece(piece);
+}
+
+void BufferPool::rest() {
+  free_unused_slabs();
+  for (const FreePiece& piece : free_[0]) forget_pages(piece.storage);
+}
+
+void BufferPool::forget(const Buffer& buffer) {
+  forget_pages(buffer.storage());
+}
+
+void BufferPool::free_unused_slabs() {
+  const auto unused = [&](const FreePiece& slab) {
+    const auto inside = [&](const FreePiece& piece) { return piece.lkey == slab.lkey; };
+    if (std::count_if(free_[0].begin(), free_[0].end(), inside) < std::ptrdiff_t{kPiecesPerSlab}) return false;
+    free_[0].erase(std::remove_if(free_[0].begin(), free_[0].end(), inside), free_[0].end());
+    free_piece(slab);
+    return true;
+  };
+  small_slabs_.erase(std::remove_if(small_slabs_.begin(), small_slabs_.end(), unused), small_slabs_.end());
+}
+
+void BufferPool::give_back() {
+  trim();
+  free_unused_slabs();
+}
+
+std::optional<BufferPool::FreePiece> BufferPool::allocate(std::size_t bytes, Purpose purpose) {
+  if (process_ && !process_->take(bytes, stage_of(purpose), registered_)) return std::nullopt;
+  // Fresh pages: a peer can make us show octets that it did not write, and the heap may hold what others left there.
+  const MutBytes storage = map_pages(bytes);
+  const Result<Stag> lkey = storage.empty() ? make_error(Errc::kResource) : registrar_.register_local(storage);
+  if (!lkey) {
+    if (!storage.empty()) unmap_pages(storage);
+    if (process_) process_->give(bytes);
+    return std::nullopt;
+  }
   registered_ += bytes;
-  (void)memory.release();  // free_piece() deletes it
   return FreePiece{storage, *lkey};
 }
 
 void BufferPool::free_piece(const FreePiece& piece) {
   registrar_.deregister_local(piece.lkey);
   registered_ -= piece.storage.size();
-  AlignedDelete{}(piece.storage.data());
+  if (process_) process_->give(piece.storage.size());
+  unmap_pages(piece.storage);
 }
 
-bool BufferPool::grow_small() {
-  const auto slab = allocate(kPage * kPiecesPerSlab);
+bool BufferPool::grow_small(Purpose purpose) {
+  const auto slab = allocate(kPage * kPiecesPerSlab, purpose);
   if (!slab) return false;
-  small_slabs_.emplace_back(Memory(slab->storage.data()), slab->lkey);
+  small_slabs_.push_back(*slab);
   free_[0].reserve(small_slabs_.size() * kPiecesPerSlab);  // release() never allocates
   for (std::size_t i = kPiecesPerSlab; i-- > 0;) {
     free_[0].push_back({slab->storage.subspan(i * kPage, kPage), slab->lkey});

@@ -18,6 +18,7 @@
 #include "iwarp/base/ids.h"
 #include "iwarp/base/result.h"
 #include "iwarp/rpcrdma/endpoint.h"
+#include "iwarp/rpcrdma/memory_budget.h"
 
 namespace iwarp::rpcrdma {
 
@@ -76,7 +77,7 @@ class Buffer {
 // Octets of headroom that every received message handed to the user has: room for a TCP record mark (RFC 5531 s11).
 inline constexpr std::size_t kHeadroomBytes = 4;
 
-class BufferPool {
+class BufferPool final : private MemoryBudget::Member {
  public:
   enum class Purpose : std::uint8_t {
     kControl,   // posted Receives, what arrived in them, transport headers
@@ -93,10 +94,14 @@ class BufferPool {
     std::size_t call_bytes = 16u << 20;    // 15 Calls of 1 MiB are pulled at a time
     std::size_t reply_bytes = 16u << 20;   // 15 Replies of 1 MiB are on the way at a time
     std::size_t backward_bytes = 1u << 20;
-    std::size_t idle_bytes = 4u << 20;  // unused memory above 4 KiB a piece that is kept for reuse; the rest is freed
+    // Unused memory above 4 KiB a piece that is kept for reuse, at most; the rest is freed. By default all of it, until
+    // trim(): what one burst needed serves the next. Less than a burst needs maps, clears and registers for every RPC.
+    std::size_t idle_bytes = SIZE_MAX;
+    std::shared_ptr<MemoryBudget> budget{};  // that of the process, shared by pools of one thread; null: no other bound
   };
 
-  // `registrar` must outlive the pool. Nothing is allocated before it is needed.
+  // `registrar` must outlive the pool. Nothing is allocated before it is needed. Used and unused memory above 4 KiB a
+  // piece never exceed the budgets for Calls, Replies and the backward direction together.
   BufferPool(Registrar& registrar, const Options& options);
   // Precondition: all Buffers came back.
   ~BufferPool();
@@ -108,8 +113,15 @@ class BufferPool {
   [[nodiscard]] std::optional<Buffer> acquire(std::size_t bytes, Purpose purpose, std::size_t headroom = 0);
   // Whether such a request could ever succeed.
   [[nodiscard]] bool can_hold(std::size_t bytes, Purpose purpose, std::size_t headroom = 0) const;
-  // Frees all unused memory above 4 KiB a piece. Call it when the connection has been idle for a while.
+  // Frees all unused memory above 4 KiB a piece.
   void trim();
+  // Frees what of it has not been used since the last call of either. Call it once in a while: a connection with little
+  // to do gives back what a burst has needed.
+  void trim_unused();
+  // Gives the system what the unused pieces of 4 KiB cost: for an idle connection. They remain at hand.
+  void rest();
+  // The same for a buffer whose content nobody needs: its octets may be zero from now on.
+  static void forget(const Buffer& buffer);
 
   [[nodiscard]] std::size_t in_use_bytes(Purpose purpose) const { return in_use_[static_cast<std::size_t>(purpose)]; }
   [[nodiscard]] std::size_t budget_bytes(Purpose purpose) const { return budget_[static_cast<std::size_t>(purpose)]; }
@@ -133,26 +145,32 @@ class BufferPool {
     MutBytes storage;
     Stag lkey;
   };
-  struct AlignedDelete {
-    void operator()(std::byte* p) const;
-  };
-  using Memory = std::unique_ptr<std::byte, AlignedDelete>;
   static constexpr std::size_t kClasses = 4;
   static constexpr std::uint8_t kOneOff = 255;  // larger than any class: allocated for one use
 
   [[nodiscard]] static std::uint8_t class_of(std::size_t bytes);
-  [[nodiscard]] std::optional<FreePiece> allocate(std::size_t bytes);
-  [[nodiscard]] bool grow_small();
+  [[nodiscard]] std::optional<FreePiece> allocate(std::size_t bytes, Purpose purpose);
+  [[nodiscard]] bool grow_small(Purpose purpose);
+  void free_unused_slabs();
+  void give_back() override;
   void free_piece(const FreePiece& piece);
+  [[nodiscard]] FreePiece take_free(std::size_t size_class);
+  void free_last(std::size_t size_class);
+  // Frees unused memory until that much more keeps the total within its bound.
+  void make_room(std::size_t bytes);
   void release(Buffer& buffer);
 
   Registrar& registrar_;
   std::array<std::size_t, kPurposes> budget_{};
   std::array<std::size_t, kPurposes> in_use_{};
-  std::array<std::vector<FreePiece>, kClasses> free_;
-  std::vector<std::pair<Memory, Stag>> small_slabs_;
+  std::array<std::vector<FreePiece>, kClasses> free_;  // the one used last at the back
+  std::array<std::size_t, kClasses> unused_{};         // fewest in free_ since trim_unused()
+  std::vector<FreePiece> small_slabs_;
+  std::shared_ptr<MemoryBudget> process_;
   std::size_t idle_limit_;
-  std::size_t idle_ = 0;
+  std::size_t large_limit_;
+  std::size_t large_ = 0;  // octets in pieces above 4 KiB, used or not
+  std::size_t idle_ = 0;   // those in free_
   std::size_t registered_ = 0;
   std::uint64_t releases_ = 0;
   std::uint64_t shortages_ = 0;

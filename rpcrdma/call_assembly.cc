@@ -71,6 +71,7 @@ void CallAssembler::on_completion(const Completion& done) {
   Job& job = jobs_[slot];
   transmit_.unreserve();
   --reads_;
+  ++reads_answered_;
   --job.uncompleted;
   if (stopped_) {
     if (job.uncompleted == 0) release(slot);

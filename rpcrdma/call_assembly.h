@@ -84,6 +84,9 @@ class CallAssembler {
   // The oldest Call that has become complete.
   [[nodiscard]] std::optional<Done> take_finished();
   [[nodiscard]] bool waits_for_memory() const { return !waiting_.empty(); }
+  // RDMA Reads under way, and how many were answered.
+  [[nodiscard]] std::size_t reads() const { return reads_; }
+  [[nodiscard]] std::uint64_t reads_answered() const { return reads_answered_; }
   // No further posts; Calls that wait are dropped.
   void stop();
 
@@ -106,6 +109,7 @@ class CallAssembler {
   TransmitQueue& transmit_;
   std::size_t max_reads_;
   std::size_t reads_ = 0;
+  std::uint64_t reads_answered_ = 0;
   std::deque<Job> jobs_;
   std::vector<std::uint32_t> free_;
   std::deque<std::uint32_t> waiting_;  // for memory

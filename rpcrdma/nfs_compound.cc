@@ -84,6 +84,10 @@ constexpr std::array kOps = {
     OpSchema{69, "sdw", "wd"},                              // SEEK
     OpSchema{70, "swddddwdo", "[s]dwd"},                    // WRITE_SAME
     OpSchema{71, "ssddd", ""},                              // CLONE
+    OpSchema{72, "o", "o"},                                 // GETXATTR
+    OpSchema{73, "woo", "c"},                               // SETXATTR
+    OpSchema{74, "dw", "d[o]w"},                            // LISTXATTRS
+    OpSchema{75, "o", "c"},                                 // REMOVEXATTR
 };
 constexpr std::uint32_t kFirstOp = kOps.front().op;
 

@@ -1,5 +1,5 @@
-// Stepping over NFSv4 operations (RFC 7531, RFC 5662, RFC 7863) without decoding them. Internal to the NFS binding: all
-// operations of minor versions 0, 1 and 2 are described by one table of schemas.
+// Stepping over NFSv4 operations (RFC 7531, RFC 5662, RFC 7863, RFC 8276) without decoding them. Internal to the NFS
+// binding: all operations of minor versions 0, 1 and 2 are described by one table of schemas.
 #pragma once
 
 #include <cstdint>

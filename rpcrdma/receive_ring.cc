@@ -9,7 +9,8 @@ ReceiveRing::ReceiveRing(Endpoint& endpoint, BufferPool& pool, std::size_t recei
       pool_(pool),
       // req: RFC8166-3.3.3-1
       receive_bytes_(std::max<std::size_t>(receive_bytes, kDefaultInlineBytes)),  // req: RFC8166-3.3.3-4
-      slots_(receives) {
+      slots_(receives),
+      posted_at_(receives) {
   missing_.reserve(receives);
   for (std::size_t i = receives; i-- > 0;) missing_.push_back(static_cast<std::uint32_t>(i));
 }
@@ -22,8 +23,16 @@ Result<void> ReceiveRing::fill() {
     if (auto posted = endpoint_.post_recv(work_id(WorkOwner::kReceive, slot), buffer->slice()); !posted) return posted;
     missing_.pop_back();
     slots_[slot] = std::move(*buffer);
+    posted_at_[slot] = next_post_++;
   }
   return {};
+}
+
+void ReceiveRing::rest() {
+  const std::uint64_t oldest = next_post_ - posted();  // they complete in the order posted
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot] && posted_at_[slot] > oldest) BufferPool::forget(slots_[slot]);
+  }
 }
 
 Buffer ReceiveRing::take(const Completion& done) {

@@ -36,12 +36,17 @@ class ReceiveRing {
   [[nodiscard]] Buffer take(const Completion& done);
   [[nodiscard]] std::size_t posted() const { return slots_.size() - missing_.size(); }
   [[nodiscard]] std::size_t missing() const { return missing_.size(); }
+  // Gives the system the pages of posted Receives until a message comes, for an idle connection: of all but the oldest,
+  // which may hold a part of the next message. All completions there are must have been taken.
+  void rest();
 
  private:
   Endpoint& endpoint_;
   BufferPool& pool_;
   std::size_t receive_bytes_;
   std::vector<Buffer> slots_;
+  std::vector<std::uint64_t> posted_at_;  // in which order
+  std::uint64_t next_post_ = 0;
   std::vector<std::uint32_t> missing_;
 };
 

@@ -1,13 +1,17 @@
-// Which Calls surely have a short Reply, so that no Reply chunk has to be offered for them. A small table of procedures
-// whose results have a fixed maximum; whatever is not in it may be long. Internal to rpcrdma.
+// How long the Reply to a Call can be, so that a Reply chunk is offered only where it may be needed, and no longer than
+// that. For NULL and for NFS; of other programs nothing is known. Internal to rpcrdma.
 #pragma once
+
+#include <cstddef>
+#include <optional>
 
 #include "iwarp/base/bytes.h"
 
 namespace iwarp::rpcrdma {
 
-// Whether the Reply to the RPC Call `call`, transport header included, always fits into 1024 octets, which every
-// connection carries in line. Conservative: false for malformed Calls and for RPCSEC_GSS.
-[[nodiscard]] bool reply_is_short(ConstBytes call);
+// Most octets of the RPC Reply to the RPC Call `call`, transport header not included, whatever the outcome. Nothing:
+// there is no bound, or none is known. Conservative: nothing for malformed Calls and for RPCSEC_GSS. A bound below the
+// truth would end the RPC with ERR_CHUNK.
+[[nodiscard]] std::optional<std::size_t> reply_bound(ConstBytes call);
 
 }  // namespace iwarp::rpcrdma

@@ -33,7 +33,6 @@ Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
                 options.inline_bytes),
       transmit_(endpoint, pool),
       window_(options.credits),
-      calls_(window_.requested()),
       peer_calls_(options.backward_credits) {}
 
 Result<void> Requester::start() {
@@ -74,17 +73,15 @@ std::optional<Requester::Event> Requester::poll_event() {
   return out;
 }
 
-Result<void> Requester::call(Buffer&& message) {
+Result<void> Requester::call(Buffer&& message, TimePoint now) {
   if (dead_) return make_error(Errc::kNotConnected);
   const auto xid = rpc_xid(message.bytes());
   if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {
     return make_error(Errc::kInvalidArgument, "not an RPC Call");
   }
-  const bool waits = std::any_of(queued_.begin(), queued_.end(), [&](const Queued& q) { return q.xid == *xid; });
-  if (waits || find(*xid) != nullptr)
-    return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
+  if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message)});
+  queued_.push_back({*xid, std::move(message), now});
   pump();
   return {};
 }
@@ -108,12 +105,13 @@ bool Requester::try_send(Queued& queued) {
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
 
   Buffer reply;
-  const bool may_be_long = options_.max_reply_bytes + kMinHeaderBytes > limits_.reply_inline_bytes;
-  if (may_be_long && !reply_is_short(queued.message.bytes())) {  // req: RFC8166-4.3.3-1 RFC8166-4.3.3-2
+  const std::size_t reply_bytes =
+      std::min(reply_bound(queued.message.bytes()).value_or(SIZE_MAX), options_.max_reply_bytes);
+  if (reply_bytes + kMinHeaderBytes > limits_.reply_inline_bytes) {  // req: RFC8166-4.3.3-1 RFC8166-4.3.3-2
     // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5 RFC8267-3-1 RFC8267-3-2
-    auto room = pool_.acquire(options_.max_reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes);
+    auto room = pool_.acquire(reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes);
     if (!room) {
-      if (pool_.can_hold(options_.max_reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes)) return false;
+      if (pool_.can_hold(reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes)) return false;
       events_.emplace_back(CallFailed{queued.xid, Failure::kLocal});
       return true;
     }
@@ -124,10 +122,13 @@ bool Requester::try_send(Queued& queued) {
   // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-4.3.1-2
   const bool in_line = h.encoded_size() + message_bytes <= limits_.call_inline_bytes;  // req: RFC8166-3.5.3-1
 
-  Call& call = *std::find_if(calls_.begin(), calls_.end(), [](const Call& c) { return !c.used; });
+  auto unused = std::find_if(calls_.begin(), calls_.end(), [](const Call& c) { return !c.used; });
+  if (unused == calls_.end()) unused = calls_.emplace(unused);  // as many as were ever outstanding at a time
+  Call& call = *unused;
   call.used = true;
   call.cancelled = false;
   call.xid = queued.xid;
+  call.since = queued.since;
   const auto expose = [this](const Buffer& memory, RemoteAccess access) -> std::optional<ExposedMemory> {
     // req: RFC8797-3.2-4
     auto exposed = endpoint_.register_memory(memory.bytes(), access, options_.remote_invalidation);
@@ -182,6 +183,13 @@ bool Requester::cancel(std::uint32_t xid) {
   // operation end the connection, and all other RPCs with it. req: RFC8166-4.4.1-3
   call->cancelled = true;
   return true;
+}
+
+std::optional<TimePoint> Requester::outstanding_since(std::uint32_t xid) const {
+  const auto sent = std::find_if(calls_.begin(), calls_.end(), [&](const Call& c) { return c.used && c.xid == xid; });
+  if (sent != calls_.end()) return sent->since;
+  const auto waits = std::find_if(queued_.begin(), queued_.end(), [&](const Queued& q) { return q.xid == xid; });
+  return waits != queued_.end() ? std::optional(waits->since) : std::nullopt;
 }
 
 Requester::Call* Requester::find(std::uint32_t xid) {

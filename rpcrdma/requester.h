@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "iwarp/base/time.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
 #include "iwarp/rpcrdma/credits.h"
 #include "iwarp/rpcrdma/endpoint.h"
@@ -38,7 +39,8 @@ struct RequesterOptions {
   // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. The Linux server sends
   // Replies of up to 4096 octets in line whatever we announce: less than 4096 breaks with it.
   std::uint32_t inline_bytes = 4096;
-  // Largest Reply expected, octets: the size of every Reply chunk. Must hold a READ of the file server's maximum.
+  // Largest Reply expected, octets: the size of the Reply chunk of each Call whose Reply has no lower bound. Must hold
+  // a READ of the file server's maximum.
   std::size_t max_reply_bytes = (1u << 20) + (64u << 10);
   // Calls that may wait inside for a credit, memory or room before call() says kQueueFull.
   std::size_t max_queued_calls = 16;
@@ -77,7 +79,8 @@ class Requester {
     std::uint32_t xid = 0;
     Buffer message{};
   };
-  // The last event. Close the connection.
+  // The last event. Close the connection. kMalformedRpc: the server sent what cannot be read, and so perhaps a Reply
+  // that is lost now.
   struct MustClose {
     Error error{};
   };
@@ -91,7 +94,7 @@ class Requester {
     std::uint64_t replies_in_reply_chunk = 0;
     std::uint64_t failed_calls = 0;
     std::uint64_t unknown_xids = 0;      // Replies to nothing we sent: dropped
-    std::uint64_t dropped_messages = 0;  // malformed, or not acceptable: dropped
+    std::uint64_t dropped_messages = 0;  // malformed: the last message; backward Calls whose xid is outstanding
     std::uint64_t backward_calls = 0;
     std::uint64_t backward_replies = 0;
     std::uint64_t err_chunk_sent = 0;  // to backward Calls that we cannot take
@@ -115,11 +118,18 @@ class Requester {
   // Sends or queues a Call, a whole RPC message in a Buffer of this connection's pool (purpose kCall, or any), which is
   // taken over. Errors, with `message` untouched: kInvalidArgument (no RPC Call, or its xid is outstanding), kQueueFull
   // (stop reading from the RPC client until can_take_call()), kNotConnected.
-  [[nodiscard]] Result<void> call(Buffer&& message);
+  [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now);
   [[nodiscard]] bool can_take_call() const { return !dead_ && queued_.size() < options_.max_queued_calls; }
   // Nobody wants the Reply any more: no event will tell of it. Memory and credit of a Call that was sent come back with
   // the Reply. False if that xid is not outstanding.
   bool cancel(std::uint32_t xid);
+  // When the Call of that xid was given to call(); nothing if it is not outstanding. A client that repeats an old one
+  // has most likely lost its Reply: only a new connection brings that, and the credit, back.
+  [[nodiscard]] std::optional<TimePoint> outstanding_since(std::uint32_t xid) const;
+  // Calls wait, and every credit is held by one that the server has not answered.
+  [[nodiscard]] bool waits_for_credit() const { return !queued_.empty() && window_.available() == 0; }
+  // Calls that have ended, with a Reply or without: rises with every credit that comes back.
+  [[nodiscard]] std::uint64_t calls_ended() const { return calls_ended_; }
 
   // Answers a backward Call with an RPC Reply of that xid. Errors, with `message` untouched: kInvalidArgument (unknown
   // token; not the Reply to that Call; longer than max_backward_bytes(): answer with something shorter), kNotConnected.
@@ -130,6 +140,9 @@ class Requester {
 
   // Continues work that waited for memory.
   void progress();
+  // The connection is idle: gives memory that it need not touch to the system. All completions there are must have been
+  // fed in.
+  void rest() { receives_.rest(); }
   // The connection has ended: stops posting. Completions may still come. No MustClose results.
   void on_disconnect();
 
@@ -143,11 +156,13 @@ class Requester {
   struct Queued {
     std::uint32_t xid = 0;
     Buffer message{};
+    TimePoint since{};
   };
   struct Call {
     bool used = false;
     bool cancelled = false;
     std::uint32_t xid = 0;
+    TimePoint since{};
     Buffer message{};  // of a long Call, while it is exposed
     Buffer reply{};    // Reply chunk, while it is exposed
     std::optional<ExposedMemory> call_memory{};
@@ -162,6 +177,7 @@ class Requester {
   void on_message(Buffer message);
   void on_reply(Buffer message, const ParsedHeader& parsed);
   void on_error_message(const Header& header);
+  void lose_reply();
   void on_backward_call(Buffer message, const ParsedHeader& parsed);
   void complete(Call& call, Buffer message, bool in_reply_chunk);
   void fail_call(Call& call, Failure why, const ErrorBody& error);
@@ -188,6 +204,7 @@ class Requester {
   std::vector<PeerCall> peer_calls_;
   std::deque<Event> events_;
   Stats stats_{};
+  std::uint64_t calls_ended_ = 0;
   bool dead_ = false;
 };
 

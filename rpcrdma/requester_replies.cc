@@ -10,10 +10,7 @@ namespace iwarp::rpcrdma {
 void Requester::on_message(Buffer message) {
   const ParseResult result = Header::parse(message.bytes(), options_.header_limits);
   const auto* parsed = std::get_if<ParsedHeader>(&result);
-  if (parsed == nullptr) {  // most likely a Reply: never answered. req: RFC8166-4.5-4 RFC8166-4.6.1-3 RFC8166-4.2.4-11
-    ++stats_.dropped_messages;
-    return;
-  }
+  if (parsed == nullptr) return lose_reply();  // req: RFC8166-4.6.1-3 RFC8166-4.2.4-11
   const Header& h = parsed->header;
   if (h.proc == Proc::kError) return on_error_message(h);
   if (h.proc == Proc::kNomsg) {
@@ -23,13 +20,20 @@ void Requester::on_message(Buffer message) {
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed->payload_offset);
   const auto direction = rpc_direction(payload);
-  if (!direction) {  // its credits mean nothing either. req: RFC8167-4.1-6
-    ++stats_.dropped_messages;
+  if (!direction) {
+    lose_reply();                                  // its credits mean nothing either. req: RFC8167-4.1-6
   } else if (*direction == RpcDirection::kCall) {  // req: RFC8167-2.4-1 RFC8167-2.3-1 RFC8167-2.4.1-1
     on_backward_call(std::move(message), *parsed);
   } else {
     on_reply(std::move(message), *parsed);
   }
+}
+
+// Most likely a Reply, and whose is not known. It is dropped, never answered; but its Call would wait for ever, as the
+// client's repetitions would, and its credit would be lost: only another connection helps. req: RFC8166-4.5-4
+void Requester::lose_reply() {
+  ++stats_.dropped_messages;
+  fail(make_error(Errc::kMalformedRpc, "the server sent a message that cannot be read"));
 }
 
 namespace {
@@ -55,10 +59,7 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
     return;
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
-  if (h.proc == Proc::kMsg && !xid_matches(h, payload)) {  // whose Reply it is cannot be told
-    ++stats_.dropped_messages;
-    return;
-  }
+  if (h.proc == Proc::kMsg && !xid_matches(h, payload)) return lose_reply();  // whose Reply it is cannot be told
   // Nothing goes back to the server, but the RPC ends: its client would wait for ever, as its retransmissions would.
   if (!chunks_acceptable(h, call->reply_memory, call->reply.size())) return fail_call(*call, Failure::kBadReply, {});
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
@@ -123,6 +124,7 @@ bool Requester::fence(Call& call) {
 
 void Requester::finish(Call& call) {
   call = Call{};
+  ++calls_ended_;
   window_.on_call_done();  // req: RFC8166-2.2.2-3
 }
 
@@ -144,7 +146,7 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
       ++serving;
     }
   }
-  if (slot == nullptr || serving >= peer_calls_.size() + calls_.size()) {
+  if (slot == nullptr || serving >= peer_calls_.size() + window_.requested()) {
     return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
   }
   // req: RFC8167-5.3-1
@@ -158,7 +160,7 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
 }
 
 void Requester::answer_err_chunk(std::uint32_t xid) {
-  if (transmit_.backlog() >= peer_calls_.size() + calls_.size()) {
+  if (transmit_.backlog() >= peer_calls_.size() + window_.requested()) {
     return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
   }
   ++stats_.err_chunk_sent;

@@ -31,10 +31,7 @@ Responder::Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
                 options.inline_bytes),
       transmit_(endpoint, pool),
       assembler_(endpoint, pool, transmit_),
-      backward_window_(options.backward_credits),  // req: RFC8167-4.1-4
-      calls_(std::max<std::size_t>(options.credits, 1) + options.backward_credits) {
-  for (std::size_t i = calls_.size(); i-- > 0;) free_calls_.push_back(static_cast<std::uint32_t>(i));
-}
+      backward_window_(options.backward_credits) {}  // req: RFC8167-4.1-4
 
 Result<void> Responder::start() {
   if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.2-3
@@ -105,7 +102,10 @@ void Responder::send_reply(std::uint32_t slot, Buffer message) {
   ReplyPlan plan = plan_reply(xid, call.offer, message.bytes(), grant(), limits_.reply_inline_bytes);
   const std::optional<Stag> sole = call.offer.sole_handle;
   free_call(slot);
-  if (plan.error) return answer_err_chunk(xid);
+  if (plan.error) {
+    ++stats_.replies_as_err_chunk;
+    return answer_err_chunk(xid);
+  }
 
   stats_.rdma_write_bytes += plan.reduced_bytes + plan.reply_chunk_bytes;
   for (const ByteRange& r : plan.in_line) stats_.send_payload_bytes += r.length;

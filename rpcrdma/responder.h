@@ -80,6 +80,10 @@ class Responder {
     std::uint64_t write_chunk_bytes = 0;  // room offered for DDP-eligible results
     std::uint64_t reply_chunk_bytes = 0;  // room offered for a long Reply
   };
+  // A Call was dropped because one of that xid is outstanding: the client repeats it, perhaps since its Reply is lost.
+  struct CallRepeated {
+    std::uint32_t xid = 0;
+  };
   // The Reply to send_backward_call(). `message` has kHeadroomBytes in front.
   struct BackwardReply {
     std::uint32_t xid = 0;
@@ -95,7 +99,7 @@ class Responder {
   struct MustClose {
     Error error{};
   };
-  using Event = std::variant<CallReceived, BackwardReply, BackwardFailed, MustClose>;
+  using Event = std::variant<CallReceived, CallRepeated, BackwardReply, BackwardFailed, MustClose>;
 
   // Counts since construction.
   struct Stats {
@@ -105,6 +109,7 @@ class Responder {
     std::uint64_t replies_reduced = 0;  // some result went into a Write chunk
     std::uint64_t replies_in_reply_chunk = 0;
     std::uint64_t err_chunk_sent = 0;
+    std::uint64_t replies_as_err_chunk = 0;  // of these: Replies that did not fit what their Calls offered
     std::uint64_t err_vers_sent = 0;
     std::uint64_t garbage_args_sent = 0;  // chunks that contradict their Call
     std::uint64_t duplicate_xids = 0;     // Calls dropped: their xid was still outstanding
@@ -156,11 +161,20 @@ class Responder {
 
   // Continues work that waited for memory.
   void progress();
+  // The connection is idle: gives memory that it need not touch to the system. All completions there are must have been
+  // fed in.
+  void rest() { receives_.rest(); }
   // The connection has ended: stops posting. Completions may still come. No MustClose results.
   void on_disconnect();
 
   [[nodiscard]] const Stats& stats() const { return stats_; }
   [[nodiscard]] std::size_t outstanding_calls() const { return outstanding_; }
+  // RDMA Reads that the client owes an answer, and how many it has answered.
+  [[nodiscard]] std::size_t reads() const { return assembler_.reads(); }
+  [[nodiscard]] std::uint64_t reads_answered() const { return assembler_.reads_answered(); }
+  // Sends and RDMA Writes that have not left, and how many have.
+  [[nodiscard]] std::size_t unsent() const { return transmit_.unsent(); }
+  [[nodiscard]] std::uint64_t sent() const { return transmit_.sent(); }
   // Nothing outstanding in either direction, nothing waiting to be sent: SIGTERM may close now.
   [[nodiscard]] bool idle() const;
   // Nothing waits to be sent, and what was posted has completed.

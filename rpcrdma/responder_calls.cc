@@ -27,7 +27,8 @@ void Responder::on_message(Buffer message) {
 // Whether the peer has more unanswered Calls than it was granted. What waits to be sent counts: a peer that does not
 // receive must not make us collect answers for it.
 bool Responder::overrun() {
-  if (outstanding_ + transmit_.backlog() < calls_.size()) return false;
+  const std::size_t most = std::max<std::size_t>(options_.credits, 1) + options_.backward_credits;
+  if (outstanding_ + transmit_.backlog() < most) return false;
   fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more Calls than it has credits"));  // req: RFC8166-2.3.2-5
   return true;
 }
@@ -42,6 +43,7 @@ void Responder::on_call(Buffer message, ParsedHeader& parsed) {
   }
   if (is_outstanding(h.xid)) {
     ++stats_.duplicate_xids;
+    events_.emplace_back(CallRepeated{h.xid});
     return;
   }
   std::optional<CallPlan> plan;
@@ -59,6 +61,10 @@ void Responder::on_call(Buffer message, ParsedHeader& parsed) {
     }
   }
 
+  if (free_calls_.empty()) {  // as many as were ever outstanding at a time
+    free_calls_.push_back(static_cast<std::uint32_t>(calls_.size()));
+    calls_.emplace_back();
+  }
   const std::uint32_t slot = free_calls_.back();
   free_calls_.pop_back();
   Call& call = calls_[slot];

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint32_t kMsgAccepted = 0;
 constexpr std::uint32_t kMsgDenied = 1;
+constexpr std::uint32_t kAuthError = 1;  // reject_stat
 
 Error malformed(const char* why) {
   return make_error(Errc::kMalformedRpc, why);
@@ -107,6 +108,17 @@ std::array<std::byte, kErrorReplyBytes> make_error_reply(std::uint32_t xid, Acce
   w.be<8>(kMsgAccepted);
   w.be<12>(kAuthNone);  // verifier: flavor, and no body at 16
   w.be<20>(static_cast<std::uint32_t>(stat));
+  return out;
+}
+
+std::array<std::byte, kAuthErrorReplyBytes> make_auth_error_reply(std::uint32_t xid, AuthStat stat) {
+  std::array<std::byte, kAuthErrorReplyBytes> out{};
+  FixedWriter<kAuthErrorReplyBytes> w{out};
+  w.be<0>(xid);
+  w.be<4>(static_cast<std::uint32_t>(RpcDirection::kReply));
+  w.be<8>(kMsgDenied);
+  w.be<12>(kAuthError);
+  w.be<16>(static_cast<std::uint32_t>(stat));
   return out;
 }
 

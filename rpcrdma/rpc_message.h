@@ -19,6 +19,7 @@ inline constexpr std::size_t kMaxAuthBytes = 400;  // RFC 5531 s8.2
 inline constexpr std::uint32_t kAuthNone = 0;
 inline constexpr std::uint32_t kAuthSys = 1;
 inline constexpr std::uint32_t kRpcsecGss = 6;
+inline constexpr std::uint32_t kAuthTls = 7;  // RFC 9289 s4.1: a NULL Call that asks whether the server has TLS
 
 enum class AcceptStat : std::uint32_t {
   kSuccess = 0,
@@ -82,5 +83,12 @@ struct RpcReply {
 // kProcUnavail, kProgUnavail.
 inline constexpr std::size_t kErrorReplyBytes = 24;
 [[nodiscard]] std::array<std::byte, kErrorReplyBytes> make_error_reply(std::uint32_t xid, AcceptStat stat);
+
+// auth_stat (RFC 5531 s9), as far as it is needed.
+enum class AuthStat : std::uint32_t { kRejectedCred = 2 };
+
+// A complete denied Reply, AUTH_ERROR: 20 octets.
+inline constexpr std::size_t kAuthErrorReplyBytes = 20;
+[[nodiscard]] std::array<std::byte, kAuthErrorReplyBytes> make_auth_error_reply(std::uint32_t xid, AuthStat stat);
 
 }  // namespace iwarp::rpcrdma

@@ -46,6 +46,7 @@ Result<bool> TransmitQueue::post_more(std::uint32_t slot) {
       return posted.error();
     }
     ++used_;
+    ++unsent_;
     ++job.uncompleted;
   }
   if (used_ >= limits_.send_queue_depth || !encode_header(job)) return false;
@@ -84,6 +85,7 @@ Result<void> TransmitQueue::post_send(Job& job, std::uint32_t slot) {
   auto posted = endpoint_.post_send(work_id(WorkOwner::kTransmit, slot), slices_, job.message.invalidate);
   if (!posted) return posted;
   ++used_;
+  ++unsent_;
   ++job.uncompleted;
   job.all_posted = true;
   return posted;
@@ -94,6 +96,8 @@ void TransmitQueue::on_completion(const Completion& done) {
   if (slot >= jobs_.size() || jobs_[slot].uncompleted == 0) return;
   Job& job = jobs_[slot];
   --used_;
+  --unsent_;
+  ++sent_;
   if (--job.uncompleted == 0 && job.all_posted) release(static_cast<std::uint32_t>(slot));
 }
 

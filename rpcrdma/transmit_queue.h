@@ -59,6 +59,9 @@ class TransmitQueue {
   [[nodiscard]] std::size_t backlog() const { return backlog_.size(); }
   // Operations posted and not completed, RDMA Reads included.
   [[nodiscard]] std::size_t posted() const { return used_; }
+  // Sends and Writes posted and not completed, and how many have completed.
+  [[nodiscard]] std::size_t unsent() const { return unsent_; }
+  [[nodiscard]] std::uint64_t sent() const { return sent_; }
   // No further posts; what was never posted is dropped. Posted messages wait for their flush completions.
   void stop();
 
@@ -85,6 +88,8 @@ class TransmitQueue {
   std::deque<std::uint32_t> backlog_;
   std::vector<LocalSlice> slices_;  // scratch of post_send()
   std::size_t used_ = 0;
+  std::size_t unsent_ = 0;
+  std::uint64_t sent_ = 0;
   bool stopped_ = false;
 };
 

@@ -1,7 +1,9 @@
 #include "iwarp/rpcrdma/transport_header.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <limits>
 
 #include "iwarp/base/wire.h"
 
@@ -257,11 +259,30 @@ std::string Header::to_string() const {
   return out + ')';
 }
 
+namespace {
+
+// Its octets do not all have a tagged offset below 2^64 (RFC 5041 s5.1).
+bool wraps(const Segment& s) {
+  return s.length > 0 && s.offset > std::numeric_limits<std::uint64_t>::max() - (s.length - 1);
+}
+
+bool wraps(const WriteChunk& c) {
+  return std::any_of(c.segments.begin(), c.segments.end(), [](const Segment& s) { return wraps(s); });
+}
+
+}  // namespace
+
 std::optional<ParseError> check_call(const Header& h) {
   const auto bad = [&](const char* why) { return ParseError{Answer::kErrChunk, h.xid, h.version, why}; };
   if (h.proc == Proc::kError) return ParseError{Answer::kDrop, h.xid, h.version, "RDMA_ERROR is no Call"};
   bool position_zero = false;
-  for (const ReadSegment& s : h.read_list) position_zero |= s.position == 0;
+  bool wrapping = h.reply_chunk && wraps(*h.reply_chunk);
+  for (const WriteChunk& c : h.write_list) wrapping |= wraps(c);
+  for (const ReadSegment& s : h.read_list) {
+    position_zero |= s.position == 0;
+    wrapping |= wraps(s.target);
+  }
+  if (wrapping) return bad("segment with a tagged offset that wraps");
   // A Write list or Reply chunk carries nothing towards a Responder. req: RFC8166-4.2.4-9 RFC8166-3.5.3-3
   // req: RFC8166-3.5.3-5
   if (h.proc == Proc::kNomsg && !position_zero) return bad("RDMA_NOMSG Call without a Position-Zero Read chunk");

@@ -8,6 +8,8 @@
 namespace iwarp::stream {
 namespace {
 
+constexpr std::size_t kDeepestQueue = std::size_t{1} << 24;
+
 Error not_posted(bool full) {
   return full ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
 }
@@ -20,6 +22,18 @@ Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options&
       recvs_(options.rq_depth),
       rx_(stags, who, recvs_, sends_, reads_),
       tx_(stags, who, sends_, reads_) {}
+
+Result<void> validate(const Options& options) {
+  const auto invalid = [](const char* why) { return make_error(Errc::kInvalidArgument, why); };
+  if (options.sq_depth > kDeepestQueue) return invalid("stream::Options::sq_depth must be 0 to 16777216");
+  if (options.rq_depth > kDeepestQueue) return invalid("stream::Options::rq_depth must be 0 to 16777216");
+  constexpr std::chrono::milliseconds kNone{0};
+  if (options.first_fpdu_timeout < kNone) return invalid("stream::Options::first_fpdu_timeout must be 0 ms or more");
+  if (options.close_timeout < kNone) return invalid("stream::Options::close_timeout must be 0 ms or more");
+  if (options.drain_timeout < kNone) return invalid("stream::Options::drain_timeout must be 0 ms or more");
+  if (options.unheard_wait < kNone) return invalid("stream::Options::unheard_wait must be 0 ms or more");
+  return {};
+}
 
 Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);  // req: RFC5041-6.2.1-3
@@ -39,6 +53,8 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
 Result<void> Connection::post_recv(const rdmap::RecvWr& wr) {
   // Also while closing in order: the peer may still be sending what it has.
   if (phase_ > Phase::kFull && !receiving()) return make_error(Errc::kNotConnected);
+  if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
+    return make_error(Errc::kInvalidArgument, "receive of 4 GiB or more: no message is that long");
   if (!recvs_.post(wr)) return not_posted(recvs_.full());
   return {};
 }
@@ -55,7 +71,7 @@ void Connection::start(mpa::Initiator initiator, TimePoint now) {
 void Connection::start(mpa::Responder responder, TimePoint now) {
   now_ = now;
   startup_ = std::move(responder);
-  deadline_ = now + options_.first_fpdu_timeout;  // for the Reply to leave
+  deadline_ = add_saturating(now, options_.first_fpdu_timeout);  // for the Reply to leave
   step(Input::kStart);
   drain_startup();
   assert(is_consistent());
@@ -72,11 +88,18 @@ void Connection::enter(Phase phase) {
     gather_.clear();
     tx_.abandon();
   }
+  if (phase > Phase::kDraining) {
+    wake_.end();
+    linger_end_.reset();
+  }
   switch (phase) {
     case Phase::kDraining:
     case Phase::kTerminating:
     case Phase::kFinWait:
       arm_close_timer(now_);
+      break;
+    case Phase::kLingering:
+      deadline_ = add_saturating(now_, options_.unheard_wait);
       break;
     case Phase::kClosed:
       deadline_.reset();
@@ -89,7 +112,7 @@ void Connection::enter(Phase phase) {
 }
 
 void Connection::arm_close_timer(TimePoint now) {
-  deadline_ = now + options_.close_timeout;
+  deadline_ = add_saturating(now, options_.close_timeout);
   if (phase_ == Phase::kDraining) deadline_ = std::min(*deadline_, drain_end_);
 }
 
@@ -102,7 +125,7 @@ void Connection::flush() {
 void Connection::end_with(Input on, const Error& reason) {
   if (!next(phase_, on)) return;
   if (phase_ <= Phase::kDraining) reason_ = reason;  // the first cause stands
-  if (on == Input::kAbort || on == Input::kTimeout) reset_ = true;
+  if (on == Input::kAbort || on == Input::kAbortUnheard || on == Input::kTimeout) reset_ = true;
   step(on);
 }
 
@@ -123,11 +146,22 @@ void Connection::violation(const Error& error, const rdmap::TerminateMessage& me
   step(Input::kError);
 }
 
+void Connection::out_of_memory() {
+  batch_ = {};
+  rx_spans_.clear();
+  rx_pins_.clear();
+  segment_pins_.clear();
+  direct_.reset();
+  carry_.clear();
+  if (phase_ == Phase::kStartup) startup_ = std::monostate{};
+  end_with(Input::kAbort, make_error(Errc::kResource, "no memory to go on with the connection"));
+}
+
 void Connection::disconnect(TimePoint now) {
   now_ = now;
   if (phase_ == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
   if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, "closed by the local application");
-  drain_end_ = now + options_.drain_timeout;
+  drain_end_ = add_saturating(now, options_.drain_timeout);
   // req: RFC5040-6.2-2
   step(Input::kDisconnect);
   check_drained();
@@ -140,8 +174,42 @@ void Connection::abort(const Error& reason) {
   assert(is_consistent());
 }
 
+void Connection::abort_sparing(const Error& reason, TimePoint now) {
+  now_ = now;
+  if (!must_be_heard() || !next(phase_, Input::kAbortUnheard)) return abort(reason);
+  // Octets wake the peer: the rest of a begun FPDU, or, between two messages, a wake.
+  gather_.empty() && !tx_.mid_message() ? tx_.queue_wake() : tx_.drop_wake();
+  attempt([&] { gather_.drop_unbegun(); });
+  tx_.abandon();
+  flush();
+  end_with(Input::kAbortUnheard, reason);
+  assert(is_consistent());
+}
+
+bool Connection::must_be_heard() const {
+  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer && !peer_seen_;
+}
+
+// The peer's first octets of full operation.
+void Connection::heard() {
+  if (peer_seen_) return;
+  peer_seen_ = true;
+  wake_.end();
+  tx_.drop_wake();
+  linger_end_.reset();
+  if (phase_ == Phase::kFull) deadline_.reset();
+}
+
 void Connection::check_drained() {
   if (phase_ != Phase::kDraining || !sends_.idle() || !gather_.empty() || !reads_.empty() || tx_.mid_message()) return;
+  if (must_be_heard()) {
+    if (!linger_end_) {
+      linger_end_ = add_saturating(now_, options_.unheard_wait);
+      tx_.queue_wake();
+    }
+    if (now_ < *linger_end_) return;
+    linger_end_.reset();
+  }
   graceful_ = true;
   step(Input::kDrained);
 }
@@ -204,7 +272,7 @@ void Connection::on_negotiated(const mpa::Established& e) {
                                                      : rdmap::Rtr::kNone);
     if (e.rtr_to_send == mpa::Rtr::kRead) rx_.expect_rtr_response();
   } else if (negotiated_.peer_to_peer) {
-    deadline_ = now_ + options_.first_fpdu_timeout;  // req: RFC5044-7.1.2-32
+    deadline_ = add_saturating(now_, options_.first_fpdu_timeout);  // req: RFC5044-7.1.2-32
   }
   // A Read can never be sent, and what is posted behind it must not overtake it.
   if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
@@ -219,8 +287,8 @@ void Connection::on_startup_failed(const mpa::Failed& failed) {
     violation(failed.error, rdmap::make_terminate(failed.error, {}, 0, false));  // req: RFC6581-8-1
     return;
   }
-  if (failed.suggest_revision_1_fallback) {
-    retry_ = failed.error;
+  if (failed.fallback != mpa::Fallback::kNone) {
+    fall_back_ = {failed.error, failed.fallback};
     deadline_.reset();
     step(Input::kStartupRetry);
     return;
@@ -228,13 +296,25 @@ void Connection::on_startup_failed(const mpa::Failed& failed) {
   end_with(Input::kStartupFailed, failed.error);  // req: RFC5044-8-11
 }
 
+std::optional<TimePoint> Connection::deadline() const {
+  std::optional<TimePoint> first = deadline_;
+  for (const auto& other : {wake_.deadline(), linger_end_}) {
+    if (other && (!first || *other < *first)) first = other;
+  }
+  return first;
+}
+
 void Connection::on_deadline(TimePoint now) {
   now_ = now;
+  if (wake_.expire(now)) tx_.queue_wake();
+  check_drained();
   if (!deadline_ || now < *deadline_) return;
   if (phase_ == Phase::kStartup) {
-    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->on_deadline(now);
-    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->on_deadline(now);
-    drain_startup();
+    attempt([&] {
+      if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->on_deadline(now);
+      if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->on_deadline(now);
+      drain_startup();
+    });
     if (phase_ == Phase::kStartup) {
       startup_ = std::monostate{};
       end_with(Input::kTimeout, make_error(Errc::kStartupTimeout, "peer did not take the MPA Reply"));
@@ -249,11 +329,11 @@ void Connection::on_deadline(TimePoint now) {
 }
 
 std::optional<Event> Connection::poll_event() {
-  if (retry_) return RetryWithRevision1{*std::exchange(retry_, std::nullopt)};
+  if (fall_back_) return *std::exchange(fall_back_, std::nullopt);
   const bool due = negotiated_done_ && (is_initiator_ || peer_seen_ || !negotiated_.peer_to_peer);  // req: RFC6581-3-4
   if (due && !established_told_) {
     established_told_ = true;
-    return Established{negotiated_, peer_private_data_};
+    return Established{negotiated_, std::move(peer_private_data_)};
   }
   if (phase_ == Phase::kClosed && !disconnected_told_) {
     disconnected_told_ = true;
@@ -265,7 +345,7 @@ std::optional<Event> Connection::poll_event() {
     d.sent = sent_terminate_;
     d.was_established = established_told_;
     d.rejected_with = rejected_with_;
-    if (!established_told_) d.private_data = peer_private_data_;
+    if (!established_told_) d.private_data = std::move(peer_private_data_);
     return d;
   }
   return std::nullopt;
@@ -285,7 +365,7 @@ LinkAction Connection::link_action() {
 
 bool Connection::is_consistent() const {
   if (direct_ && (negotiated_.crc || !carry_.empty())) return false;
-  if (phase_ == Phase::kClosed && (!gather_.empty() || deadline_)) return false;
+  if (phase_ == Phase::kClosed && (!gather_.empty() || deadline())) return false;
   return phase_ != Phase::kTerminating || tx_.terminate_queued();
 }
 

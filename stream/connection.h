@@ -2,11 +2,16 @@
 // It never blocks, never calls back and never sees a socket, a clock or a thread; the driver moves bytes and tells the
 // time (docs/DRIVING.md). Not thread-safe.
 //
+// Nothing here throws: when there is no memory to go on with, the connection ends with kResource. What was delivered
+// before is intact.
+//
 // Contract: after any input (1) send tx_buffers() until empty, (2) drain poll_event() and the completions, (3) re-read
 // deadline() and link_action(), (4) ask rx_buffers(). `now` never goes backwards.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <new>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -18,6 +23,7 @@
 #include "iwarp/rdmap/receiver.h"
 #include "iwarp/rdmap/transmitter.h"
 #include "iwarp/stream/carry.h"
+#include "iwarp/stream/early_wake.h"
 #include "iwarp/stream/phase.h"
 #include "iwarp/stream/tx_gather.h"
 
@@ -41,7 +47,19 @@ struct Options {
   // After disconnect(): how long the peer may take for what was posted before, however busily it does. 30 s. Lower cuts
   // slow peers off, higher lets a hostile one keep a closing connection for longer.
   std::chrono::milliseconds drain_timeout{30000};
+  // Initiator: from its first FPDU to the peer's first one, send a zero-length RDMA Write now and then (EarlyWake),
+  // and, with the peer-to-peer model, before an end that comes sooner. Default on: Linux siw overlooks what arrives
+  // before it has taken over the socket, until more comes, and crashes when a peer-to-peer connection ends overlooked.
+  // Off: such connections stall until the application sends again.
+  bool early_wake = true;
+  // How long that end waits for the peer's first FPDU. 200 ms: emulated, siw takes up to 30 ms for its socket, and the
+  // Write of 100 ms has its chance. Shorter risks the peer, longer delays the end of connections that were never used.
+  std::chrono::milliseconds unheard_wait{200};
 };
+
+// kInvalidArgument, which names the option and its range: time-outs are not below zero (the greatest value means for
+// ever), queue depths at most 2^24.
+[[nodiscard]] Result<void> validate(const Options& options);
 
 // Different news: never merge them. kSilence: TCP has given up on a peer that answers nothing or takes nothing.
 enum class TcpEnd : std::uint8_t { kFin, kReset, kSilence };
@@ -62,14 +80,15 @@ struct Disconnected {
   std::vector<std::byte> private_data;             // of a rejecting peer
 };
 
-// The peer ended TCP before its Reply began, and policy allows revision 1: the core is idle again, with its receives
-// still posted. The driver closes this socket and either calls start() with a revision 1 Initiator on a new one, or
-// abort().
-struct RetryWithRevision1 {
+// The peer ended TCP before its Reply began, and policy knows something else to ask for: the core is idle again, with
+// its receives still posted. The driver closes this socket and either calls start() with an Initiator of
+// mpa::with_fallback() on a new one, or abort().
+struct FallBack {
   Error reason;
+  mpa::Fallback to = mpa::Fallback::kRevision1;
 };
 
-using Event = std::variant<Established, Disconnected, RetryWithRevision1>;
+using Event = std::variant<Established, Disconnected, FallBack>;
 
 // What the driver must do with the socket, once each.
 enum class LinkAction : std::uint8_t {
@@ -81,7 +100,7 @@ enum class LinkAction : std::uint8_t {
 
 class Connection {
  public:
-  // `stags` must outlive the connection.
+  // `stags` must outlive the connection. Precondition: validate(options) is ok.
   Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options& options);
 
   // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established
@@ -113,7 +132,7 @@ class Connection {
   // Whether tx_buffers() would give anything.
   [[nodiscard]] bool tx_pending() const;
 
-  [[nodiscard]] std::optional<TimePoint> deadline() const { return deadline_; }
+  [[nodiscard]] std::optional<TimePoint> deadline() const;
   void on_deadline(TimePoint now);
 
   [[nodiscard]] std::optional<Event> poll_event();
@@ -121,10 +140,15 @@ class Connection {
   [[nodiscard]] LinkAction link_action();
 
   // --- Control.
-  // Orderly close: what was posted goes out, then FIN, then the wait for the peer's FIN (RFC 5040 s6.2).
+  // Orderly close: what was posted goes out, then FIN, then the wait for the peer's FIN (RFC 5040 s6.2). Before the
+  // FIN, a peer that must be heard first (Options::early_wake) gets a wake and Options::unheard_wait.
   void disconnect(TimePoint now);
-  // Abortive close with RST.
+  // Abortive close with RST, at once.
   void abort(const Error& reason);
+  // Abortive close that spares a peer which must be heard first (Options::early_wake): all work completes as kFlushed
+  // at once, the RST and Disconnected follow when the peer's first octets come, or after Options::unheard_wait. Of any
+  // other peer it is abort().
+  void abort_sparing(const Error& reason, TimePoint now);
   // Effective maximum segment size of TCP, octets; may change at any time. Takes effect with the next segment cut.
   void set_emss(std::size_t emss) { emss_ = emss; }
 
@@ -138,6 +162,16 @@ class Connection {
   // Where rx_buffers() sent the next bytes.
   enum class RxMode : std::uint8_t { kNone, kDiscard, kStartup, kCarry, kDirect };
 
+  // One step of the protocol. What a want of memory leaves half done cannot be continued: it ends the connection.
+  template <class Step>
+  void attempt(const Step& step_of_protocol) {
+    try {
+      step_of_protocol();
+    } catch (const std::bad_alloc&) {
+      out_of_memory();
+    }
+  }
+  void out_of_memory();
   void step(Input on);
   void enter(Phase phase);
   void drain_startup();
@@ -147,11 +181,15 @@ class Connection {
   void end_with(Input on, const Error& reason);
   void flush();
   void check_drained();
+  void heard();
+  [[nodiscard]] bool must_be_heard() const;
   void arm_close_timer(TimePoint now);
   [[nodiscard]] bool receiving() const;
   [[nodiscard]] bool may_transmit() const { return is_initiator_ || peer_seen_; }  // req: RFC5044-7.1.2-18
   [[nodiscard]] std::size_t ord() const;
 
+  void choose_rx_buffers();
+  void received(std::size_t n, TimePoint now);
   void rx_startup(MutBytes bytes, TimePoint now);
   void rx_direct(std::size_t& n);
   void rx_carry(std::size_t& n);
@@ -162,7 +200,10 @@ class Connection {
   [[nodiscard]] bool begin_direct(ConstBytes partial);
   void finish_segment();
 
+  [[nodiscard]] ConstBytes startup_octets() const;
+  void next_batch();
   void encode_batch();
+  void batch_taken(std::size_t n, TimePoint now);
   void encode(const rdmap::Transmitter::Segment& segment);
 
   Options options_;
@@ -181,10 +222,12 @@ class Connection {
   mpa::Negotiated negotiated_;
   std::vector<std::byte> peer_private_data_;
   std::optional<mpa::EnhancedData> rejected_with_;
-  std::optional<Error> retry_;
+  std::optional<FallBack> fall_back_;
   Error reason_ = make_error(Errc::kAborted);
   std::optional<rdmap::TerminateMessage> sent_terminate_;
   std::optional<TimePoint> deadline_;
+  EarlyWake wake_;
+  std::optional<TimePoint> linger_end_;  // of the wait for an unheard peer behind a disconnect()
   TimePoint drain_end_{};
   TimePoint now_{};
 
@@ -211,9 +254,11 @@ class Connection {
 
   // Transmit side.
   TxGather gather_;
+  std::span<const ConstBytes>
+      batch_;  // of gather_, as given out; a member because GCC 12 loses a local one in attempt()
   std::vector<ddp::Pin> segment_pins_;
   std::vector<rdmap::Transmitter::Done> done_;
-  std::vector<ConstBytes> startup_span_;
+  std::array<ConstBytes, 1> startup_span_;
 };
 
 }  // namespace iwarp::stream

@@ -33,57 +33,68 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
   rx_pins_.clear();
   scratch_ = scratch;
   rx_mode_ = RxMode::kNone;
+  attempt([&] { choose_rx_buffers(); });
+  return rx_spans_;
+}
+
+void Connection::choose_rx_buffers() {
   switch (phase_) {
     case Phase::kIdle:
     case Phase::kClosed:
       // req: RFC5041-6.2-3
-      return {};
+      return;
     case Phase::kStartup:
       // Until the Reply has left nothing can be expected, and what came anyway would have no decoder yet.
       if (const auto* responder = std::get_if<mpa::Responder>(&startup_);
           responder != nullptr && !responder->tx_bytes().empty())
-        return {};
+        return;
+      rx_spans_.push_back(scratch_);
       rx_mode_ = RxMode::kStartup;
-      rx_spans_.push_back(scratch);
-      return rx_spans_;
+      return;
     case Phase::kFull:
     case Phase::kDraining:
     case Phase::kTerminating:
     case Phase::kFinWait:
+    case Phase::kLingering:
       break;
   }
   if (direct_ && receiving()) {
     if (auto ok = rx_.targets(rx_pins_); !ok) {
       direct_.reset();
       violation(ok.error(), rx_.terminate_for(ok.error()));
-      if (phase_ == Phase::kClosed) return {};
+      if (phase_ == Phase::kClosed) return;
     } else {
       for (const ddp::Pin& pin : rx_pins_) rx_spans_.push_back(pin.bytes());
       rx_spans_.push_back(MutBytes{trailer_}.first(direct_->trailer_left));
-      rx_spans_.push_back(scratch.first(std::min(scratch.size(), kLookahead)));
+      rx_spans_.push_back(scratch_.first(std::min(scratch_.size(), kLookahead)));
       rx_mode_ = RxMode::kDirect;
-      return rx_spans_;
+      return;
     }
   }
   if (!receiving()) {
     // req: RFC5041-7.1-18 RFC5040-7-3 RFC5044-8-13 RFC5040-5.4-11 RFC5041-3-11
+    rx_spans_.push_back(scratch_);
     rx_mode_ = RxMode::kDiscard;
-    rx_spans_.push_back(scratch);
-    return rx_spans_;
+    return;
   }
-  rx_mode_ = RxMode::kCarry;
   if (!carry_.complete()) rx_spans_.push_back(carry_.missing());
   const bool read_ahead_little = !negotiated_.crc && last_fpdu_bytes_ >= 2 * kDirectMinimum;
-  rx_spans_.push_back(read_ahead_little ? scratch.first(std::min(scratch.size(), kLookahead)) : scratch);
-  return rx_spans_;
+  rx_spans_.push_back(read_ahead_little ? scratch_.first(std::min(scratch_.size(), kLookahead)) : scratch_);
+  rx_mode_ = RxMode::kCarry;
 }
 
 void Connection::rx_commit(std::size_t n, TimePoint now) {
   now_ = now;
+  attempt([&] { received(n, now); });
+  assert(is_consistent());
+}
+
+void Connection::received(std::size_t n, TimePoint now) {
   const LetGo let_go{rx_};
   switch (std::exchange(rx_mode_, RxMode::kNone)) {
     case RxMode::kNone:
     case RxMode::kDiscard:
+      if (n > 0) step(Input::kHeard);
       return;
     case RxMode::kStartup:
       rx_startup(scratch_.first(n), now);
@@ -98,7 +109,6 @@ void Connection::rx_commit(std::size_t n, TimePoint now) {
   rx_pins_.clear();
   if (carry_.empty() && !direct_) carry_.release();  // an idle connection owns no staging memory
   check_drained();
-  assert(is_consistent());
 }
 
 void Connection::rx_startup(MutBytes bytes, TimePoint now) {
@@ -191,10 +201,7 @@ void Connection::process(MutBytes bytes) {
 
 void Connection::process_fpdu(const mpa::FpduFrame& frame) {
   last_fpdu_bytes_ = frame.fpdu_bytes;
-  if (!peer_seen_) {  // valid as far as MPA can tell; should DDP think otherwise, the peer may be told
-    peer_seen_ = true;
-    if (phase_ == Phase::kFull) deadline_.reset();
-  }
+  heard();  // valid as far as MPA can tell; should DDP think otherwise, the peer may be told
   // req: RFC5041-3-9
   auto ok = rx_.begin(frame.ulpdu, frame.ulpdu.size());
   if (ok) ok = rx_.place(frame.ulpdu.subspan(rx_.header_bytes()));
@@ -246,6 +253,7 @@ bool Connection::begin_direct(ConstBytes partial) {
     violation(ok.error(), rx_.terminate_for(ok.error()));
     return true;
   }
+  heard();
   last_fpdu_bytes_ = layout->fpdu_bytes;
   direct_ = Direct{*layout, layout->trailer_bytes};
   return true;
@@ -254,11 +262,13 @@ bool Connection::begin_direct(ConstBytes partial) {
 void Connection::rx_end(TcpEnd how, TimePoint now) {
   now_ = now;
   if (phase_ == Phase::kStartup && how == TcpEnd::kSilence) {
-    startup_ = std::monostate{};  // who is not there will not answer revision 1 either
+    startup_ = std::monostate{};  // who is not there will not answer another Request either
   } else if (phase_ == Phase::kStartup) {
-    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->rx_end(how == TcpEnd::kReset);
-    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how == TcpEnd::kReset);
-    drain_startup();
+    attempt([&] {
+      if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->rx_end(how == TcpEnd::kReset);
+      if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how == TcpEnd::kReset);
+      drain_startup();
+    });
   }
   // req: RFC5041-3-12 RFC5041-3-13
   const bool inside_fpdu = direct_ || !carry_.empty();

@@ -18,42 +18,45 @@ constexpr std::size_t kBatchPieces = 256;
 
 }  // namespace
 
+// What MPA startup has to send.
+ConstBytes Connection::startup_octets() const {
+  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_)) return initiator->tx_bytes();
+  if (const auto* responder = std::get_if<mpa::Responder>(&startup_)) return responder->tx_bytes();
+  return {};
+}
+
 bool Connection::tx_pending() const {
-  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_);
-      initiator != nullptr && !initiator->tx_bytes().empty())
-    return true;
-  if (const auto* responder = std::get_if<mpa::Responder>(&startup_);
-      responder != nullptr && !responder->tx_bytes().empty())
-    return true;
-  if (phase_ != Phase::kFull && phase_ != Phase::kDraining && phase_ != Phase::kTerminating) return false;
+  if (!startup_octets().empty()) return true;
+  if (phase_ != Phase::kFull && phase_ != Phase::kDraining && phase_ != Phase::kTerminating &&
+      phase_ != Phase::kLingering)
+    return false;
   return !gather_.empty() || (may_transmit() && tx_.ready(ord()));  // req: RFC6581-3-3
 }
 
 std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
   now_ = now;
-  startup_span_.clear();
-  if (const auto* initiator = std::get_if<mpa::Initiator>(&startup_);
-      initiator != nullptr && !initiator->tx_bytes().empty()) {
-    startup_span_.push_back(initiator->tx_bytes());  // req: RFC6581-4.3-1
+  if (const ConstBytes startup = startup_octets(); !startup.empty()) {
+    startup_span_ = {startup};  // req: RFC6581-4.3-1
     return startup_span_;
   }
-  if (const auto* responder = std::get_if<mpa::Responder>(&startup_);
-      responder != nullptr && !responder->tx_bytes().empty()) {
-    startup_span_.push_back(responder->tx_bytes());
-    return startup_span_;
-  }
-  if (!tx_pending()) return {};
+  batch_ = {};
+  attempt([&] { next_batch(); });
+  return batch_;
+}
+
+void Connection::next_batch() {
+  if (!tx_pending()) return;
   if (!gather_.resume()) {
     if (gather_.broken()) {
       end_with(Input::kAbort, make_error(Errc::kLocalProtection, "memory was revoked under a partly sent FPDU"));
-      return {};
+      return;
     }
     const Error error = make_error(gather_.lost_read_source() ? Errc::kReadInvalidStag : Errc::kLocalProtection);
     violation(error, rdmap::make_terminate(error, {}, 0, false));
     (void)gather_.resume();
   }
   encode_batch();
-  return gather_.spans();
+  batch_ = gather_.spans();
 }
 
 void Connection::encode_batch() {
@@ -118,16 +121,12 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
 
 void Connection::tx_commit(std::size_t n, TimePoint now) {
   now_ = now;
-  if (auto* initiator = std::get_if<mpa::Initiator>(&startup_);
-      initiator != nullptr && !initiator->tx_bytes().empty()) {
-    initiator->tx_commit(n);
-    drain_startup();
-    return;
-  }
-  if (auto* responder = std::get_if<mpa::Responder>(&startup_);
-      responder != nullptr && !responder->tx_bytes().empty()) {
-    responder->tx_commit(n);
-    drain_startup();
+  if (!startup_octets().empty()) {
+    attempt([&] {
+      if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->tx_commit(n);
+      if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->tx_commit(n);
+      drain_startup();
+    });
     return;
   }
   if (gather_.empty()) return;
@@ -135,8 +134,14 @@ void Connection::tx_commit(std::size_t n, TimePoint now) {
     gather_.suspend();
     return;
   }
+  attempt([&] { batch_taken(n, now); });
+  assert(is_consistent());
+}
+
+void Connection::batch_taken(std::size_t n, TimePoint now) {
   done_.clear();
   gather_.commit(n, done_);
+  if (options_.early_wake && !peer_seen_) wake_.begin(now);  // a Responder has heard its peer before it sends
   bool terminate_sent = false;
   for (const auto& done : done_) {
     tx_.segment_sent(done);
@@ -145,7 +150,6 @@ void Connection::tx_commit(std::size_t n, TimePoint now) {
   if (phase_ == Phase::kDraining) arm_close_timer(now);  // the peer is taking data: time starts again
   if (terminate_sent) step(Input::kTerminateSent);
   check_drained();
-  assert(is_consistent());
 }
 
 }  // namespace iwarp::stream

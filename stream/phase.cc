@@ -36,6 +36,7 @@ constexpr std::array kRows = {
     Row{kFull, Input::kPeerReset, kClosed},
     Row{kFull, Input::kTimeout, kClosed},
     Row{kFull, Input::kAbort, kClosed},
+    Row{kFull, Input::kAbortUnheard, kLingering},
 
     Row{kDraining, Input::kDrained, kFinWait},  // req: RFC5041-6.2.1-2 RFC5041-6.2-2
     Row{kDraining, Input::kError, kTerminating},
@@ -44,6 +45,7 @@ constexpr std::array kRows = {
     Row{kDraining, Input::kPeerReset, kClosed},
     Row{kDraining, Input::kTimeout, kClosed},
     Row{kDraining, Input::kAbort, kClosed},
+    Row{kDraining, Input::kAbortUnheard, kLingering},
 
     Row{kTerminating, Input::kTerminateSent, kFinWait},  // req: RFC5040-6.2.1-4 RFC5040-7-4 RFC5041-3-14
     Row{kTerminating, Input::kPeerFin, kClosed},
@@ -56,6 +58,12 @@ constexpr std::array kRows = {
     Row{kFinWait, Input::kPeerReset, kClosed},
     Row{kFinWait, Input::kTimeout, kClosed},
     Row{kFinWait, Input::kAbort, kClosed},
+
+    Row{kLingering, Input::kHeard, kClosed},
+    Row{kLingering, Input::kPeerFin, kClosed},
+    Row{kLingering, Input::kPeerReset, kClosed},
+    Row{kLingering, Input::kTimeout, kClosed},
+    Row{kLingering, Input::kAbort, kClosed},
 };
 
 }  // namespace
@@ -68,15 +76,16 @@ std::optional<Phase> next(Phase from, Input on) {
 }
 
 const char* name(Phase phase) {
-  constexpr std::array<const char*, kPhases> kNames = {"IDLE",        "STARTUP",  "FULL",  "DRAINING",
-                                                       "TERMINATING", "FIN_WAIT", "CLOSED"};
+  constexpr std::array<const char*, kPhases> kNames = {"IDLE",        "STARTUP",  "FULL",      "DRAINING",
+                                                       "TERMINATING", "FIN_WAIT", "LINGERING", "CLOSED"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 
 const char* name(Input input) {
   constexpr std::array<const char*, kInputs> kNames = {
-      "start",          "negotiated",     "startup failed", "startup retry", "error",   "disconnect", "drained",
-      "terminate sent", "peer terminate", "peer fin",       "peer reset",    "timeout", "abort"};
+      "start",      "negotiated", "startup failed", "startup retry",  "error",
+      "disconnect", "drained",    "terminate sent", "peer terminate", "peer fin",
+      "peer reset", "timeout",    "abort",          "abort unheard",  "peer heard"};
   return kNames[static_cast<std::size_t>(input)];
 }
 

@@ -13,6 +13,7 @@ enum class Phase : std::uint8_t {
   kDraining,     // local disconnect(): what was posted before still goes out
   kTerminating,  // an error: our Terminate is on its way, input is dropped
   kFinWait,      // our FIN is due or sent, waiting for the peer's
+  kLingering,    // local abort before the peer was heard: a last wake, and a moment for the peer, before the RST
   kClosed,
 };
 
@@ -20,7 +21,7 @@ enum class Input : std::uint8_t {
   kStart,
   kNegotiated,     // startup succeeded
   kStartupFailed,  // startup failed and nothing is owed
-  kStartupRetry,   // startup failed, and revision 1 on a new TCP connection may succeed
+  kStartupRetry,   // startup failed, and another Request on a new TCP connection may succeed
   kError,          // a violation, ours or the peer's: a Terminate is queued
   kDisconnect,     // local orderly close
   kDrained,        // nothing is left to send
@@ -29,11 +30,13 @@ enum class Input : std::uint8_t {
   kPeerFin,
   kPeerReset,
   kTimeout,
-  kAbort,  // local abortive close, or an error after which no octet can be sent
+  kAbort,         // local abortive close, or an error after which no octet can be sent
+  kAbortUnheard,  // local abortive close, and the peer must be heard first
+  kHeard,         // the first octets of full operation came
 };
 
-inline constexpr std::size_t kPhases = 7;
-inline constexpr std::size_t kInputs = 13;
+inline constexpr std::size_t kPhases = 8;
+inline constexpr std::size_t kInputs = 15;
 
 [[nodiscard]] std::optional<Phase> next(Phase from, Input on);
 [[nodiscard]] const char* name(Phase phase);

@@ -4,10 +4,14 @@
 #include <boost/asio/signal_set.hpp>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "iwarp/gateway/machine_memory.h"
 #include "iwarp/gateway/rdma_front.h"
 #include "iwarp/gateway/tcp_front.h"
+#include "tools/async_log.h"
 #include "tools/command.h"
 #include "tools/connection_log.h"
 #include "tools/descriptor_limit.h"
@@ -20,15 +24,47 @@ namespace {
 using boost::asio::ip::tcp;
 using gateway::HostPort;
 
+constexpr unsigned kLeastMemoryMib = 16;
+
 struct Flags {
   std::string rdma_listen, tcp_listen, tcp, rdma;
   std::string allow, source_map, stats;
+  std::optional<gateway::ReservedPort> reserved_port;
   gateway::Options options;
-  unsigned memory_mib = 16;
+  unsigned memory_mib = 0, connection_memory_mib = 16;
   unsigned drain_seconds = 10;
+  unsigned max_record_kib = 1088;
+  unsigned lost_call_seconds = 30, record_seconds = 60, read_seconds = 60, reply_seconds = 60;
   PolicyFlags policy;
   RecorderFlags recorder;
 };
+
+const std::map<std::string, gateway::ReservedPort> kReservedPorts = {{"prefer", gateway::ReservedPort::kPrefer},
+                                                                     {"require", gateway::ReservedPort::kRequire},
+                                                                     {"off", gateway::ReservedPort::kOff}};
+
+// Preferred where that needs nothing; whoever asks for it gets it, or is told.
+gateway::ReservedPort choose_reserved_port(std::optional<gateway::ReservedPort> asked) {
+  const bool may = gateway::may_bind_reserved_ports();
+  if (!asked) return may ? gateway::ReservedPort::kPrefer : gateway::ReservedPort::kOff;
+  if (!may && *asked == gateway::ReservedPort::kRequire)
+    throw CLI::ValidationError("--reserved-port", "require needs CAP_NET_BIND_SERVICE: be root, or grant it");
+  if (!may && *asked == gateway::ReservedPort::kPrefer)
+    spdlog::warn("--reserved-port prefer without CAP_NET_BIND_SERVICE: all ports will be above 1023");
+  return *asked;
+}
+
+const char* name(gateway::ReservedPort choice) {
+  switch (choice) {
+    case gateway::ReservedPort::kOff:
+      return "off";
+    case gateway::ReservedPort::kPrefer:
+      return "prefer";
+    case gateway::ReservedPort::kRequire:
+      return "require";
+  }
+  return "?";
+}
 
 template <class T>
 T need(gateway::Parsed<T> parsed, const char* flag) {
@@ -63,6 +99,7 @@ void write_stats(const gateway::Front& front, const std::string& file) {
 }
 
 int run(const Flags& flags) {
+  const AsyncLog log;
   const bool rdma_front = !flags.rdma_listen.empty();
   if (rdma_front == !flags.tcp_listen.empty())
     throw CLI::ValidationError("gateway",
@@ -71,12 +108,29 @@ int run(const Flags& flags) {
     throw CLI::ValidationError("gateway", "--rdma-listen goes with --tcp HOST:PORT, the TCP server");
   if (!rdma_front && (flags.rdma.empty() || !flags.tcp.empty()))
     throw CLI::ValidationError("gateway", "--tcp-listen goes with --rdma HOST:PORT, the RPC-over-RDMA server");
+  if (rdma_front && flags.options.insecure_ports)
+    throw CLI::ValidationError("--insecure-ports", "goes with --tcp-listen: ports of RDMA clients mean nothing");
+  if (!rdma_front && flags.reserved_port)
+    throw CLI::ValidationError("--reserved-port", "goes with --rdma-listen: RDMA servers do not look at ports");
 
   gateway::Options options = flags.options;
   options.policy = flags.policy.policy();
-  options.stream.fpdu = flags.policy.fpdu();
-  options.memory_bytes = std::size_t{flags.memory_mib} << 20;
+  if (!rdma_front && options.policy.ird == 0)
+    throw CLI::ValidationError("--ird", "0 does not go with --tcp-listen: the server reads long Calls from us");
+  flags.policy.apply(options.stream);
+  options.memory_bytes = std::size_t{flags.connection_memory_mib} << 20;
+  options.process_memory_bytes = flags.memory_mib > 0
+                                     ? std::size_t{flags.memory_mib} << 20
+                                     : std::max(gateway::memory_of_process() / 4, std::size_t{kLeastMemoryMib} << 20);
+  options.max_record_bytes = std::size_t{flags.max_record_kib} << 10;
+  if (options.max_record_bytes + (std::size_t{64} << 10) > options.memory_bytes)
+    throw CLI::ValidationError("--max-record",
+                               "must be at least 64 KiB below --connection-memory, which holds such messages");
   options.drain_timeout = std::chrono::seconds(flags.drain_seconds);
+  options.lost_call_limit = std::chrono::seconds(flags.lost_call_seconds);
+  options.record_deadline = std::chrono::seconds(flags.record_seconds);
+  options.read_deadline = std::chrono::seconds(flags.read_seconds);
+  options.reply_deadline = std::chrono::seconds(flags.reply_seconds);
   if (!flags.allow.empty()) options.allow = need(gateway::AccessList::parse(flags.allow), "--allow");
   if (!flags.source_map.empty()) options.source_map = need(gateway::SourceMap::parse(flags.source_map), "--source-map");
   const tcp::endpoint listen = rdma_front ? listen_address(flags.rdma_listen, "--rdma-listen")
@@ -84,6 +138,8 @@ int run(const Flags& flags) {
   const HostPort server =
       rdma_front ? need(HostPort::parse(flags.tcp), "--tcp") : need(HostPort::parse(flags.rdma), "--rdma");
   if (server.port == 0) throw CLI::ValidationError(rdma_front ? "--tcp" : "--rdma", "port 0 is no port to forward to");
+
+  if (rdma_front) options.reserved_port = choose_reserved_port(flags.reserved_port);
 
   // A connection has a socket on either side.
   if (const std::size_t limit = raise_descriptor_limit().now; limit / 2 < flags.options.max_connections) {
@@ -98,6 +154,7 @@ int run(const Flags& flags) {
   // Before anybody can know that we listen, and send one.
   boost::asio::signal_set ends(io, SIGINT, SIGTERM);
   boost::asio::signal_set asks(io, SIGUSR1);
+  boost::asio::signal_set ignored(io, SIGHUP, SIGUSR2);
   std::unique_ptr<gateway::Front> front;
   const auto keep = [&](auto opened) -> bool {
     if (!opened) {
@@ -112,7 +169,10 @@ int run(const Flags& flags) {
     return kExitFailed;
   spdlog::info("listening on {} for {}, forwarding to {} over {}; allowed: {}", cm::to_string(front->local()),
                rdma_front ? "RPC-over-RDMA" : "TCP", server.to_string(), rdma_front ? "TCP" : "RPC-over-RDMA",
-               options.allow.to_string());
+               options.allow.to_string() +
+                   (rdma_front ? fmt::format(", reserved ports towards the server: {}", name(options.reserved_port))
+                    : options.insecure_ports ? ", from any port"
+                                             : ", from ports below 1024"));
 
   bool draining = false;
   std::function<void(boost::system::error_code, int)> on_end = [&](boost::system::error_code ec, int) {
@@ -130,8 +190,14 @@ int run(const Flags& flags) {
     write_stats(*front, flags.stats.empty() ? "-" : flags.stats);
     asks.async_wait(on_ask);
   };
+  std::function<void(boost::system::error_code, int)> on_ignored = [&](boost::system::error_code ec, int number) {
+    if (ec) return;
+    spdlog::info("{} is ignored: flags are read at the start only", number == SIGHUP ? "SIGHUP" : "SIGUSR2");
+    ignored.async_wait(on_ignored);
+  };
   ends.async_wait(on_end);
   asks.async_wait(on_ask);
+  ignored.async_wait(on_ignored);
   io.run();
   write_stats(*front, flags.stats);
   return kExitOk;
@@ -154,6 +220,15 @@ Run add_gateway(CLI::App& app) {
   cmd->add_option("--source-map", flags->source_map,
                   "Source address towards the server by client, CIDR=ADDR[,...]; 127.x.y.z tells clients apart for a "
                   "server on loopback");
+  cmd->add_option_function<std::string>(
+         "--reserved-port", [flags](const std::string& v) { flags->reserved_port = kReservedPorts.at(v); },
+         "Port of 512 to 1023 towards the TCP server, so that exports need no 'insecure': prefer (any other when they "
+         "run out), require (or no connection), off; default prefer, off without the privilege")
+      ->check(CLI::IsMember({"prefer", "require", "off"}).description(""))
+      ->type_name("prefer|require|off");
+  cmd->add_flag("--insecure-ports", flags->options.insecure_ports,
+                "Serve TCP clients from ports above 1023 too: any user of a client's host may then be any user to the "
+                "server");
   cmd->add_option("--stats", flags->stats,
                   "Write counters as JSON to this file on SIGUSR1 and at the end; - is standard output");
   cmd->add_option("--credits", flags->options.credits, "RPCs that a client may have outstanding")
@@ -165,16 +240,45 @@ Run add_gateway(CLI::App& app) {
         return std::stoul(v) % 1024 == 0 ? std::string{} : std::string{"must be a multiple of 1024"};
       })
       ->capture_default_str();
-  cmd->add_option("--memory", flags->memory_mib, "Registered memory for Calls, and for Replies, of one connection, MiB")
+  cmd->add_option("--memory", flags->memory_mib,
+                  "Registered memory of all connections, MiB; default a quarter of what the machine and the control "
+                  "groups allow this process. What finds none waits, and new connections are refused")
+      ->check(CLI::Range(kLeastMemoryMib, 1u << 24));
+  cmd->add_option("--connection-memory", flags->connection_memory_mib,
+                  "... and of it, for Calls, and as much for Replies, of one connection, MiB")
       ->check(CLI::Range(4, 1024))
       ->capture_default_str();
   cmd->add_option("--max-connections", flags->options.max_connections, "Connections served at a time")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  cmd->add_option("--max-record", flags->max_record_kib, "Longest RPC message either way, KiB")
+      ->check(CLI::Range(64, 65536))
+      ->capture_default_str();
+  cmd->add_option_function<std::string>(
+         "--pnfs", [flags](const std::string& v) { flags->options.pnfs = v == "on"; },
+         "Let servers offer layouts, with which clients reach data servers past the gateway: on, or off (the default): "
+         "their flags in EXCHANGE_ID's reply are cleared")
+      ->check(CLI::IsMember({"on", "off"}).description(""))
+      ->type_name("on|off");
+  cmd->add_option("--max-connections-per-client", flags->options.max_connections_per_client,
+                  "... and of these, of one client (an IPv4 address, or an IPv6 network of 64 bits)")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  const auto seconds = [&](const char* flag, unsigned& to, const char* text) {
+    cmd->add_option(flag, to, text)->check(CLI::Range(1, 86400))->capture_default_str();
+  };
+  seconds("--lost-call", flags->lost_call_seconds,
+          "Seconds after which a Call that the client repeats counts as lost: its connections end, so that the client "
+          "reconnects and replays");
+  seconds("--record-deadline", flags->record_seconds,
+          "Seconds for the rest of a record that has begun, or for the next 64 KiB of it");
+  seconds("--read-deadline", flags->read_seconds, "Seconds for a client to answer one of the RDMA Reads outstanding");
+  seconds("--reply-deadline", flags->reply_seconds,
+          "Seconds for a client to take some of the Replies that wait for it");
   cmd->add_option("--drain", flags->drain_seconds, "After SIGTERM: seconds for outstanding RPCs")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
-  flags->policy.add(*cmd, 32);
+  flags->policy.add(*cmd, 32, PolicyFlags::First::kClientServer);
   flags->recorder.add(*cmd);
   cmd->footer(
       "Examples:\n"
@@ -184,9 +288,11 @@ Run add_gateway(CLI::App& app) {
       "  iwarp gateway --tcp-listen 127.0.0.1:2050 --rdma 10.0.0.2:20049\n"
       "      lets TCP clients of this host reach the NFS/RDMA server 10.0.0.2:\n"
       "      mount -t nfs -o port=2050,vers=4.1 127.0.0.1:/export /mnt\n"
-      "Kernel exports behind the gateway need the option 'insecure'. An NFSv3 client finds MOUNT by "
+      "      Clients that use no reserved port (not root, mount -o noresvport) need --insecure-ports.\n"
+      "Kernel exports behind the gateway need the option 'insecure' only without reserved ports: see --reserved-port. "
+      "An NFSv3 client finds MOUNT by "
       "nolock,mountaddr=,mountport=,mountproto=tcp.\n"
-      "Signals: SIGTERM and Ctrl-C drain and end, SIGUSR1 prints the counters.");
+      "Signals: SIGTERM and Ctrl-C drain and end, SIGUSR1 prints the counters, SIGHUP and SIGUSR2 are ignored.");
   return [flags] { return run(*flags); };
 }
 

@@ -37,7 +37,8 @@ CLI::Validator one_of(const std::map<std::string, T>& values) {
 
 }  // namespace
 
-void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord) {
+void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord, First first) {
+  first_ = first;
   ird_ = ord_ = ird_ord;
   const std::string group = "Connection policy";
   app.add_option("--mpa-rev", revision_, "MPA revision: 2 negotiates IRD, ORD and RTR (RFC 6581), 1 does not")
@@ -52,10 +53,14 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord) {
       ->group(group);
   auto* p2p = app.add_flag_callback(
       "--p2p", [this] { peer_to_peer_ = true; },
-      "Ask for peer-to-peer set-up with an RTR message (initiator; the default with revision 2)");
+      first == First::kPeerToPeer
+          ? "Ask for peer-to-peer set-up with an RTR message (initiator; the default with revision 2)"
+          : "Ask for peer-to-peer set-up with an RTR message at once (initiator; the default asks only a peer that "
+            "hangs "
+            "up without it)");
   p2p->group(group);
   app.add_flag_callback(
-         "--no-p2p", [this] { peer_to_peer_ = false; }, "Do not ask for it")
+         "--no-p2p", [this] { peer_to_peer_ = false; }, "Never ask for it")
       ->excludes(p2p)
       ->group(group);
   app.add_option("--rtr", rtr_, "RTR forms to offer and take: write, read or both")
@@ -76,17 +81,24 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord) {
       ->type_name("emss|16k|max")
       ->capture_default_str()
       ->group(group);
+  app.add_flag_callback(
+         "--no-wake", [this] { early_wake_ = false; },
+         "Send no empty RDMA Writes to a peer that has not answered yet: they wake Linux siw, which overlooks what "
+         "comes early (initiator)")
+      ->group(group);
 }
 
-mpa::FpduPolicy PolicyFlags::fpdu() const {
-  return kFpdu.at(fpdu_);
+void PolicyFlags::apply(stream::Options& options) const {
+  options.fpdu = kFpdu.at(fpdu_);
+  options.early_wake = early_wake_;
 }
 
 mpa::Policy PolicyFlags::policy() const {
   mpa::Policy p;
   p.revision = static_cast<std::uint8_t>(revision_);
   p.crc = kCrc.at(crc_);
-  p.peer_to_peer = peer_to_peer_ && revision_ == 2;
+  p.peer_to_peer = peer_to_peer_.value_or(first_ == First::kPeerToPeer) && revision_ == 2;
+  p.allow_peer_to_peer_fallback = peer_to_peer_.value_or(true);
   p.rtr_write = rtr_.find("write") != std::string::npos;
   p.rtr_read = rtr_.find("read") != std::string::npos;
   p.ird = ird_;

@@ -53,7 +53,7 @@ Side::Side(cm::Engine& engine, const Interruption& interruption, const Flags& fl
   verbs::QueuePair::Options o;
   o.send_cq = o.recv_cq = &cq_;
   o.stream.sq_depth = o.stream.rq_depth = 8;
-  o.stream.fpdu = flags.policy.fpdu();
+  flags.policy.apply(o.stream);
   qp_ = std::make_shared<verbs::QueuePair>(pd_, o);
   send_mr_ = add(send_, Access::kLocalRead);
   recv_mr_ = add(recv_, Access::kLocalWrite);

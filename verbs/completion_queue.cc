@@ -1,39 +1,56 @@
 #include "iwarp/verbs/completion_queue.h"
 
+#include <thread>
 #include <utility>
-
-#include "iwarp/base/time.h"
 
 namespace iwarp::verbs {
 
-std::size_t CompletionQueue::poll(std::span<Completion> out) {
-  const std::lock_guard lock(mu_);
-  std::size_t n = 0;
-  for (; n < out.size() && !entries_.empty(); entries_.drop()) out[n++] = entries_.front();
-  return n;
+// --- What is shared
+
+CompletionQueue::Shared::Shared(CompletionQueue& queue, std::size_t capacity, Progress* progress)
+    : entries_(capacity),
+      queue_(&queue),
+      progress_(progress),
+      arrived_(progress == nullptr ? std::make_unique<std::condition_variable>() : nullptr) {}
+
+CompletionQueue::Shared::~Shared() {
+  // In a child it would wait for the threads of its parent that sleep on it.
+  if (!process_.alive()) (void)arrived_.release();
 }
 
-bool CompletionQueue::empty() const {
+CompletionQueue* CompletionQueue::Shared::queue() const {
   const std::lock_guard lock(mu_);
-  return entries_.empty();
+  return queue_;
 }
 
-void CompletionQueue::arm(Notify what, Notifier& notifier) {
+void CompletionQueue::Shared::arm(Notify what, Notifier* notifier) {
   const std::lock_guard lock(mu_);
+  replace(what, notifier, nullptr);
+}
+
+bool CompletionQueue::Shared::arm(Notify what, std::shared_ptr<SharedNotifier> notifier) {
+  const std::lock_guard lock(mu_);
+  const bool first = shared_notifier_ != notifier;
+  Notifier* const plain = notifier.get();
+  replace(what, plain, std::move(notifier));
+  return first;
+}
+
+void CompletionQueue::Shared::replace(Notify what, Notifier* notifier, std::shared_ptr<SharedNotifier> shared) {
   // The stronger of two requests stands, as with ibv_req_notify_cq().
   if (notifier_ == nullptr || what == Notify::kNext) notify_what_ = what;
-  notifier_ = &notifier;
+  notifier_ = notifier;
+  const auto before = std::exchange(shared_notifier_, std::move(shared));
+  if (before != nullptr && before != shared_notifier_) before->let_go();
 }
 
-void CompletionQueue::disarm() {
-  const std::lock_guard lock(mu_);
-  notifier_ = nullptr;
-}
-
-bool CompletionQueue::push(std::span<const Completion> completions) {
+bool CompletionQueue::Shared::push(std::span<const Completion> completions) {
   bool all = true;
+  CompletionQueue* wake = nullptr;
+  bool waited_for = false;
   {
     const std::lock_guard lock(mu_);
+    if (queue_ == nullptr) return true;
     for (const Completion& c : completions) {
       Completion* const added = entries_.add();
       all = added != nullptr;
@@ -41,23 +58,89 @@ bool CompletionQueue::push(std::span<const Completion> completions) {
       *added = c;
       const bool wanted = notify_what_ == Notify::kNext || c.solicited || c.status != Errc::kOk;
       // Told under the lock, so that disarm() guarantees silence when it returns.
-      if (notifier_ != nullptr && wanted) std::exchange(notifier_, nullptr)->notify(*this);
+      if (notifier_ != nullptr && wanted) {
+        std::exchange(notifier_, nullptr)->notify(*queue_);
+        shared_notifier_.reset();
+      }
+    }
+    // Who counts itself later finds the entries.
+    waited_for = waiters_.load(std::memory_order_relaxed) > 0;
+    if (waited_for && progress_ != nullptr) {
+      wake = queue_;
+      waking_.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  if (progress_ != nullptr) {
-    progress_->wake(*this);
-  } else {
-    arrived_.notify_all();
+  if (waited_for && progress_ == nullptr) arrived_->notify_all();
+  if (wake != nullptr) {
+    progress_->wake(*wake);
+    waking_.fetch_sub(1, std::memory_order_release);
   }
   return all;
 }
 
+bool CompletionQueue::Shared::wait(CompletionQueue& queue, TimePoint deadline) {
+  waiters_.fetch_add(1, std::memory_order_relaxed);
+  bool come = false;
+  if (progress_ != nullptr) {
+    come = progress_->wait(queue, deadline);
+  } else {
+    std::unique_lock lock(mu_);
+    come = arrived_->wait_until(lock, deadline, [&] { return !entries_.empty(); });
+  }
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+  return come;
+}
+
+void CompletionQueue::Shared::close() {
+  {
+    const std::lock_guard lock(mu_);
+    queue_ = nullptr;
+    replace(Notify::kNext, nullptr, nullptr);
+    entries_ = Ring<Completion>(0);
+  }
+  while (waking_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+}
+
+// --- The queue
+
+CompletionQueue::CompletionQueue(std::size_t capacity, Progress* progress)
+    : shared_(std::make_shared<Shared>(*this, capacity, progress)) {}
+
+CompletionQueue::~CompletionQueue() {
+  if (shared_->process_.alive()) shared_->close();
+}
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) {
+  if (!shared_->process_.alive()) return 0;
+  const std::lock_guard lock(shared_->mu_);
+  auto& entries = shared_->entries_;
+  std::size_t n = 0;
+  for (; n < out.size() && !entries.empty(); entries.drop()) out[n++] = entries.front();
+  return n;
+}
+
+bool CompletionQueue::empty() const {
+  if (!shared_->process_.alive()) return true;
+  const std::lock_guard lock(shared_->mu_);
+  return shared_->entries_.empty();
+}
+
+void CompletionQueue::arm(Notify what, Notifier& notifier) {
+  if (shared_->process_.alive()) shared_->arm(what, &notifier);
+}
+
+void CompletionQueue::disarm() {
+  if (shared_->process_.alive()) shared_->arm(Notify::kNext, static_cast<Notifier*>(nullptr));
+}
+
+bool CompletionQueue::push(std::span<const Completion> completions) {
+  return shared_->push(completions);
+}
+
 bool CompletionQueue::wait_for(std::chrono::nanoseconds timeout) {
   if (!empty()) return true;
-  const TimePoint deadline = add_saturating(std::chrono::steady_clock::now(), timeout);
-  if (progress_ != nullptr) return progress_->wait(*this, deadline);
-  std::unique_lock lock(mu_);
-  return arrived_.wait_until(lock, deadline, [&] { return !entries_.empty(); });
+  if (!shared_->process_.alive()) return false;
+  return shared_->wait(*this, add_saturating(std::chrono::steady_clock::now(), timeout));
 }
 
 }  // namespace iwarp::verbs

@@ -2,16 +2,25 @@
 //
 // Waiting follows ibv_req_notify_cq: arm(), then poll until empty, then sleep; a completion that comes after arm()
 // notifies exactly once.
+//
+// It may be destroyed at any time, before its queue pairs too, as long as no call of it is under way in another thread:
+// a thread in wait_for() has to come back first. What its queue pairs complete from then on is dropped, and nobody is
+// told of it: neither a Notifier, nor a CompletionChannel, nor the engine gets to see a queue that is gone. In a forked
+// child it is empty, and does nothing.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <span>
 
 #include "iwarp/base/ring.h"
+#include "iwarp/base/time.h"
 #include "iwarp/rdmap/work_request.h"
 #include "iwarp/verbs/driver.h"
+#include "iwarp/verbs/fork_guard.h"
 
 namespace iwarp::verbs {
 
@@ -19,21 +28,34 @@ struct Completion : rdmap::Completion {
   std::uint32_t qp_number = 0;
 };
 
-// Told of one completion per arm().
+// Told of one completion per arm(): in any thread, with a queue pair's lock held. Must not block and must not call into
+// the library.
 class Notifier {
  public:
   virtual ~Notifier() = default;
-  // Any thread, with a queue pair's lock held: must not block and must not call into the library.
   virtual void notify(CompletionQueue& cq) noexcept = 0;
+};
+
+// One that the queue shares while it is armed.
+class SharedNotifier : public Notifier {
+ public:
+  // It was armed and will not be told: disarmed, replaced by another, or the queue goes. As notify(), or inside a call
+  // of the queue.
+  virtual void let_go() noexcept = 0;
 };
 
 class CompletionQueue {
  public:
-  // `capacity`: completions that may wait unpolled; at least the sum of the queue depths that use it, or overflow ends
-  // the queue pair that overflows it (and no other, RFC 5040 s8.1.1 item 10). `progress` (the engine) serves
-  // wait_for(); it must outlive this object.
-  explicit CompletionQueue(std::size_t capacity, Progress* progress = nullptr)
-      : entries_(capacity), progress_(progress) {}
+  // What queue pairs and channels share with it.
+  class Shared;
+
+  // `capacity`: completions that may wait unpolled. Room for all that can complete before the application polls: a
+  // request leaves its queue depth when its completion comes here, so whoever posts without polling needs more than the
+  // sum of the depths. Overflow ends the queue pair that overflows it (and no other, RFC 5040 s8.1.1 item 10).
+  // `progress` (the engine) serves wait_for(); it must outlive this object.
+  explicit CompletionQueue(std::size_t capacity, Progress* progress = nullptr);
+  // Waits while the engine is being told of a completion of this queue; that does not block.
+  ~CompletionQueue();
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
@@ -42,7 +64,8 @@ class CompletionQueue {
   [[nodiscard]] bool empty() const;
 
   enum class Notify : std::uint8_t { kNext, kSolicited };  // kSolicited: only solicited receives and errors notify
-  // One-shot. `notifier` must live until it was told or disarm() was called.
+  // One-shot. `notifier` must live until it was told, or disarm() was called, or the queue is gone; the queue does not
+  // touch it when it goes.
   void arm(Notify what, Notifier& notifier);
   void disarm();
 
@@ -51,18 +74,52 @@ class CompletionQueue {
   // for this queue is woken.
   bool wait_for(std::chrono::nanoseconds timeout);
 
-  // For queue pairs: false when they do not all fit; those at the front are in then. Notifies of the first that is
-  // wanted.
+  // As Shared::push().
   [[nodiscard]] bool push(std::span<const Completion> completions);
   [[nodiscard]] bool push(const Completion& c) { return push(std::span{&c, 1}); }
 
+  [[nodiscard]] const std::shared_ptr<Shared>& shared() const { return shared_; }
+
  private:
+  std::shared_ptr<Shared> shared_;
+};
+
+// Lives as long as anybody holds it, the queue's memory until the queue goes. Thread-safe.
+class CompletionQueue::Shared {
+ public:
+  Shared(CompletionQueue& queue, std::size_t capacity, Progress* progress);
+  ~Shared();
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  // For queue pairs: false when they do not all fit; those at the front are in then. Notifies of the first that is
+  // wanted. True, and nothing else, when the queue is gone.
+  [[nodiscard]] bool push(std::span<const Completion> completions);
+  // Null when it is gone.
+  [[nodiscard]] CompletionQueue* queue() const;
+  // Null: disarms.
+  void arm(Notify what, Notifier* notifier);
+  // False: it was armed already, and counts once.
+  [[nodiscard]] bool arm(Notify what, std::shared_ptr<SharedNotifier> notifier);
+
+ private:
+  friend class CompletionQueue;
+
+  void replace(Notify what, Notifier* notifier, std::shared_ptr<SharedNotifier> shared);
+  void close();
+  bool wait(CompletionQueue& queue, TimePoint deadline);
+
+  const ForkGuard process_;
   mutable std::mutex mu_;
   Ring<Completion> entries_;
+  CompletionQueue* queue_;
   Notifier* notifier_ = nullptr;
+  std::shared_ptr<SharedNotifier> shared_notifier_;  // the same, if it is one
   Notify notify_what_ = Notify::kNext;
-  Progress* progress_;
-  std::condition_variable arrived_;  // without `progress_`
+  Progress* const progress_;                          // used while queue_ is there
+  std::unique_ptr<std::condition_variable> arrived_;  // without `progress_`
+  std::atomic<unsigned> waiters_{0};                  // threads in wait_for()
+  std::atomic<unsigned> waking_{0};                   // calls of progress_->wake() under way
 };
 
 }  // namespace iwarp::verbs

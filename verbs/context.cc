@@ -1,32 +1,13 @@
 #include "iwarp/verbs/context.h"
 
 #include <openssl/rand.h>
-#include <pthread.h>
 
-#include <cstdlib>
 #include <thread>
 
 namespace iwarp::verbs {
-namespace {
-
-// Forks between the first process and this one.
-std::atomic<unsigned> forks{0};
-
-unsigned present_generation() {
-  static const int watching = ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
-  if (watching != 0) std::abort();  // out of memory: a child would corrupt its parent's streams
-  return forks.load();
-}
-
-}  // namespace
-
 // OpenSSL sets itself up when it is first used, and never if there is no memory then: better now than later.
-Context::Context() : generation_(present_generation()) {
+Context::Context() {
   (void)random();
-}
-
-bool Context::alive() const {
-  return forks.load(std::memory_order_relaxed) == generation_;
 }
 
 std::optional<std::uint64_t> Context::random() {
@@ -48,15 +29,17 @@ Result<Stag> Context::register_memory(const ddp::Registration& registration) {
 }
 
 void Context::fence(Stag stag) {
-  while (!stags_.quiescent(stag)) std::this_thread::yield();
+  while (alive() && !stags_.quiescent(stag)) std::this_thread::yield();
 }
 
 void Context::invalidate(Stag stag) {
+  if (!alive()) return;
   stags_.invalidate(stag);  // req: RFC5040-8.1.1-5
   fence(stag);              // req: RFC5040-8.1.1-7 RFC5042-6.2.2-2
 }
 
 void Context::deregister(Stag stag) {
+  if (!alive()) return;
   invalidate(stag);
   const std::lock_guard lock(mu_);
   stags_.release(stag);

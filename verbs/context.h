@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "iwarp/ddp/stag_table.h"
+#include "iwarp/verbs/fork_guard.h"
 
 namespace iwarp::verbs {
 
@@ -23,7 +24,8 @@ class Context {
 
   [[nodiscard]] Result<Stag> register_memory(const ddp::Registration& registration);
   // Revokes the STag, waits until no access to it is under way (at most what one call of a connection does: the
-  // copies and checks of one read, or of one batch to send, and the system call) and frees it.
+  // copies and checks of one read, or of one batch to send, and the system call) and frees it. In a forked child these
+  // three do nothing: an access that was under way when it forked would never end there.
   void deregister(Stag stag);
   // Revokes the STag and waits as above; the index stays taken. Harmless when the peer has revoked it already.
   void invalidate(Stag stag);
@@ -31,7 +33,7 @@ class Context {
   void fence(Stag stag);
 
   // True in the process that made this context, false in a forked child. Costs one load.
-  [[nodiscard]] bool alive() const;
+  [[nodiscard]] bool alive() const { return process_.alive(); }
 
  private:
   // Nothing when the system gives none, or no memory for it. Precondition: mu_ held.
@@ -43,7 +45,7 @@ class Context {
   std::size_t entropy_left_ = 0;
   std::atomic<std::uint32_t> next_pd_{1};
   std::atomic<std::uint64_t> next_stream_{1};
-  unsigned generation_;  // of the process that made this object
+  ForkGuard process_;
 };
 
 // Protection Domain (RFC 5042 s5.1): queue pairs reach only memory of their own domain. A cheap handle; copies name the

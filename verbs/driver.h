@@ -12,7 +12,8 @@ class Driver {
  public:
   virtual ~Driver() = default;
   // Something was posted: send what can be sent now. Called in the posting thread with the queue pair's lock held; must
-  // not block, and must not call back into the application.
+  // not block, and must not call back into the application. Should it throw std::bad_alloc the connection is ended, and
+  // it is called again.
   virtual void kick() = 0;
 };
 

@@ -1,6 +1,8 @@
 #include "iwarp/verbs/queue_pair.h"
 
 #include <array>
+#include <chrono>
+#include <new>
 
 namespace iwarp::verbs {
 namespace {
@@ -10,21 +12,41 @@ std::uint32_t next_number() {
   return counter.fetch_add(1);
 }
 
+std::shared_ptr<CompletionQueue::Shared> shared(const CompletionQueue* cq) {
+  return cq == nullptr ? nullptr : cq->shared();
+}
+
+Result<void> check(const QueuePair::Options& options) {
+  if (options.send_cq == nullptr || options.recv_cq == nullptr)
+    return make_error(Errc::kInvalidArgument, "a queue pair needs a send_cq and a recv_cq");
+  return stream::validate(options.stream);
+}
+
 }  // namespace
 
 QueuePair::QueuePair(const ProtectionDomain& pd, const Options& options)
     : pd_(pd),
       // req: RFC5040-2.4-1 RFC5041-1.2-7
       who_{pd.id(), pd.context()->allocate_stream()},
-      options_(options),
+      send_cq_(shared(options.send_cq)),
+      recv_cq_(shared(options.recv_cq)),
+      usable_(check(options)),
       number_(next_number()),
-      core_(pd.context()->stags(), who_, options.stream) {}
+      core_(pd.context()->stags(), who_, usable_ ? options.stream : stream::Options{}) {}
 
 QueuePair::~QueuePair() = default;
 
+Result<void> QueuePair::may_post() const {
+  if (!usable_) [[unlikely]]
+    return usable_;
+  if (!pd_.context()->alive()) [[unlikely]]
+    return make_error(Errc::kInvalidArgument, "queue pair used after fork()");
+  return {};
+}
+
 Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* posted) {
   if (posted != nullptr) *posted = 0;
-  if (!pd_.context()->alive()) return make_error(Errc::kInvalidArgument, "queue pair used after fork()");
+  if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
   Result<void> result;
   for (const SendWr& wr : list) {
@@ -32,16 +54,17 @@ Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* pos
     if (!result) break;
     if (posted != nullptr) ++*posted;
   }
-  if (driver_ != nullptr) driver_->kick();
+  kick();
   drain_completions();
-  // An overflow of the completion queue ends the connection here: the driver has to see to its socket.
-  if (driver_ != nullptr && core_.phase() == stream::Phase::kClosed) driver_->kick();
+  // An overflow of the completion queue, or a want of memory, ends the connection here: the driver has to see to its
+  // socket.
+  if (core_.phase() == stream::Phase::kClosed) kick();
   return result;
 }
 
 Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* posted) {
   if (posted != nullptr) *posted = 0;
-  if (!pd_.context()->alive()) return make_error(Errc::kInvalidArgument, "queue pair used after fork()");
+  if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
   Result<void> result;
   for (const RecvWr& wr : list) {
@@ -55,17 +78,32 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
 void QueuePair::abort() {
   if (!pd_.context()->alive()) return;
   const std::lock_guard lock(mu_);
-  core_.abort(make_error(Errc::kAborted));
+  const Error reason = make_error(Errc::kAborted);
+  driver_ != nullptr ? core_.abort_sparing(reason, std::chrono::steady_clock::now()) : core_.abort(reason);
   drain_completions();
-  if (driver_ != nullptr) driver_->kick();
+  kick();
+}
+
+// What is posted is posted, whatever happens to it: nothing is thrown, or the application would post it again.
+void QueuePair::kick() {
+  if (driver_ == nullptr) return;
+  try {
+    driver_->kick();
+  } catch (const std::bad_alloc&) {
+    core_.abort(make_error(Errc::kResource, "no memory to go on with what was posted"));
+  }
 }
 
 void QueuePair::drain_completions() {
-  drain(*options_.send_cq, &stream::Connection::poll_send);
-  drain(*options_.recv_cq, &stream::Connection::poll_recv);
+  const bool fit = drain(send_cq_, &stream::Connection::poll_send) && drain(recv_cq_, &stream::Connection::poll_recv);
+  if (fit) return;
+  // The end has flushed what was posted on either side: every request completes.
+  (void)drain(send_cq_, &stream::Connection::poll_send);
+  (void)drain(recv_cq_, &stream::Connection::poll_recv);
 }
 
-void QueuePair::drain(CompletionQueue& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)()) {
+bool QueuePair::drain(const Cq& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)()) {
+  bool fit = true;
   while (auto c = (core_.*poll)()) {
     std::array<Completion, 8> some;  // for one turn of the queue's lock
     std::size_t n = 0;
@@ -74,9 +112,11 @@ void QueuePair::drain(CompletionQueue& cq, std::optional<rdmap::Completion> (str
       if (c->invalidated) pd_.context()->fence(c->invalidated_stag);
       some[n++] = {*c, number_};
     }
-    if (!cq.push(std::span{some}.first(n)))
-      core_.abort(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
+    if (cq->push(std::span{some}.first(n))) continue;
+    fit = false;
+    core_.abort(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
   }
+  return fit;
 }
 
 }  // namespace iwarp::verbs

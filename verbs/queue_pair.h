@@ -2,7 +2,9 @@
 // Reply leaves, so that no early Send finds the queue empty. Thread-safe: one lock guards the connection core; a post
 // on an idle connection transmits in the calling thread.
 //
-// A queue pair serves one connection in its life. Keep it in a std::shared_ptr: the engine shares it while connected.
+// A queue pair serves one connection in its life. Keep it in a std::shared_ptr: the engine shares it while connected,
+// and goes on reading and writing the memory that was posted, until the connection has ended or abort() has returned.
+// cm::Link owns both and sees to that.
 #pragma once
 
 #include <atomic>
@@ -14,6 +16,7 @@
 #include "iwarp/stream/connection.h"
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
+#include "iwarp/verbs/turn_mutex.h"
 
 namespace iwarp::verbs {
 
@@ -27,16 +30,20 @@ using rdmap::WcOp;
 class QueuePair {
  public:
   struct Options {
-    CompletionQueue* send_cq = nullptr;  // both are needed, may be the same, and must outlive the queue pair
-    CompletionQueue* recv_cq = nullptr;
-    stream::Options stream{};  // queue depths, FPDU policy, timeouts
+    CompletionQueue* send_cq = nullptr;  // both are needed, and may be the same. They may go before the queue pair:
+    CompletionQueue* recv_cq = nullptr;  // then its completions are dropped
+    stream::Options stream{};            // queue depths, FPDU policy, timeouts
   };
 
-  // Precondition: both completion queues are given.
+  // With options that usable() refuses it takes no post and is never connected.
   QueuePair(const ProtectionDomain& pd, const Options& options);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
+
+  // kInvalidArgument, in words: a completion queue is missing, or stream::validate() refuses the stream's options.
+  // Whatever is done with such a queue pair, connecting included, fails with the same error.
+  [[nodiscard]] const Result<void>& usable() const { return usable_; }
 
   // See stream::Connection for the errors. The memory named must stay registered and untouched until the completion.
   [[nodiscard]] Result<void> post_send(const SendWr& wr) { return post_send(std::span{&wr, 1}); }
@@ -48,8 +55,8 @@ class QueuePair {
   [[nodiscard]] Result<void> post_recv(std::span<const RecvWr> list, std::size_t* posted = nullptr);
 
   // Ends the connection, or the attempt at one, abruptly, at any time. When this returns everything posted has
-  // completed (kFlushed) and nothing will be added to the completion queues any more: from then on they may be
-  // destroyed, whoever still holds this queue pair.
+  // completed (kFlushed): nothing will be added to the completion queues any more, and no memory that was posted is
+  // read or written, whoever still holds this queue pair.
   void abort();
 
   // Unique in this process; completions carry it.
@@ -59,22 +66,35 @@ class QueuePair {
   [[nodiscard]] ddp::StreamId stream() const { return who_.stream; }
 
   // --- For the driver (cm).
-  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mu_); }
+  using Lock = std::unique_lock<TurnMutex>;
+  [[nodiscard]] Lock lock() { return Lock(mu_); }
   // The members below need the lock.
   [[nodiscard]] stream::Connection& core() { return core_; }
   void set_driver(Driver* driver) { driver_ = driver; }
   [[nodiscard]] Driver* driver() const { return driver_; }
+  // Lets the threads that wait for the lock have it first. Without any it does nothing.
+  void give_way() {
+    if (mu_.wanted()) mu_.give_way();
+  }
+  [[nodiscard]] bool lock_wanted() const { return mu_.wanted(); }
   // Moves completions from the core to the completion queues.
   void drain_completions();
 
  private:
-  void drain(CompletionQueue& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)());
+  using Cq = std::shared_ptr<CompletionQueue::Shared>;
+
+  void kick();
+  // What keeps a request from being posted at all.
+  [[nodiscard]] Result<void> may_post() const;
+  // False when the queue overflowed, which has ended the connection.
+  [[nodiscard]] bool drain(const Cq& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)());
 
   ProtectionDomain pd_;
   ddp::StreamKey who_;
-  Options options_;
+  Cq send_cq_, recv_cq_;
+  Result<void> usable_;
   std::uint32_t number_;
-  std::mutex mu_;
+  TurnMutex mu_;
   stream::Connection core_;
   Driver* driver_ = nullptr;
 };

@@ -47,6 +47,14 @@ TEST_F(AcceptPauseTest, SaysNothingOfPeersThatGaveUp) {
   EXPECT_EQ(told_, 0);
 }
 
+TEST_F(AcceptPauseTest, GoesOnThoughWhoIsToldThrows) {
+  AcceptPause pause(io_, [](const Error&) { throw std::runtime_error("told"); });
+  bool again = false;
+  EXPECT_THROW(pause.begin(make_error_code(errc::too_many_files_open), [&] { again = true; }), std::runtime_error);
+  io_.run();
+  EXPECT_TRUE(again);
+}
+
 TEST_F(AcceptPauseTest, CanBeCancelled) {
   pause_.begin(make_error_code(errc::not_enough_memory), [] { FAIL(); });
   pause_.cancel();

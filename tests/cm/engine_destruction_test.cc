@@ -79,6 +79,26 @@ TEST(EngineDestruction, WithRequestsAndStartupsPending) {
   for (RawTcp& p : peers) EXPECT_NE(p.end(), RawTcp::End::kTimeout);
 }
 
+// A request that nobody has decided, in a handler that never ran.
+TEST(EngineDestruction, WithARequestInAPendingHandler) {
+  RawTcp peer;
+  {
+    Engine engine(Engine::Mode::kManual);
+    const auto listener = listen(engine);
+    peer = RawTcp::connect(listener->local().port());
+    ASSERT_TRUE(peer.send(octets(good_request())));
+    auto accepting = listener->async_accept(boost::asio::use_future);
+    ASSERT_TRUE(eventually([&] {
+      engine.poll();
+      return accepting.wait_for(0s) == std::future_status::ready;
+    }));
+    std::shared_ptr<ConnectRequest> request = std::get<1>(accepting.get());
+    ASSERT_NE(request, nullptr);
+    boost::asio::post(engine.io(), [request] {});
+  }
+  EXPECT_NE(peer.end(), RawTcp::End::kTimeout);
+}
+
 TEST(EngineDestruction, BorrowedContextGoesOn) {
   boost::asio::io_context io;
   Engine server_engine;

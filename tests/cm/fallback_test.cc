@@ -1,5 +1,5 @@
-// A peer that knows only MPA revision 1 ends TCP when it sees a revision 2 Request: then, once, revision 1 on a new TCP
-// connection.
+// A peer that knows only MPA revision 1 ends TCP when it sees a revision 2 Request, and one that insists on the
+// peer-to-peer model when A=0: then something else, once each, on a new TCP connection, and the same at once next time.
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
 #include "tests/support/segments.h"
@@ -13,17 +13,18 @@ enum class How { kFin, kReset };
 
 class Fallback : public ::testing::TestWithParam<How> {
  protected:
-  // Reads the Request, which must have that revision, and ends TCP.
-  void refuse(std::uint8_t revision) {
+  // Reads the Request, which must have that revision, and ends TCP. Gives its flag A.
+  bool refuse(std::uint8_t revision) {
     RawTcp peer = peer_.accept();
     const FrameRead request = read_frame(peer, false);
-    ASSERT_TRUE(request.complete);
+    EXPECT_TRUE(request.complete);
     EXPECT_EQ(request.frame.revision, revision);
     if (GetParam() == How::kReset) {
       peer.reset();
     } else {
       peer.close();
     }
+    return request.frame.enhanced && request.frame.enhanced_data.peer_to_peer;
   }
 
   RawListener peer_;
@@ -38,7 +39,7 @@ TEST_P(Fallback, ConnectsWithRevision1AndKeepsWhatWasPosted) {
   ConnectOptions o = to_port(peer_.port());
   o.private_data = pattern(7);
   auto connecting = start_connect(client_, o);
-  refuse(2);
+  (void)refuse(2);
 
   RawTcp peer = peer_.accept();
   const FrameRead request = read_frame(peer, false);
@@ -66,19 +67,64 @@ TEST_P(Fallback, ConnectsWithRevision1AndKeepsWhatWasPosted) {
 TEST_P(Fallback, TriesRevision1OnlyOnce) {
   client_.recv(1);
   auto connecting = start_connect(client_, to_port(peer_.port()));
-  refuse(2);
-  refuse(1);
+  (void)refuse(2);
+  (void)refuse(1);
   const Outcome c = get_outcome(std::move(connecting));
   EXPECT_NE(c.error.code, Errc::kOk);
   client_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
   EXPECT_FALSE(peer_.anybody(100));
 }
 
+TEST_P(Fallback, AsksForPeerToPeerBeforeRevision1) {
+  client_.recv(1);
+  mpa::Policy policy;
+  policy.peer_to_peer = false;
+  auto connecting = start_connect(client_, to_port(peer_.port(), policy));
+  EXPECT_FALSE(refuse(2));
+  EXPECT_TRUE(refuse(2));
+  EXPECT_FALSE(refuse(1));
+  EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+  client_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
+  EXPECT_FALSE(peer_.anybody(100)) << "each once";
+}
+
+TEST_P(Fallback, BeginsWithWhatWorkedAndForgetsWhatDoesNotAnyMore) {
+  mpa::Policy policy;
+  policy.peer_to_peer = false;
+  const auto accept = [&] {  // A=1 only
+    RawTcp peer = peer_.accept();
+    EXPECT_TRUE(read_frame(peer, false).frame.enhanced_data.peer_to_peer);
+    EXPECT_TRUE(peer.send(octets(good_reply())));
+    return peer;
+  };
+  auto connecting = start_connect(client_, to_port(peer_.port(), policy));
+  EXPECT_FALSE(refuse(2));
+  RawTcp first = accept();
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+
+  Node again(engine_);
+  connecting = start_connect(again, to_port(peer_.port(), policy));
+  RawTcp second = accept();
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+
+  Node refused(engine_);
+  connecting = start_connect(refused, to_port(peer_.port(), policy));
+  EXPECT_TRUE(refuse(2));
+  EXPECT_FALSE(refuse(1));
+  EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+
+  Node afresh(engine_);
+  policy.allow_peer_to_peer_fallback = policy.allow_revision_1_fallback = false;
+  connecting = start_connect(afresh, to_port(peer_.port(), policy));
+  EXPECT_FALSE(refuse(2));
+  EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+}
+
 TEST_P(Fallback, NotWithoutPermission) {
   mpa::Policy policy;
   policy.allow_revision_1_fallback = false;
   auto connecting = start_connect(client_, to_port(peer_.port(), policy));
-  refuse(2);
+  (void)refuse(2);
   EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
   EXPECT_FALSE(peer_.anybody(100));
 }

@@ -1,4 +1,9 @@
 // What two sides learn from each other while they connect: addresses, private data, IRD and ORD, rejections.
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+#include <thread>
+
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
 #include "tests/support/segments.h"
@@ -226,6 +231,60 @@ TEST_F(Startup, BindsTheLocalAddressAskedFor) {
   o.local = {boost::asio::ip::make_address("127.0.0.2"), 0};
   const Ends ends = join(client_, server_, *listener, o);
   EXPECT_EQ(ends.server.connection->remote().address(), o.local->address());
+}
+
+// What the peer has sent lies in the receiver's socket, or has been read.
+bool has_arrived(const RawTcp& from) {
+  int outstanding = 1;
+  return ::ioctl(from.fd(), SIOCOUTQ, &outstanding) == 0 && outstanding == 0;
+}
+
+const Bytes kRtr = fpdu(write_segment(Stag{0}, 0, {}), true);
+
+// The clock alone is no judge: what came in time while nobody looked came in time.
+TEST(ManualStartup, AFirstFpduThatLayInTheSocketIsNotLate) {
+  Engine engine(Engine::Mode::kManual);
+  stream::Options o;
+  o.first_fpdu_timeout = 50ms;
+  Node server(engine, o);
+  const auto listener = listen(engine);
+  auto incoming = listener->async_accept(boost::asio::use_future);
+  RawTcp peer = RawTcp::connect(listener->local().port());
+  ASSERT_TRUE(peer.send(octets(good_request())));
+  ASSERT_TRUE(engine.wait_for(incoming, kPatience));
+  const auto request = std::get<1>(incoming.get());
+  ASSERT_NE(request, nullptr);
+  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  const auto replied = std::chrono::steady_clock::now();
+  ASSERT_TRUE(read_frame(peer, true).complete);
+  ASSERT_TRUE(peer.send(kRtr));
+  ASSERT_TRUE(eventually([&] { return has_arrived(peer); }));
+  std::this_thread::sleep_until(replied + 2 * o.first_fpdu_timeout);  // the application is busy elsewhere
+  ASSERT_TRUE(engine.wait_for(accepting, kPatience));
+  EXPECT_STREQ(name(std::get<0>(accepting.get()).code), "ok");
+}
+
+// In the segment of the Request or in one of its own, before the application has decided: the same answer.
+TEST_F(Startup, AnFpduBehindTheUnansweredRequestIsRefusedHoweverTcpCuts) {
+  COVERS("RFC5044-7.1.1-31");
+  const auto listener = listen(server_engine_);
+  const Bytes request_octets = octets(good_request());
+  Bytes both = request_octets;
+  both.insert(both.end(), kRtr.begin(), kRtr.end());
+  RawTcp together = RawTcp::connect(listener->local().port());
+  ASSERT_TRUE(together.send(both));
+  EXPECT_TRUE(together.read(1).empty()) << "no Reply";
+
+  RawTcp apart = RawTcp::connect(listener->local().port());
+  ASSERT_TRUE(apart.send(request_octets));
+  const auto request = next_request(*listener);
+  ASSERT_TRUE(apart.send(kRtr));
+  ASSERT_TRUE(eventually([&] { return has_arrived(apart); }));
+  server_.recv(1);
+  const Outcome s = get_outcome(request->async_accept(server_.qp, {}, boost::asio::use_future));
+  EXPECT_STREQ(name(s.error.code), "malformed_startup_frame");
+  EXPECT_TRUE(apart.read(1).empty()) << "no Reply";
+  server_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
 }
 
 }  // namespace

@@ -8,8 +8,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "iwarp/cm/connector.h"
-#include "iwarp/cm/listener.h"
+#include "iwarp/cm/link.h"
 #include "iwarp/verbs/memory_region.h"
 
 namespace {
@@ -22,10 +21,10 @@ T need(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 
-// One end: a queue pair and a registered buffer.
+// One end: a registered buffer, and the link that reads and writes it as long as it lives. It ends with its End.
 struct End {
   explicit End(cm::Engine& engine) : pd(engine.context()), cq(16, &engine) {
-    qp = std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{&cq, &cq, {}});
+    link = need(cm::Link::make(pd, {&cq, &cq, {}}));
     mr = need(verbs::MemoryRegion::register_memory(pd, buffer, {}));
   }
   [[nodiscard]] verbs::Sge sge(std::size_t bytes) {
@@ -43,15 +42,15 @@ struct End {
   verbs::ProtectionDomain pd;
   verbs::CompletionQueue cq;
   std::array<std::byte, 64> buffer{};
-  std::shared_ptr<verbs::QueuePair> qp;
   verbs::MemoryRegion mr;
+  cm::Link link;  // goes first, and nothing touches the others afterwards
 };
 
 void run() {
   using boost::asio::use_future;
   cm::Engine engine;
   End server(engine), client(engine);
-  need(server.qp->post_recv({.wr_id = 1, .sges = server.sge(server.buffer.size())}));
+  need(server.link->post_recv({.wr_id = 1, .sges = server.sge(server.buffer.size())}));
 
   cm::ListenOptions listen;
   listen.endpoint = {boost::asio::ip::make_address("127.0.0.1"), 0};
@@ -61,10 +60,10 @@ void run() {
   cm::ConnectOptions to;
   to.host = "127.0.0.1";
   to.port = listener->local().port();
-  auto connected = cm::async_connect(engine, client.qp, to, use_future);
+  auto connected = client.link.async_connect(engine, to, use_future);
   auto [error, request] = incoming.get();
   if (error.code != Errc::kOk) throw std::runtime_error(error.why);
-  auto accepted = request->async_accept(server.qp, {}, use_future);
+  auto accepted = server.link.async_accept(*request, {}, use_future);
 
   const auto [client_error, connection] = connected.get();
   if (client_error.code != Errc::kOk) throw std::runtime_error(client_error.why);
@@ -72,7 +71,7 @@ void run() {
 
   const char text[] = "hello over iWARP";
   std::memcpy(client.buffer.data(), text, sizeof text);
-  need(client.qp->post_send({.wr_id = 2, .sges = client.sge(sizeof text)}));
+  need(client.link->post_send({.wr_id = 2, .sges = client.sge(sizeof text)}));
   (void)client.wait();
   const verbs::Completion received = server.wait();
   std::printf("received %u octets: %s\n", received.byte_len, reinterpret_cast<const char*>(server.buffer.data()));

@@ -18,6 +18,9 @@ constexpr Access kAll = Access::kLocalWrite | Access::kRemoteRead | Access::kRem
 
 class StagTableTest : public ::testing::Test {
  protected:
+  Stag add_with_key(std::uint8_t key) {
+    return table_.register_memory({memory_, 1000, PdId{1}, StreamId::kAny, kAll}, (random_() & ~0xFFULL) | key).value();
+  }
   Stag add(Access access = kAll, std::uint64_t base_to = 1000, StreamId stream = StreamId::kAny) {
     return table_.register_memory({memory_, base_to, PdId{1}, stream, access}, random_()).value();
   }
@@ -154,6 +157,7 @@ TEST_F(StagTableTest, AssociationByStream) {
   EXPECT_EQ(fault(s, kMe, 1000, 1), std::nullopt);
   EXPECT_EQ(fault(s, kSibling, 1000, 1), StagFault::kNotAssociated);
   EXPECT_EQ(fault(s, {PdId{2}, kMe.stream}, 1000, 1), StagFault::kNotAssociated);
+  EXPECT_EQ(fault(s, {PdId{1}, StreamId::kAny}, 1000, 1), StagFault::kNotAssociated) << "a registration's, no stream's";
 }
 
 TEST_F(StagTableTest, RightsAreGrantedOneByOne) {
@@ -311,6 +315,15 @@ TEST_F(StagTableTest, PinKeepsTheMemoryBusy) {
   EXPECT_TRUE(table_.quiescent(s));
 }
 
+TEST_F(StagTableTest, ARefusedAccessHoldsNothing) {
+  const Stag s = add();
+  const auto stranger = table_.pin(s, kStranger, Access::kRemoteWrite, 1000, 1);
+  const auto outside = table_.pin_local(s, kMe.pd, Access::kLocalWrite, memory_.data(), 101);
+  EXPECT_FALSE(stranger.ok);
+  EXPECT_FALSE(outside.ok);
+  EXPECT_TRUE(table_.quiescent(s)) << "though the results are still here";
+}
+
 TEST_F(StagTableTest, SuspendAndResume) {
   const Stag s = add();
   auto p = table_.pin(s, kMe, Access::kRemoteWrite, 1000, 5);
@@ -331,13 +344,13 @@ TEST_F(StagTableTest, SuspendAndResume) {
 }
 
 TEST_F(StagTableTest, SuspendedPinOfARegistrationWhoseSlotWasReusedIsDead) {
-  const Stag s = add();
+  const Stag s = add_with_key(7);
   auto p = table_.pin(s, kMe, Access::kRemoteWrite, 1000, 5);
   p.pin.suspend();
   drop(s);
-  // Through the quarantine, until the same index is in use again.
+  // Through the quarantine, until the same index is in use again, by chance with the same key.
   for (bool again = false; !again;) {
-    const Stag other = add();
+    const Stag other = add_with_key(7);
     again = raw(other) >> 8 == raw(s) >> 8;
     if (!again) drop(other);
     ASSERT_LT(table_.size(), 10U);
@@ -360,6 +373,14 @@ TEST_F(StagTableTest, FreedIndexRestsFor65536Registrations) {
     drop(other);
   }
   EXPECT_TRUE(back) << "indices must come back in the end";
+}
+
+// Random numbers of 0 give the first index of the first chunk, which would be 0.
+TEST_F(StagTableTest, NeverHandsOutIndexZero) {
+  for (unsigned i = 0; i < 1024; ++i) {
+    const Stag s = table_.register_memory({memory_, 1000, PdId{1}, StreamId::kAny, kAll}, 0).value();
+    ASSERT_NE(raw(s) >> 8, 0U) << "after " << i;
+  }
 }
 
 TEST_F(StagTableTest, StagsAreHardToPredict) {

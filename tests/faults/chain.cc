@@ -45,7 +45,8 @@ std::vector<std::string> Chain::arguments(Process which) const {
       words = {"gateway", "--rdma-listen", loopback(ports_[kRdmaFront]), "--tcp", loopback(ports_[kStore])};
       break;
     case kTcpFront:
-      words = {"gateway", "--tcp-listen", loopback(ports_[kTcpFront]), "--rdma", loopback(relay_.port())};
+      words = {"gateway", "--tcp-listen",          loopback(ports_[kTcpFront]),
+               "--rdma",  loopback(relay_.port()), "--insecure-ports"};
       break;
   }
   words.insert(words.end(), more_.begin(), more_.end());

@@ -150,7 +150,7 @@ struct Death {
 const Death kDeaths[] = {
     {"server",
      Chain::kStore,
-     {{Chain::kRdmaFront, "server closed tcp_peer=127.0.0.1:"},
+     {{Chain::kRdmaFront, "server closed peer=127.0.0.1:"},
       {Chain::kRdmaFront, kClosed, kFreed},
       {Chain::kTcpFront, kClosed, kFreed}}},
     {"RDMA front", Chain::kRdmaFront, {{Chain::kTcpFront, kClosed}}},

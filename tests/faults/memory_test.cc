@@ -40,7 +40,7 @@ class Flood {
 // A server that takes nothing for a while: what collects in the gateways is bounded, and nothing is lost.
 TEST(GatewayMemory, StaysWithinItsOption) {
   if (kSanitized) GTEST_SKIP() << "memory cannot be limited under a sanitizer";
-  Chain chain({"--memory", "4"});
+  Chain chain({"--connection-memory", "4"});
   std::array<std::size_t, 2> before{};
   const std::array<Chain::Process, 2> gateways{Chain::kRdmaFront, Chain::kTcpFront};
   for (std::size_t i = 0; i < 2; ++i) before[i] = memory(chain[gateways[i]].pid()).peak;

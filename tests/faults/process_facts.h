@@ -8,14 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tests/support/sanitized.h"
+
 namespace iwarp::faults {
 
-// A sanitizer keeps freed memory, ends the process where the system gives none, and opens a pipe to look at addresses.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+using test::kSanitized;
 
 // Sets the soft limit of a running process. Throws when that is not allowed.
 void limit(pid_t process, __rlimit_resource resource, std::size_t value);

@@ -1,10 +1,12 @@
 // The NFS binding (RFC 8267): walkers over any octets taken for a Call and its Reply. Items lie inside the message,
-// come in order, and what the walkers and ResultBinding::items() say agrees; clamping a back channel twice is clamping
-// it once.
+// come in order, and what the walkers and ResultBinding::items() say agrees; clamping a back channel or hiding
+// layouts twice is doing it once. What a Reply can be at most does not depend on octets behind the Call.
 //
 // Input: choices (bit n: the n-th item is absent) | limit of the clamp | length of the Call, 2 octets | Call | Reply.
 #include "iwarp/rpcrdma/nfs_binding.h"
 
+#include "iwarp/rpcrdma/nfs_pnfs.h"
+#include "iwarp/rpcrdma/reply_bounds.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 #include "tests/fuzz/check.h"
 #include "tests/support/hex.h"
@@ -63,7 +65,16 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   ResultWalker walker(binding, reply);
   for (const DdpItem& item : items) FUZZ_CHECK(walker.next() == item && item.in_message);
 
+  (void)has_exchange_id(call);
+  Bytes hidden = reply;
+  if (hide_layouts(hidden)) {
+    FUZZ_CHECK(hidden.size() == reply.size());
+    FUZZ_CHECK(!hide_layouts(hidden));
+  }
   clamp_twice(call, [limit](Bytes& b) { return clamp_back_channel(b, limit); });
+  Bytes longer = call;
+  longer.resize(call.size() + 64, std::byte{0x7f});
+  if (const auto bound = reply_bound(call)) FUZZ_CHECK(*bound > 400 && reply_bound(longer) == bound);
   (void)RpcCall::parse(call);
   (void)RpcReply::parse(reply);
   return 0;

@@ -56,7 +56,7 @@ class RequesterWorld {
       case 1:
       case 2:
         if (auto message = buffer(rpc_message(in, xid, RpcDirection::kCall), BufferPool::Purpose::kCall)) {
-          (void)requester_->call(std::move(*message));
+          (void)requester_->call(std::move(*message), {});
         }
         break;
       case 3:

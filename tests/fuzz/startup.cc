@@ -100,7 +100,10 @@ std::string text(const mpa::Rejected& r) {
 }
 std::string text(const mpa::Failed& f) {
   FUZZ_CHECK(f.negotiated.has_value() == f.error.tell_peer.has_value());
-  return std::string("failed ") + name(f.error.code) + (f.suggest_revision_1_fallback ? " try revision 1\n" : "\n");
+  return std::string("failed ") + name(f.error.code) +
+         (f.fallback == mpa::Fallback::kPeerToPeer  ? " try peer-to-peer\n"
+          : f.fallback == mpa::Fallback::kRevision1 ? " try revision 1\n"
+                                                    : "\n");
 }
 std::string text(const mpa::RequestReceived& r) {
   return "request " + r.request.to_string() + text(r.private_data);

@@ -19,6 +19,7 @@ class Chained : public FrontFixture {
     open_tcp(front->local());
   }
   void open_tcp(const tcp::endpoint& to) {
+    options.insecure_ports = clients_are_insecure;
     auto opened = TcpFront::open(client_engine, {boost::asio::ip::make_address("127.0.0.1"), 0},
                                  {to.address().to_string(), to.port()}, options);
     ASSERT_TRUE(opened.ok());
@@ -55,6 +56,7 @@ class Chained : public FrontFixture {
   }
 
   std::unique_ptr<TcpFront> tcp_front;
+  bool clients_are_insecure = true;  // as tcp_client() makes them
 };
 
 }  // namespace iwarp::gateway::test

@@ -95,5 +95,17 @@ TEST(PortMemory, IgnoresPortZeroAndBoundsOfZero) {
   EXPECT_FALSE(no_ports.take(kClient, kNow));
 }
 
+TEST(PortMemory, TellsWhichReservedPortsItRemembers) {
+  PortMemory m({.expiry = 10s});
+  for (const std::uint16_t port : std::initializer_list<std::uint16_t>{511, 512, 700, 1023, 1024})
+    m.remember(kClient, port, false, kNow);
+  const ReservedPortSet set = m.reserved(kNow);
+  EXPECT_EQ(set.count(), 3u);
+  EXPECT_TRUE(set.test(0));
+  EXPECT_TRUE(set.test(700 - 512));
+  EXPECT_TRUE(set.test(511));
+  EXPECT_TRUE(m.reserved(kNow + 10s).none());
+}
+
 }  // namespace
 }  // namespace iwarp::gateway

@@ -40,6 +40,16 @@ TEST_F(RdmaChannelMemory, IsKeptWhileTheConnectionIsUsed) {
   EXPECT_EQ(channel.deadline(), now + 6s + kKeep);
 }
 
+TEST_F(RdmaChannelMemory, OfABurstIsFreedWhileTheConnectionIsUsedLittle) {
+  transfer();
+  for (int i = 0; i <= 3 * 10; ++i, now += 1s) {
+    { const auto small = channel.pool().acquire(100, Purpose::kReply); }
+    channel.after_turn(now);
+    channel.on_deadline(now);
+  }
+  EXPECT_LT(channel.pool().registered_bytes(), 1u << 20);
+}
+
 TEST_F(RdmaChannelMemory, IsFreedWhenTheConnectionHasBeenIdle) {
   auto small = channel.pool().acquire(100, Purpose::kControl);  // as posted Receives are
   transfer();

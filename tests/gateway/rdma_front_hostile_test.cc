@@ -78,6 +78,32 @@ TEST_F(RdmaFrontHostile, AnswersUnusableChunksWithErrChunk) {
   expect_error(*c, endless, HeaderError::kChunk);
   for (const Bytes& call : server.calls) EXPECT_EQ(call, samples::null_call(0xA11CE));
   EXPECT_EQ(server.calls.size(), 5u);
+  EXPECT_EQ(front->snapshot().of(Incident::kErrChunkSent), 5u);
+  EXPECT_EQ(front->snapshot().of(Incident::kReplyTooLong), 0u);
+}
+
+TEST_F(RdmaFrontHostile, AnswersTaggedOffsetsThatWrapWithErrChunk) {
+  auto c = client();
+  const Segment wrapping{Stag{1}, 100, ~std::uint64_t{0} - 10};
+  auto read = samples::header(1, Proc::kNomsg);
+  read.read_list = {{0, wrapping}};
+  expect_error(*c, samples::encode(read), HeaderError::kChunk);
+  auto write = samples::header(2);
+  write.write_list = {rpcrdma::WriteChunk{{wrapping}}};
+  expect_error(*c, samples::encode(write, samples::read_call(2, 100)), HeaderError::kChunk);
+}
+
+// A client that were told STARTTLS by the server would begin a TLS session with the gateway.
+TEST_F(RdmaFrontHostile, DeniesAuthTls) {
+  auto c = client();
+  const Bytes probe = samples::words({1, 0, 2, samples::kNfs, 4, 0, 7, 0, 0, 0});
+  c->call(probe);
+  EXPECT_EQ(c->await(1).payload, samples::words({1, 1, 1, 1, 2}));
+  expect_alive(*c);
+  EXPECT_EQ(server.calls.size(), 1u) << "the probe has reached the server";
+  EXPECT_EQ(front->snapshot().of(Incident::kTlsDenied), 1u);
+  EXPECT_EQ(dropped(MessageKind::kCall, DropReason::kAuthTls), 1u);
+  expect_nothing_pending();
 }
 
 TEST_F(RdmaFrontHostile, DropsWhatIsNoMessage) {
@@ -94,6 +120,7 @@ TEST_F(RdmaFrontHostile, DropsWhatIsNoMessage) {
   expect_alive(*c);
   EXPECT_EQ(server.calls.size(), 1u);
   EXPECT_GE(log_lines("unusable messages"), 1u);
+  EXPECT_EQ(front->snapshot().of(Incident::kUnusableMessage), 5u);
   expect_nothing_pending();
 }
 
@@ -108,6 +135,7 @@ TEST_F(RdmaFrontHostile, PositionsThatContradictTheCallAreGarbage) {
   EXPECT_EQ(load_be<std::uint32_t>(ConstBytes(answer.payload).last(4)),
             static_cast<std::uint32_t>(rpcrdma::AcceptStat::kGarbageArgs));
   expect_alive(*c);
+  EXPECT_EQ(front->snapshot().of(Incident::kGarbageArgsSent), 1u);
 }
 
 // The memory named does not exist, or is not for us: RDMAP ends that connection, with a Terminate from the client's
@@ -149,6 +177,8 @@ TEST_F(RdmaFrontHostile, AnswersWhenTheReplyHasNoRoom) {
   EXPECT_EQ(c->await(2).header.proc, Proc::kError);
   EXPECT_EQ(room->memory, Bytes(5000));
   EXPECT_EQ(log_lines("err_chunk=1"), 2u);
+  EXPECT_EQ(front->snapshot().of(Incident::kReplyTooLong), 2u);
+  EXPECT_EQ(front->snapshot().of(Incident::kErrChunkSent), 2u);
   expect_alive(*c);
 }
 

@@ -69,6 +69,22 @@ class Replay : public FrontFixture {
   }
 };
 
+// Kernel servers believe such a port only, and replays must come from the same one.
+TEST_F(Replay, ComesFromTheReservedPortOfTheLostConnection) {
+  if (!may_bind_reserved_ports()) GTEST_SKIP() << "needs CAP_NET_BIND_SERVICE";
+  options.reserved_port = ReservedPort::kRequire;
+  open();
+  CachingServer s(server);
+  lose_reply(s, mkdir_call(0x51));
+  auto other = client({.source = boost::asio::ip::make_address("127.0.0.9")});
+  auto again = client();
+  EXPECT_EQ(ask(*again, mkdir_call(0x51)), nfs3::kOk);
+  ASSERT_EQ(server.peers.size(), 3u);
+  for (const auto& peer : server.peers) EXPECT_TRUE(is_reserved(peer->remote().port())) << peer->remote();
+  EXPECT_EQ(server.peers[2]->remote(), server.peers[0]->remote());
+  EXPECT_EQ(front->snapshot().of(Incident::kHighPort), 0u);
+}
+
 TEST_F(Replay, SucceedsBecauseTheSourcePortIsKept) {
   COVERS("RFC8167-4.3.2-3");
   CachingServer s(server);

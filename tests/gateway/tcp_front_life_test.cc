@@ -27,7 +27,10 @@ TEST_F(Chained, ClosesTheServerWhenTheClientIsGone) {
     c->send(samples::null_call(1));
     (void)await(*c);
     reset ? c->reset() : c->close();
+    const auto client = cm::to_string(c->local());
     ASSERT_TRUE(loop.until([&] { return server.peers.back()->ended() && tcp_front->snapshot().active() == 0; }));
+    EXPECT_GE(log_lines(" tcp_peer=" + client), 2u) << client;  // `established`, `closed`
+    EXPECT_GE(log_lines("closed peer=127.0.0.1:" + std::to_string(front->local().port())), 1u);
   }
 }
 
@@ -93,6 +96,32 @@ TEST_F(Chained, TellsOfRefusedRdmaClientsOnlySoOften) {
   ASSERT_TRUE(loop.until([&] { return refused(RefuseReason::kBackendUnreachable) >= kClients; }));
   EXPECT_GE(log_lines("backend tcp_peer"), 1u);
   EXPECT_LT(log_lines("backend tcp_peer"), kClients);
+}
+
+TEST_F(Chained, ServesReservedPortsOnlyUnlessToldOtherwise) {
+  clients_are_insecure = false;
+  open_tcp(front->local());
+  auto c = tcp_client();
+  c->send(samples::null_call(1));
+  ASSERT_TRUE(loop.until([&] { return c->ended(); }));
+  EXPECT_TRUE(c->inbox.empty());
+  EXPECT_EQ(tcp_front->snapshot().of(RefuseReason::kInsecurePort), 1u);
+  EXPECT_EQ(log_lines("reason=insecure_port"), 1u) << log.str();
+  EXPECT_EQ(log_lines("--insecure-ports"), 1u) << log.str();
+  if (!may_bind_reserved_ports()) GTEST_SKIP() << "the rest needs CAP_NET_BIND_SERVICE";
+
+  tcp::socket socket(loop.io);
+  socket.open(tcp::v4());
+  socket.set_option(boost::asio::socket_base::reuse_address(true));
+  boost::system::error_code busy = boost::asio::error::address_in_use;
+  for (std::uint16_t port = kFirstReservedPort; busy && port <= kLastReservedPort; ++port)
+    socket.bind({boost::asio::ip::make_address("127.0.0.1"), port}, busy);
+  ASSERT_FALSE(busy);
+  socket.connect(tcp_front->local());
+  c = std::make_shared<TcpPeer>(std::move(socket));
+  c->start();
+  c->send(samples::null_call(2));
+  EXPECT_EQ(await(*c), samples::rpc_reply(2));
 }
 
 TEST_F(Chained, DrainsAndStops) {

@@ -102,6 +102,11 @@ Peer lure(Target& target, Flavour flavour, mpa::StartupFrame reply) {
   const test::FrameRead request = test::read_frame(tcp, false);
   if (!request.complete) throw std::runtime_error("the victim sent no Request");
   reply.revision = request.frame.revision;
+  // Who asks for A=0, as a requester of RPC-over-RDMA does, gets it.
+  if (!request.frame.enhanced_data.peer_to_peer) {
+    mpa::EnhancedData& data = reply.enhanced_data;
+    data.peer_to_peer = data.rtr_write = data.rtr_read = false;
+  }
   (void)tcp.send(test::octets(reply));
   return Peer(target, std::move(tcp), request.frame.crc || reply.crc);
 }

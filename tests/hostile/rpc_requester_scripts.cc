@@ -1,5 +1,5 @@
-// Messages of a server that no RPC-over-RDMA requester may take for a Reply: dropped without a word, or the RPC ends
-// with an error of its own; the connection goes on in both cases.
+// Messages of a server that no RPC-over-RDMA requester may take for a Reply: what cannot be read ends the connection,
+// what is to no Call of ours is dropped, and a Reply with the wrong chunks ends its RPC with an error.
 #include "tests/hostile/rpc_talk.h"
 #include "tests/hostile/script.h"
 

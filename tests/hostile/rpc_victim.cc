@@ -146,7 +146,8 @@ void request(RequesterSession& session, const std::atomic<bool>& stop) {
     if (waiting || !session.established()) return;
     ++xid;
     const auto call = xid % 2 == 1 ? samples::null_call(xid) : samples::readdir_call(xid);
-    waiting = session.core().call(samples::to_buffer(session.pool(), call, rpcrdma::BufferPool::Purpose::kCall)).ok();
+    waiting =
+        session.core().call(samples::to_buffer(session.pool(), call, rpcrdma::BufferPool::Purpose::kCall), {}).ok();
   };
   session.serve(stop, handle, call_next);
 }

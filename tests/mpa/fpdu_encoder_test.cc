@@ -156,8 +156,9 @@ TEST(Mulpdu, StaysBetween128And64768) {
       ASSERT_LE(m, kMaxSendUlpduBytes) << emss;
     }
   }
-  EXPECT_EQ(mulpdu_for(FpduPolicy::kEmss, 0), 128u);
-  EXPECT_EQ(mulpdu_for(FpduPolicy::kEmss, 100), 128u);
+  for (std::size_t emss = 0; emss < 136; ++emss) {
+    ASSERT_EQ(mulpdu_for(FpduPolicy::kEmss, emss), 128u) << "too small for any FPDU: " << emss;
+  }
   EXPECT_EQ(mulpdu_for(FpduPolicy::kEmss, 65483), 64766u) << "loopback: the formula would give 65474";
   EXPECT_EQ(mulpdu_for(FpduPolicy::kMax, 1448), 64766u);
 }

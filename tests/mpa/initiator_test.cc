@@ -176,6 +176,7 @@ TEST(MpaInitiator, SettlesIrdAndOrd) {
       {"raised up to the maximum", "8020 4080", 128, 32},
       {"IRD of the peer not negotiated: our ORD stays", "bfff 4020", 32, 32},
       {"ORD of the peer not negotiated: our IRD stays", "8020 7fff", 32, 32},
+      {"nor does that keep our ORD above its IRD", "8004 7fff", 32, 4},
   };
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.name);
@@ -200,7 +201,7 @@ TEST(MpaInitiator, OwesATerminateIfItsIrdCannotGrow) {
   ASSERT_TRUE(f.negotiated) << "the Terminate needs to know how to be framed";
   EXPECT_TRUE(f.negotiated->crc);
   EXPECT_EQ(f.negotiated->peer_ord, 129);
-  EXPECT_FALSE(f.suggest_revision_1_fallback);
+  EXPECT_EQ(f.fallback, Fallback::kNone);
   EXPECT_EQ(after_reply<Failed>(with([](Policy& p) { p.max_ird = 0; }), "50 02 0004 8020 4021").error.code,
             Errc::kInsufficientIrd);
   EXPECT_EQ(after_reply<Failed>(with([](Policy& p) { p.ird = 0; }), "50 02 0004 8020 4001").error.code,

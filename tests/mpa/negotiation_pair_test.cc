@@ -216,10 +216,8 @@ TEST(NegotiationPair, FallsBackToRevision1OnASecondConnection) {
   Pair first(Policy{}, old, 1000);
   first.run();
   const auto& failed = std::get<Failed>(first.initiator_events.at(0));
-  ASSERT_TRUE(failed.suggest_revision_1_fallback);
-  Policy again;
-  again.revision = 1;
-  Pair second(again, old, 1000);
+  ASSERT_EQ(failed.fallback, Fallback::kRevision1);
+  Pair second(with_fallback(Policy{}, failed.fallback), old, 1000);
   second.run();
   EXPECT_EQ(text(second.initiator_events.at(0)), "rev=1 enhanced=0 crc=1 p2p=0 rtr=none ird=32 ord=32");
 }

@@ -216,6 +216,16 @@ TEST(MpaResponder, TimesOutOverTheWholeRequestNotOverEachOctet) {
   EXPECT_TRUE(r.tx_bytes().empty());
 }
 
+// It may have lain in the socket while nobody drove.
+TEST(MpaResponder, AWholeRequestIsNotLateAndPartOfOneIs) {
+  Responder whole(Policy{}, kStart);
+  (void)whole.rx(request(kDefaultRequest), kStart + 5000ms);
+  (void)expect<RequestReceived>(whole);
+  Responder part(Policy{}, kStart);
+  (void)part.rx(ConstBytes(request(kDefaultRequest)).first(20), kStart + 5000ms);
+  EXPECT_EQ(expect<Failed>(part).error.code, Errc::kStartupTimeout);
+}
+
 TEST(MpaResponder, HasNoDeadlineWhileTheApplicationThinks) {
   Responder r(Policy{}, kStart);
   (void)r.rx(request(kDefaultRequest), kStart + 4999ms);

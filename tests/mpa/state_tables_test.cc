@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/vectors.h"
+
 namespace iwarp::mpa {
 namespace {
 
@@ -23,7 +25,7 @@ std::string matrix(std::size_t states, std::size_t inputs) {
 }
 
 std::string reviewed(const std::string& file) {
-  std::ifstream in(std::string(IWARP_TEST_VECTORS) + "/mpa/" + file);
+  std::ifstream in(test::vector_path("mpa/" + file));
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();

@@ -160,6 +160,9 @@ TEST_F(ReceiverTest, ReadResponsesThatDoNotAnswerTheRequest) {
   expect_taken(response(stag_, kBase + 10, 20, false));
   expect_refused(response(stag_, kBase + 10, 10, true), {1, 1, 1}, 14);
   expect_refused(response(stag_, kBase + 30, 11, true), {1, 1, 1}, 14);
+  expect_refused(response(stag_, kBase + 30, 11, false), {1, 1, 1}, 14);
+  expect_refused(response(stag_, kBase + 30, 30, false), {1, 1, 1}, 14);
+  EXPECT_EQ(Bytes(memory_.begin() + 40, memory_.end()), Bytes(60)) << "nothing is placed behind the sink";
   expect_taken(response(stag_, kBase + 30, 10, true));
 }
 

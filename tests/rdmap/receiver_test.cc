@@ -198,7 +198,9 @@ TEST_F(ReceiverTest, ReadRequestMayComeInSeveralSegments) {
       send_segment(Bytes(body.begin(), body.begin() + 9), {.last = false}, Opcode::kReadRequest, kReadRequestQn));
   EXPECT_TRUE(reads_.empty());
   expect_taken(send_segment(Bytes(body.begin() + 9, body.end()), {.mo = 9}, Opcode::kReadRequest, kReadRequestQn));
-  EXPECT_EQ(reads_.start().request, r);
+  const InboundRead read = reads_.start();
+  EXPECT_EQ(read.request, r);
+  EXPECT_EQ(Bytes(read.ulpdu.begin(), read.ulpdu.end()), test::read_request_segment(r)) << "quoted as one segment";
 }
 
 TEST_F(ReceiverTest, QueuesCountTheirMessagesApart) {
@@ -225,6 +227,12 @@ TEST_F(ReceiverTest, TerminateIsAlwaysTaken) {
   ASSERT_TRUE(rx_.peer_terminate());
   EXPECT_EQ(rx_.peer_terminate()->code, (TerminateCode{1, 2, 2}));
   EXPECT_EQ(rx_.peer_terminate()->segment_length, 32);
+}
+
+TEST_F(ReceiverTest, TerminateMayHaveTrailingOctets) {
+  expect_taken(test::terminate_segment(hex("20020000") | Bytes(124)));
+  ASSERT_TRUE(rx_.peer_terminate());
+  EXPECT_EQ(rx_.peer_terminate()->code, (TerminateCode{2, 0, 2}));
 }
 
 TEST_F(ReceiverTest, TerminateWithoutContentIsOneAllTheSame) {

@@ -109,6 +109,17 @@ TEST(SendQueue, ReadCountsFromTheMomentItStarts) {
   EXPECT_EQ(q.next(1)->wr_id, 2U);
 }
 
+TEST(SendQueue, ReadThatWasAnsweredBeforeItsRequestWasReportedSentIsDone) {
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(wr(1, SendOp::kRead)));
+  const auto t = q.start();
+  q.read_received(10);
+  q.read_done();
+  q.sent(t);
+  EXPECT_EQ(polled(q), Ids{1});
+  EXPECT_TRUE(q.idle());
+}
+
 TEST(SendQueue, FenceWaitsForAllReads) {
   COVERS("RFC5040-5.5-19");
   SendQueue q(8);

@@ -67,6 +67,7 @@ TEST(TerminateMessage, BothBitOrdersAreRead) {
 
 // Without flags some codes look alike in both orders: then the RFC's reading stands.
 TEST(TerminateMessage, AmbiguousOnesAreReadAsTheRfcSays) {
+  EXPECT_EQ(TerminateMessage::parse(hex("02050000"))->code, (TerminateCode{0, 2, 5}));
   EXPECT_EQ(TerminateMessage::parse(hex("02060000"))->code, (TerminateCode{0, 2, 6}));
   EXPECT_EQ(TerminateMessage::parse(hex("20060000"))->code, (TerminateCode{2, 0, 6}));
   EXPECT_EQ(TerminateMessage::parse(hex("02070000"))->code, (TerminateCode{0, 2, 7}));
@@ -113,7 +114,13 @@ TEST(TerminateMessage, TrailingZerosAndReservedBitsAreTolerated) {
   ASSERT_TRUE(m);
   EXPECT_EQ(m->code, (TerminateCode{1, 2, 2}));
   EXPECT_FALSE(m->has_rdmap_header);
-  // The three lowest of these would make it look like one of siw: no known peer sets them.
+  // The flags of siw are reserved bits here.
+  const auto all_bits = TerminateMessage::parse(hex("1202df00 0012") | kSendHead | Bytes(28));
+  ASSERT_TRUE(all_bits);
+  EXPECT_EQ(all_bits->order, TerminateOrder::kRfc);
+  EXPECT_EQ(all_bits->code, (TerminateCode{1, 2, 2}));
+  EXPECT_EQ(all_bits->segment_length, 18);
+  // But without flags of the RFC the three lowest would make it look like one of siw: no known peer sets them.
   EXPECT_EQ(TerminateMessage::parse(hex("200218ff"))->code, (TerminateCode{2, 0, 2}));
 }
 

@@ -36,6 +36,18 @@ TEST_F(TransmitterTest, ResponseFromAStableSource) {
   }
 }
 
+TEST_F(TransmitterTest, NothingOfAResponseIsLeftInTheSegmentBehindIt) {
+  Transmitter::Segment s;
+  std::vector<ddp::Pin> pins;
+  request({Stag{5}, 6, 50, stag_, kBase});
+  post(wr(1, SendOp::kSend, sge(0, 8)));
+  ASSERT_TRUE(*tx_.next(mulpdu_, 8, s, pins));
+  ASSERT_TRUE(s.read_response && s.may_change);
+  ASSERT_TRUE(*tx_.next(mulpdu_, 8, s, pins));
+  EXPECT_FALSE(s.read_response);
+  EXPECT_FALSE(s.may_change);
+}
+
 TEST_F(TransmitterTest, ResponsesComeInRequestOrder) {
   COVERS("RFC5040-5.2.1-8");
   COVERS("RFC5040-5.2.2-7");
@@ -125,6 +137,14 @@ TEST_F(ReadError, LeavingTheBufferIsSeenBeforeTheFirstOctet) {
   COVERS("RFC5040-5.2.1-15");
   // The first segment alone would lie within.
   expect_refused({Stag{5}, 6, 450, stag_, kBase + 100}, {0, 1, 1});
+}
+
+TEST_F(ReadError, IsNotThatOfARequestBehindIt) {
+  expect_refused({Stag{5}, 6, 7, stag_, kBase - 1}, {0, 1, 1});
+  post(wr(1, SendOp::kSend, Sge{memory_.data(), 10, Stag{0x12345678}}));
+  EXPECT_FALSE(next());
+  EXPECT_EQ(tx_.error_terminate().code, (TerminateCode{0, 0, 0}));
+  EXPECT_EQ(tx_.error_terminate().size(), 4U);
 }
 
 TEST_F(ReadError, PartlyServedQuotesWhatIsLeft) {

@@ -291,6 +291,17 @@ TEST_F(TransmitterTest, MemoryRevokedInTheMiddle) {
   EXPECT_FALSE(tx_.mid_message());
 }
 
+TEST_F(TransmitterTest, SecondPieceOfALongSendIsNotRegistered) {
+  mulpdu_ = 1000;
+  SgeList pieces = sge(0, 300);
+  ASSERT_TRUE(pieces.add({memory_.data(), 10, Stag{0x12345678}}));
+  post(wr(1, SendOp::kSend, pieces));
+  EXPECT_FALSE(next());  // which sees that no pin was given
+  ASSERT_TRUE(error_);
+  EXPECT_EQ(error_->code, Errc::kLocalProtection);
+  EXPECT_TRUE(stags_.quiescent(stag_));
+}
+
 TEST_F(TransmitterTest, MemoryRevokedInTheMidstOfABatchOfCopies) {
   Transmitter::Segment s;
   std::vector<ddp::Pin> pins;

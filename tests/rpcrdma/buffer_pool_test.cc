@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 namespace iwarp::rpcrdma {
 namespace {
@@ -80,6 +81,67 @@ TEST(BufferPool, ReusesMemoryAndKeepsLittleOfIt) {
   pool.trim();
   EXPECT_EQ(pool.registered_bytes(), 0u);
   EXPECT_TRUE(keys.live.empty());
+}
+
+// What 32 Calls of a client with 32 outstanding need, again and again.
+TEST(BufferPool, RegistersNothingForASecondBurst) {
+  Keys keys;
+  BufferPool pool(keys, {});
+  const auto burst = [&] {
+    std::vector<Buffer> all;
+    while (auto b = pool.acquire(kBig, Purpose::kReply)) all.push_back(std::move(*b));
+    while (auto b = pool.acquire(kBig, Purpose::kCall)) all.push_back(std::move(*b));
+    return all.size();
+  };
+  EXPECT_GE(burst(), 28u);
+  const auto last = keys.last;
+  const auto held = pool.registered_bytes();
+  for (int i = 0; i < 10; ++i) burst();
+  EXPECT_EQ(keys.last, last);
+  EXPECT_EQ(pool.registered_bytes(), held);
+  pool.trim();
+  EXPECT_TRUE(keys.live.empty());
+  EXPECT_EQ(pool.idle_bytes(), 0u);
+}
+
+TEST(BufferPool, UsedAndUnusedMemoryStaysWithinTheBudgets) {
+  Keys keys;
+  const BufferPool::Options options{.call_bytes = 4u << 20, .reply_bytes = 4u << 20, .backward_bytes = 1u << 20};
+  BufferPool pool(keys, options);
+  const std::size_t bound = options.call_bytes + options.reply_bytes + options.backward_bytes;
+  for (const std::size_t bytes : {std::size_t{256u << 10}, kBig, std::size_t{64u << 10}, kBig * 2, kBig}) {
+    std::vector<Buffer> all;
+    for (const auto purpose : {Purpose::kCall, Purpose::kReply}) {
+      std::size_t n = 0;
+      while (auto b = pool.acquire(bytes, purpose)) {
+        all.push_back(std::move(*b));
+        EXPECT_LE(pool.registered_bytes(), bound) << bytes;
+        ++n;
+      }
+      EXPECT_EQ(n, (4u << 20) / BufferPool::charged_bytes(bytes));  // what lies unused takes nothing away
+    }
+  }
+  EXPECT_EQ(pool.registered_bytes(), keys.bytes());
+}
+
+TEST(BufferPool, GivesBackWhatItHasNotUsedForAWhile) {
+  Keys keys;
+  BufferPool pool(keys, {});
+  const auto use = [&](std::size_t count) {
+    std::vector<Buffer> all;
+    for (std::size_t i = 0; i < count; ++i) all.push_back(std::move(*pool.acquire(kBig, Purpose::kReply)));
+  };
+  const std::size_t one = BufferPool::charged_bytes(kBig);
+  use(8);
+  pool.trim_unused();  // all of it was in use since the beginning
+  EXPECT_EQ(pool.idle_bytes(), 8 * one);
+  use(3);
+  use(2);
+  pool.trim_unused();
+  EXPECT_EQ(pool.idle_bytes(), 3 * one);
+  EXPECT_EQ(pool.registered_bytes(), 3 * one);
+  pool.trim_unused();
+  EXPECT_EQ(pool.registered_bytes(), 0u);
 }
 
 TEST(BufferPool, FailedRegistrationIsExhaustion) {

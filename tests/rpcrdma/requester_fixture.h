@@ -21,7 +21,7 @@ class RequesterTest : public ::testing::Test {
   }
   void run() { test::run(client_, server_); }
   Result<void> call(const Bytes& message) {
-    return requester_->call(to_buffer(*pool_, message, BufferPool::Purpose::kCall));
+    return requester_->call(to_buffer(*pool_, message, BufferPool::Purpose::kCall), now_);
   }
   void answer(const Header& h, const Bytes& payload = {}, std::optional<Stag> invalidated = std::nullopt) {
     client_.receive(encode(h, payload), invalidated);
@@ -65,6 +65,7 @@ class RequesterTest : public ::testing::Test {
     pool_.reset();
   }
 
+  TimePoint now_{};
   FakeEndpoint client_{0x100};
   FakeEndpoint server_{0x900};
   BufferPool pool_of_server_{server_, {}};

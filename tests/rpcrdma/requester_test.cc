@@ -164,7 +164,7 @@ TEST_F(RequesterTest, BoundsItsQueue) {
   for (std::uint32_t xid = 1; xid <= 4; ++xid) ASSERT_TRUE(call(getattr_call(xid)).ok());
   EXPECT_FALSE(requester_->can_take_call());
   Buffer b = to_buffer(*pool_, getattr_call(5));
-  EXPECT_EQ(requester_->call(std::move(b)).error().code, Errc::kQueueFull);
+  EXPECT_EQ(requester_->call(std::move(b), now_).error().code, Errc::kQueueFull);
   EXPECT_TRUE(b);
   (void)received();
   answer(header(1, Proc::kMsg, 64), rpc_reply(1));

@@ -75,7 +75,7 @@ TEST(RpcPair, CarriesEverySizeOfCallAndReply) {
     for (const Bytes& call :
          {write_call(++xid, pattern(size, 9)), read_call(++xid, static_cast<std::uint32_t>(size))}) {
       SCOPED_TRACE(size);
-      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, call, BufferPool::Purpose::kCall)).ok());
+      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, call, BufferPool::Purpose::kCall), {}).ok());
       p.run();
       auto arrived = next<Responder::CallReceived>(p.server);
       ASSERT_TRUE(arrived);
@@ -118,7 +118,7 @@ TEST(RpcPair, SurvivesRandomTrafficWithEverythingScarce) {
         auto b = p.client_pool.acquire(call.size(), BufferPool::Purpose::kCall);
         if (b) {
           std::copy(call.begin(), call.end(), b->bytes().begin());
-          ASSERT_TRUE(p.client.call(std::move(*b)).ok());
+          ASSERT_TRUE(p.client.call(std::move(*b), {}).ok());
           expected[xid] = call;
         }
       }

@@ -200,6 +200,30 @@ TEST(TransportHeaderAnswer, CallsNeedTheirPayloadInOnePlace) {
   EXPECT_EQ(check_call(make_err_chunk(1, 1, 1))->answer, Answer::kDrop);
 }
 
+// The last octet may have the last offset.
+TEST(TransportHeaderAnswer, TaggedOffsetsThatWrapAreBadCalls) {
+  constexpr std::uint64_t kEnd = ~std::uint64_t{0};
+  struct Case {
+    Segment segment;
+    bool wraps;
+  };
+  for (const Case& c : {Case{{Stag{1}, 100, kEnd - 98}, true}, Case{{Stag{1}, 100, kEnd - 99}, false},
+                        Case{{Stag{1}, 2, kEnd}, true}, Case{{Stag{1}, 1, kEnd}, false},
+                        Case{{Stag{1}, 0, kEnd}, false}, Case{{Stag{1}, 0xFFFFFFFF, kEnd - 5}, true}}) {
+    Header reads, writes, reply;
+    reads.read_list = {{4, c.segment}};
+    writes.write_list = {WriteChunk{{{Stag{1}, 1, 0}, c.segment}}};
+    reply.reply_chunk = WriteChunk{{c.segment}};
+    for (const Header& h : {reads, writes, reply}) {
+      const auto error = check_call(h);
+      EXPECT_EQ(error.has_value(), c.wraps) << h.to_string();
+      if (error) {
+        EXPECT_EQ(error->answer, Answer::kErrChunk);
+      }
+    }
+  }
+}
+
 TEST(TransportHeaderAnswer, BadRepliesAreDropped) {
   COVERS("RFC8166-4.5-4");
   COVERS("RFC8166-4.3.1-3");

@@ -9,11 +9,12 @@
 #include <string>
 
 #include "tests/support/hex.h"
+#include "tests/support/vectors.h"
 
 namespace iwarp::test {
 
 inline std::map<std::string, Bytes> read_vectors(const std::string& file) {
-  std::ifstream in(std::string(IWARP_TEST_VECTORS) + "/rpcrdma/" + file);
+  std::ifstream in(vector_path("rpcrdma/" + file));
   if (!in) throw std::runtime_error("cannot open " + file);
   std::map<std::string, Bytes> out;
   std::string line;

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "iwarp/rpcrdma/nfs_binding.h"
+#include "iwarp/rpcrdma/reply_bounds.h"
 #include "iwarp/rpcrdma/transport_header.h"
 #include "tests/rpcrdma/wire_vectors.h"
 #include "tests/rpcrdma/xdr_oracle.h"
@@ -154,6 +155,30 @@ TEST(XdrDifferential, ResultsOfEveryOperationAreSteppedOver) {
       EXPECT_EQ(items[own].length, 5u);
     });
   }
+}
+
+// Whatever rpcgen's types allow as result of an operation, of NFS4_OK and of the statuses with a body of their own.
+TEST(XdrDifferential, ResultsStayWithinTheirBounds) {
+  constexpr std::uint32_t kDenied = 10010, kInUse = 10017, kNoRequirements = 10090;
+  int bounded = 0;
+  for (std::uint32_t op = 3; op <= kLastOp; ++op) {
+    SCOPED_TRACE(op);
+    std::optional<std::size_t> bound;
+    for_values(ORACLE_ARGOP, {op}, [&](const Bytes& value) {
+      // Attributes apart, no argument matters: the lowest bound counts.
+      const auto one = reply_bound(test::compound_call(1, 2).raw(value).bytes());
+      if (one) bound = std::min(bound.value_or(SIZE_MAX), *one);
+    });
+    if (!bound || op == kRead) continue;
+    ++bounded;
+    for (const std::uint32_t status : {0u, kDenied, kInUse, kNoRequirements, 5u}) {
+      for (std::uint32_t seed = 0; seed < 2000; ++seed) {
+        const Bytes value = generate(ORACLE_RESOP, seed, {op, status});
+        EXPECT_LE(test::compound_reply(1).size() + value.size(), *bound) << status;
+      }
+    }
+  }
+  EXPECT_GE(bounded, 46);
 }
 
 TEST(XdrDifferential, BackChannelIsClampedInEveryCreateSession) {

@@ -8,6 +8,7 @@
 #include "tests/support/covers.h"
 #include "tests/support/endpoint.h"
 #include "tests/support/segments.h"
+#include "tests/support/vectors.h"
 
 namespace iwarp::stream {
 namespace {
@@ -23,7 +24,7 @@ struct Turn {
 };
 
 std::vector<Turn> load(const std::string& name) {
-  std::ifstream in(std::string(IWARP_TEST_VECTORS) + "/stream/" + name + ".hex");
+  std::ifstream in(test::vector_path("stream/" + name + ".hex"));
   std::vector<Turn> out;
   for (std::string line; std::getline(in, line);) {
     if (line[0] != '#') out.push_back({line[0] == '>', hex(std::string_view(line).substr(2))});

@@ -249,6 +249,25 @@ TEST(SendSource, RevokedInFrontOfABatchOfCopies) {
   EXPECT_EQ(p.terminate(), "00000000");
 }
 
+// Nor does a violation that comes after the revocation let octets of the new owner out.
+TEST(SendSource, RevokedUnderAHalfSentFpduBeforeAFlush) {
+  for (const bool crc : {true, false}) {
+    RawPeer p(raw(crc));
+    auto& source = p.end.region(60000);
+    source.fill(pattern(60000, 8));
+    p.feed_ulpdu(test::write_segment(Stag{1}, 0, {}));
+    p.end.post(test::send_wr(1, source.all()));
+    EXPECT_EQ(p.drain(10000), 10000U);
+    source.revoke();
+    source.bytes() = Bytes(60000, std::byte{0x55});
+    p.feed_ulpdu(send_segment(pattern(4)));  // no receive is posted
+    EXPECT_EQ(p.drain(100000), 0U) << "the FPDU cannot end as it began";
+    p.end.collect();
+    EXPECT_EQ(p.link_action(), LinkAction::kReset);
+    EXPECT_EQ(p.end.sends.at(0).status, Errc::kFlushed);
+  }
+}
+
 // A violation flushes: from then on the memory of a half-sent Send is the application's, yet its FPDU has to end as it
 // began.
 TEST(SendSource, ReusedAfterAFlush) {

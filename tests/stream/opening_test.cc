@@ -66,6 +66,31 @@ TEST(Responder, GivesUpWithoutAFirstFpdu) {
   EXPECT_FALSE(p.end.disconnected()->was_established);
 }
 
+TEST(Responder, WaitsForEverOnceTheFirstFpduIsThere) {
+  RawPeerOptions o;
+  o.peer_to_peer = true;
+  RawPeer p(o);
+  p.now += 9s;
+  p.feed_ulpdu(test::write_segment(Stag{1}, 0, {}));
+  EXPECT_NE(p.end.established(), nullptr);
+  EXPECT_FALSE(p.end.conn().deadline());
+  p.end.expire(p.now + 1h);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_EQ(p.end.disconnected(), nullptr);
+}
+
+TEST(Responder, ClosesOnlyWhenItsRefusalHasLeft) {
+  test::Endpoint end(2);
+  const TimePoint now{1000s};
+  end.start(mpa::Responder({}, now), now);
+  // The Request wants markers.
+  (void)end.receive(hex("4d504120494420526571204672616d65 8001 0000"), now);
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kNone);
+  EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)), "4d504120494420526570204672616d6560010000");
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kClose);
+  EXPECT_EQ(end.disconnected()->reason.code, Errc::kMarkersUnsupported);
+}
+
 TEST(Responder, CopesWithACloseBeforeAnyFpdu) {
   COVERS("RFC5044-7.1.2-21");
   RawPeerOptions o;
@@ -145,13 +170,13 @@ TEST(Initiator, MalformedReplyEndsItLikeALoss) {
 }
 
 // A reset in place of a Reply may mean that the peer does not know revision 2. That nobody answers TCP does not.
-TEST(Initiator, TriesRevision1OnlyWithAPeerThatIsThere) {
+TEST(Initiator, TriesSomethingElseOnlyWithAPeerThatIsThere) {
   for (const TcpEnd how : {TcpEnd::kReset, TcpEnd::kSilence}) {
     test::Endpoint end(1);
     const TimePoint now{1000s};
     end.start(mpa::Initiator({}, {}, now), now);  // and its Request was not even taken
     end.end(how, now);
-    const bool retries = !end.events.empty() && std::holds_alternative<RetryWithRevision1>(end.events.front());
+    const bool retries = !end.events.empty() && std::holds_alternative<FallBack>(end.events.front());
     EXPECT_EQ(retries, how == TcpEnd::kReset);
     EXPECT_EQ(end.disconnected() != nullptr, how == TcpEnd::kSilence);
     if (how == TcpEnd::kSilence) {
@@ -255,6 +280,24 @@ TEST(Initiator, TerminatesWhenAPostedReadCanNeverBeSent) {
   EXPECT_EQ(end.disconnected()->reason.code, Errc::kStartupLocal);
 }
 
+TEST(Initiator, SendsAPostedReadIfThePeerAdmitsOne) {
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  auto& local = end.region(10);
+  rdmap::SendWr read = test::send_wr(7, local.all());
+  read.op = rdmap::SendOp::kRead;
+  end.post(read);
+  end.start(mpa::Initiator({}, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  // The Reply: IRD 1, RTR by Write.
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8001 8020"), now);
+  const auto rtr = test::fpdu(test::write_segment(Stag{1}, 0, {}), true);
+  const Bytes request = end.send(~std::size_t{0}, now);
+  ASSERT_EQ(request.size(), rtr.size() + 2 + 18 + 28 + 4);
+  EXPECT_EQ(request[rtr.size() + 3], std::byte{0x41}) << "a Read Request";
+  EXPECT_TRUE(end.sends.empty());
+}
+
 TEST(Initiator, ReportsARejection) {
   COVERS("RFC5044-7.1.2-16");
   COVERS("RFC6581-9.1-20");
@@ -284,7 +327,8 @@ TEST(Initiator, StartsAgainWithRevisionOneWhenThePeerHangsUp) {
     (void)end.send(~std::size_t{0}, now);
     end.end(how, now);
     ASSERT_EQ(end.events.size(), 1U);
-    EXPECT_EQ(std::get<RetryWithRevision1>(end.events[0]).reason.code, Errc::kConnectionLost);
+    EXPECT_EQ(std::get<FallBack>(end.events[0]).reason.code, Errc::kConnectionLost);
+    EXPECT_EQ(std::get<FallBack>(end.events[0]).to, mpa::Fallback::kRevision1);
     EXPECT_EQ(end.conn().phase(), Phase::kIdle);
     EXPECT_FALSE(end.conn().deadline());
     EXPECT_FALSE(end.conn().tx_pending());

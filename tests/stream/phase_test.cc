@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/vectors.h"
+
 namespace iwarp::stream {
 namespace {
 
@@ -23,7 +25,7 @@ std::string matrix() {
 
 // A difference means that the life of a connection changed: if on purpose, replace the file by what this test prints.
 TEST(Phases, AreAsReviewed) {
-  std::ifstream in(std::string(IWARP_TEST_VECTORS) + "/stream/phase.states.txt");
+  std::ifstream in(test::vector_path("stream/phase.states.txt"));
   std::ostringstream reviewed;
   reviewed << in.rdbuf();
   EXPECT_EQ(matrix(), reviewed.str()) << matrix();

@@ -37,5 +37,23 @@ TEST(TxGather, SlowPeerDoesNotMakeItGrow) {
   EXPECT_LE(most, 32u * 1024);
 }
 
+TEST(TxGather, KeepsABlockUntilItsLastOctetHasLeft) {
+  constexpr std::size_t kBlockBytes = 10000;
+  TxGather gather;
+  std::vector<TxGather::Done> done;
+  for (int i = 0; i < 2; ++i) {
+    const MutBytes own = gather.allocate(kBlockBytes);
+    std::fill(own.begin(), own.end(), std::byte{0x5A});
+    gather.append(own);
+    gather.end_fpdu({}, false);
+  }
+  EXPECT_EQ(gather.staged_bytes(), 2 * kBlockBytes);
+  gather.commit(kBlockBytes - 1, done);
+  EXPECT_EQ(gather.staged_bytes(), 2 * kBlockBytes);
+  EXPECT_EQ(gather.spans()[0].front(), std::byte{0x5A});
+  gather.commit(1, done);
+  EXPECT_EQ(gather.staged_bytes(), kBlockBytes);
+}
+
 }  // namespace
 }  // namespace iwarp::stream

@@ -232,6 +232,18 @@ TEST(Violation, MoreReadsThanIrd) {
   EXPECT_EQ(t.substr(0, 8), "1202c000");
 }
 
+// siw has as many Reads outstanding as the next power of two.
+TEST(Violation, IrdIsRoundedUpToAPowerOfTwo) {
+  RawPeerOptions o;
+  o.ird = o.ord = 5;
+  RawPeer p(o);
+  auto& open = p.end.region(100, test::kRemoteAll);
+  for (std::uint32_t msn = 1; msn <= 8; ++msn) p.feed_ulpdu(read(open.stag(), 0x10000, 4, msn));
+  EXPECT_EQ(p.ulpdus().size(), 8U);
+  for (std::uint32_t msn = 9; msn <= 17; ++msn) p.feed_ulpdu(read(open.stag(), 0x10000, 4, msn));
+  EXPECT_EQ(p.terminate().substr(0, 8), "1202c000");
+}
+
 // A peer that fills the Read queue of its connection takes nothing from another one.
 TEST(Violation, ReadQueuesAreNotShared) {
   COVERS("RFC5040-8.1.2-8");

@@ -111,8 +111,8 @@ std::string Endpoint::log() const {
       out << "established " << up->negotiated.to_string() << " private " << to_hex(up->private_data) << "\n";
       continue;
     }
-    if (std::holds_alternative<stream::RetryWithRevision1>(e)) {
-      out << "retry with revision 1\n";
+    if (const auto* other = std::get_if<stream::FallBack>(&e)) {
+      out << (other->to == mpa::Fallback::kPeerToPeer ? "fall back to peer-to-peer\n" : "fall back to revision 1\n");
       continue;
     }
     const auto& down = std::get<stream::Disconnected>(e);

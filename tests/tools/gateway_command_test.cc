@@ -1,10 +1,15 @@
 // `iwarp gateway` as a command: what it says, and how it starts and ends. What it does is tested in tests/gateway.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 #include "tests/tools/subprocess.h"
 
@@ -67,6 +72,54 @@ TEST(GatewayCommand, PrintsCountersOnRequest) {
   ASSERT_TRUE(gateway.wait_for("{\"")) << gateway.output();
   gateway.signal(SIGTERM);
   EXPECT_EQ(gateway.wait(), 0);
+}
+
+TEST(GatewayCommand, TellsOfSignalsThatItIgnores) {
+  Subprocess gateway(kRdmaFront);
+  ASSERT_TRUE(gateway.wait_for("listening on"));
+  gateway.signal(SIGHUP);
+  EXPECT_TRUE(gateway.wait_for("SIGHUP is ignored")) << gateway.output();
+  gateway.signal(SIGUSR2);
+  EXPECT_TRUE(gateway.wait_for("SIGUSR2 is ignored")) << gateway.output();
+  gateway.signal(SIGTERM);
+  EXPECT_EQ(gateway.wait(), 0) << gateway.output();
+}
+
+// Standard error is a full pipe, which nobody reads.
+TEST(GatewayCommand, DoesNotWaitForAReaderOfItsLog) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  const std::string full(4096, ' ');
+  while (::write(ends[1], full.data(), full.size()) > 0) {
+  }
+  ASSERT_EQ(::fcntl(ends[1], F_SETFL, 0), 0);
+  boost::asio::io_context io;
+  using boost::asio::ip::tcp;
+  const auto port = tcp::acceptor(io, {tcp::v4(), 0}).local_endpoint().port();
+  const std::string its_end = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(ends[1]);
+  Subprocess gateway("/bin/sh", {"-c", "exec " IWARP_COMMAND " gateway --tcp-listen 127.0.0.1:" + std::to_string(port) +
+                                           " --rdma 127.0.0.1:1 2>" + its_end});
+  // Each of them is refused for its port, and told of.
+  for (int served = 0; served < 20; ++served) {
+    std::optional<tcp::socket> client;
+    ASSERT_TRUE(eventually([&] {
+      boost::system::error_code ec;
+      client.emplace(io).connect({boost::asio::ip::address_v4::loopback(), port}, ec);
+      return !ec;
+    }));
+    client->non_blocking(true);
+    EXPECT_TRUE(eventually([&] {
+      char octet = 0;
+      boost::system::error_code ec;
+      (void)client->read_some(boost::asio::buffer(&octet, 1), ec);
+      return ec && ec != boost::asio::error::would_block;
+    })) << "the gateway stands still";
+  }
+  gateway.signal(SIGUSR1);
+  EXPECT_TRUE(gateway.wait_for("\"insecure_port\":20")) << gateway.output();
+  gateway.signal(SIGTERM);
+  EXPECT_EQ(gateway.wait(), 0);
+  for (const int end : ends) ::close(end);
 }
 
 TEST(GatewayCommand, WritesCountersToAFile) {

@@ -40,7 +40,7 @@ class RecorderGateway : public ::testing::Test {
   void SetUp() override {
     Subprocess rdma_front({"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp", server_.host_port().to_string(),
                            "--trace", scratch_.file("server"), "--pcap", scratch_.file("server.pcap")});
-    Subprocess tcp_front({"gateway", "--tcp-listen", "127.0.0.1:0", "--rdma",
+    Subprocess tcp_front({"gateway", "--insecure-ports", "--tcp-listen", "127.0.0.1:0", "--rdma",
                           "127.0.0.1:" + rdma_front.listening_port(), "--trace", scratch_.file("client"), "--pcap",
                           scratch_.file("client.pcap")});
     const auto port = static_cast<std::uint16_t>(std::stoi(tcp_front.listening_port()));

@@ -26,6 +26,8 @@ void check(int error, const char* what) {
 
 }  // namespace
 
+Subprocess::Subprocess(const std::vector<std::string>& arguments) : Subprocess(IWARP_COMMAND, arguments) {}
+
 Subprocess::Subprocess(const std::string& program, const std::vector<std::string>& arguments) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) check(errno, "pipe");

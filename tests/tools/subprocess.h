@@ -15,7 +15,7 @@ namespace iwarp::test {
 class Subprocess {
  public:
   // Starts `iwarp` with these arguments; standard output and error go into one text.
-  explicit Subprocess(const std::vector<std::string>& arguments) : Subprocess(IWARP_COMMAND, arguments) {}
+  explicit Subprocess(const std::vector<std::string>& arguments);
   // The same with another program, named by its path.
   Subprocess(const std::string& program, const std::vector<std::string>& arguments);
   ~Subprocess();

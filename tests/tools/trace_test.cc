@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "tests/support/vectors.h"
 #include "tests/tools/subprocess.h"
 
 namespace iwarp::test {
@@ -17,7 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const std::string kVectors = std::string(IWARP_TEST_VECTORS) + "/trace/";
+const std::string kVectors = test::vector_path("trace/");
 
 std::string read_file(const std::string& name) {
   std::ifstream in(name, std::ios::binary);

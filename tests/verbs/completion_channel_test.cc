@@ -55,6 +55,17 @@ TEST(CompletionChannel, SolicitedEventsOnly) {
   EXPECT_TRUE(readable(channel));
 }
 
+TEST(CompletionChannel, MayGoBeforeAQueueThatIsArmed) {
+  CompletionQueue told(8), untold(8);
+  {
+    CompletionChannel channel;
+    channel.arm(told);
+    channel.arm(untold);
+  }
+  ASSERT_TRUE(told.push(Completion{}));
+  EXPECT_FALSE(told.empty());
+}
+
 TEST(CompletionChannel, MayGoOnceTheQueuesAreDisarmed) {
   CompletionQueue cq(8);
   {

@@ -107,6 +107,29 @@ TEST(CompletionQueue, SolicitedWaitsForSolicitedOrError) {
   EXPECT_EQ(told.times, 2);
 }
 
+TEST(CompletionQueue, TheStrongerOfTwoRequestsStands) {
+  for (const auto& [first, second] :
+       {std::pair{Notify::kNext, Notify::kSolicited}, std::pair{Notify::kSolicited, Notify::kNext}}) {
+    CompletionQueue cq(8);
+    Told told;
+    cq.arm(first, told);
+    cq.arm(second, told);
+    ASSERT_TRUE(cq.push(completion(1)));
+    EXPECT_EQ(told.times, 1);
+  }
+}
+
+// Once told, the weaker is not held to what the stronger had asked for.
+TEST(CompletionQueue, ARequestThatWasAnsweredDoesNotLinger) {
+  CompletionQueue cq(8);
+  Told told;
+  cq.arm(Notify::kNext, told);
+  ASSERT_TRUE(cq.push(completion(1)));
+  cq.arm(Notify::kSolicited, told);
+  ASSERT_TRUE(cq.push(completion(2)));
+  EXPECT_EQ(told.times, 1);
+}
+
 TEST(CompletionQueue, DisarmSilences) {
   CompletionQueue cq(8);
   Told told;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <set>
+#include <vector>
 
 #include "tests/support/covers.h"
 #include "tests/verbs/joined.h"
@@ -39,6 +40,35 @@ TEST(Context, StagsAreDistinctAndNotConsecutive) {
     last = raw(*stag);
   }
   EXPECT_LT(neighbours, 100U) << "a peer can guess the next STag";
+}
+
+std::vector<std::uint32_t> stags_of_a_new_context(unsigned count) {
+  const auto context = std::make_shared<Context>();
+  std::array<std::byte, 16> memory{};
+  std::vector<std::uint32_t> out;
+  for (unsigned i = 0; i < count; ++i) {
+    const auto stag = context->register_memory({.memory = memory, .base_to = 0, .pd = PdId{1}});
+    EXPECT_TRUE(stag.ok());
+    if (stag.ok()) out.push_back(raw(*stag));
+  }
+  return out;
+}
+
+// Not by chance: 8 random bits for each key, and more for the index, each time anew.
+TEST(Context, StagsComeFromARandomSource) {
+  COVERS("RFC5042-6.1.1-7");
+  const auto one = stags_of_a_new_context(1000), other = stags_of_a_new_context(1000);
+  std::set<std::uint32_t> keys, indices;
+  std::set<std::uint64_t> runs;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    keys.insert(one[i] & 0xFF);
+    if (i < 8) indices.insert(one[i] >> 8), indices.insert(other[i] >> 8);
+    std::uint64_t run = 0;
+    for (std::size_t k = i; k < i + 8; ++k) run = run << 8 | (one[k % 1000] & 0xFF);
+    EXPECT_TRUE(runs.insert(run).second) << "the keys begin again at " << i;
+  }
+  EXPECT_GT(keys.size(), 200U);
+  EXPECT_GE(indices.size(), 15U) << "two contexts hand out the same indices";
 }
 
 // What the child of a fork says; it must not run the destructors of the test.

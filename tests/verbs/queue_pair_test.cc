@@ -119,6 +119,11 @@ TEST_F(QueuePairTest, SaysWhatIsWrongWithAPost) {
   const SendWr longest{.wr_id = 6, .sges = Sge{memory_.data(), 0xFFFFFFFFU, mr_.stag()}};
   EXPECT_TRUE(qp_->post_send(longest).ok());
 
+  RecvWr vast{.wr_id = 7};
+  ASSERT_TRUE(vast.sges.add(quarter) && vast.sges.add(quarter));
+  EXPECT_EQ(qp_->post_recv(vast).error().code, Errc::kInvalidArgument) << "its byte_len could not tell what came";
+  EXPECT_TRUE(qp_->post_recv({.wr_id = 8, .sges = longest.sges}).ok());
+
   SendWr read{.wr_id = 5, .op = SendOp::kRead};
   ASSERT_TRUE(read.sges.add(sge(mr_, 0, 8)) && read.sges.add(sge(mr_, 8, 8)));
   EXPECT_EQ(qp_->post_send(read).error().code, Errc::kInvalidArgument);
@@ -181,6 +186,67 @@ TEST_F(QueuePairTest, OverflowOfACompletionQueueEndsOnlyThatQueuePair) {
   EXPECT_EQ(sent[0].qp_number, modest->number());
 }
 
+// An application that catches std::bad_alloc and goes on must not take the request for refused, nor send half of it.
+TEST_F(QueuePairTest, AWantOfMemoryBelowAPostEndsTheConnection) {
+  struct Short final : Driver {
+    void kick() override {
+      if (++kicks == 1) throw std::bad_alloc();
+    }
+    int kicks = 0;
+  };
+  Joined joined(qp_, peer_);
+  Short driver;
+  qp_->set_driver(&driver);
+  std::size_t posted = 0;
+  EXPECT_TRUE(qp_->post_send(std::array{SendWr{.wr_id = 1, .sges = sge(mr_, 0, 8)}}, &posted).ok());
+  EXPECT_EQ(posted, 1U);
+  EXPECT_EQ(qp_->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(driver.kicks, 2) << "the socket is to be released";
+  const auto ended = drain(cq_);
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].status, Errc::kFlushed);
+}
+
+// The receive queue overflows when the requests to send have been looked at already.
+TEST_F(QueuePairTest, OverflowOfTheReceiveQueueCompletesAnOutstandingRead) {
+  COVERS("RFC5040-8.1.1-12");
+  CompletionQueue tiny(1);
+  QueuePair::Options o;
+  o.send_cq = &cq_;
+  o.recv_cq = &tiny;
+  const auto qp = std::make_shared<QueuePair>(pd_, o);
+  Joined joined(qp, peer_);
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(qp->post_recv({.wr_id = i, .sges = sge(mr_, 0, 8)}).ok());
+  ASSERT_TRUE(
+      qp->post_send({.wr_id = 5, .op = SendOp::kRead, .sges = sge(mr_, 8, 8), .remote_stag = peer_mr_.stag()}).ok());
+  ASSERT_TRUE(peer_->post_send(SendWr{.wr_id = 1, .sges = sge(peer_mr_, 0, 8)}).ok());
+  ASSERT_TRUE(peer_->post_send(SendWr{.wr_id = 2, .sges = sge(peer_mr_, 0, 8)}).ok());
+  Bytes messages;
+  for (const ConstBytes b : peer_->core().tx_buffers(TimePoint{})) messages.insert(messages.end(), b.begin(), b.end());
+  (void)qp->core().rx_buffers(messages);
+  qp->core().rx_commit(messages.size(), TimePoint{});
+  qp->drain_completions();
+  EXPECT_EQ(qp->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(drain(tiny).size(), 1U);
+  const auto read = drain(cq_);
+  ASSERT_EQ(read.size(), 1U) << "nobody drains a second time when the connection has ended";
+  EXPECT_EQ(read[0].wr_id, 5U);
+  EXPECT_EQ(read[0].status, Errc::kFlushed);
+}
+
+TEST_F(QueuePairTest, WithoutCompletionQueuesNothingCanBePosted) {
+  CompletionQueue* const none = nullptr;
+  for (const auto& [send, recv] : {std::pair{&cq_, none}, std::pair{none, &cq_}, std::pair{none, none}}) {
+    QueuePair qp(pd_, QueuePair::Options{.send_cq = send, .recv_cq = recv, .stream = {}});
+    std::size_t posted = 9;
+    EXPECT_EQ(qp.post_send(std::array{SendWr{}}, &posted).error().code, Errc::kInvalidArgument);
+    EXPECT_EQ(posted, 0U);
+    EXPECT_EQ(qp.post_recv(RecvWr{}).error().code, Errc::kInvalidArgument);
+    qp.abort();
+    EXPECT_TRUE(cq_.empty());
+  }
+}
+
 // The overflow shows while the application posts: the driver hears of it, or the socket would stay open.
 TEST_F(QueuePairTest, OverflowInsideAPostTellsTheDriver) {
   struct Sender final : Driver {
@@ -210,7 +276,8 @@ TEST_F(QueuePairTest, OverflowInsideAPostTellsTheDriver) {
 
 TEST_F(QueuePairTest, PostsFromManyThreads) {
   constexpr std::size_t kThreads = 4, kEach = 300, kBytes = 4;
-  CompletionQueue cq(1024), peer_cq(1024);
+  // Whatever completes while one pump() goes on waits unpolled.
+  CompletionQueue cq(kThreads * kEach), peer_cq(16);
   const auto qp = make_qp(pd_, cq, 64), peer = make_qp(pd_, peer_cq, 64);
   Bytes target(kThreads * kEach * kBytes);
   const MemoryRegion target_mr = region(pd_, target, ddp::Access::kLocalWrite | ddp::Access::kRemoteWrite);

@@ -1,0 +1,243 @@
+// Octets of a connection: sending, receiving and turns, in docs/DRIVING.md's order.
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+
+#include "iwarp/cm/connection.h"
+
+namespace iwarp::cm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// After so much, either way, or so long other connections get their turn: what they wait is this times their number. A
+// turn ends behind a read or a batch, of which the longest is as long as this.
+constexpr std::size_t kTurnBytes = 256 * 1024;
+constexpr std::chrono::milliseconds kTurnTime{1};
+// A read whose octets took longer than this, since they were many small messages, halves the next one.
+constexpr std::chrono::microseconds kLongRead{250};
+constexpr std::size_t kLeastReadBytes = 16 * 1024;
+// Batches sent before TCP is asked again for its segment size, though it never made us wait.
+constexpr unsigned kEmssEvery = 256;
+
+// Lent to whichever connection this thread drives: an idle connection owns no staging memory.
+MutBytes thread_scratch() {
+  thread_local const auto scratch = std::make_unique_for_overwrite<std::byte[]>(Connection::kMostReadBytes);
+  return {scratch.get(), Connection::kMostReadBytes};
+}
+
+bool is_dry(Side side) {
+  return side == Side::kDry || side == Side::kDryArmed;
+}
+
+}  // namespace
+
+// What one call of drive() may do. It tells the core the time, too.
+class Connection::Turn {
+ public:
+  explicit Turn(TimePoint now) : begin_(now), now_(now) {}
+  [[nodiscard]] TimePoint now() const { return now_; }
+  void moved(std::size_t octets) { octets_ += octets; }
+  // Others had the lock: the core may have been told a later time.
+  void resume(Connection& connection) { now_ = connection.advance(now_); }
+  // Looks at the clock.
+  [[nodiscard]] bool over(Connection& connection) {
+    now_ = connection.advance(Clock::now());
+    return octets_ >= kTurnBytes || now_ - begin_ >= kTurnTime;
+  }
+
+ private:
+  TimePoint begin_, now_;
+  std::size_t octets_ = 0;
+};
+
+void Connection::kick() {
+  const auto self = weak_from_this().lock();
+  if (released_ || self == nullptr) return;
+  Turn turn(advance(Clock::now()));
+  bool sent = false;
+  if (!is_dry(tx_side_)) sent = transmit(turn);
+  if (qp_->core().phase() != stream::Phase::kFull || (sent && again(sent, false))) {
+    // What follows may call the application, which posting must not do.
+    post_drive();
+  } else if (tx_side_ == Side::kDry || qp_->core().deadline() != timer_deadline_) {
+    arm();  // what has gone out may be the first FPDU, which an early wake follows
+  }
+}
+
+// Another thread may have read the clock later and got the lock sooner.
+TimePoint Connection::advance(TimePoint now) {
+  return latest_ = std::max(latest_, now);
+}
+
+void Connection::step(Side& side, SideInput on) {
+  if (const auto to = next(side, on)) side = *to;
+}
+
+// Whether another round may move something.
+bool Connection::again(bool sent, bool received) {
+  const bool more_to_send = (sent || received) && !is_dry(tx_side_) && qp_->core().tx_pending();
+  return more_to_send || (received && !is_dry(rx_side_));
+}
+
+// Sends until nothing is left, TCP takes no more, or the turn is over. True when octets moved.
+bool Connection::transmit(Turn& turn) {
+  stream::Connection& core = qp_->core();
+  bool moved = false;
+  do {
+    const auto spans = core.tx_buffers(turn.now());
+    if (spans.empty()) return moved;
+    const Transfer sent = send_pieces(socket_->native_handle(), spans);
+    if (sent.error != 0) {
+      core.tx_commit(0, turn.now());
+      if (sent.error == EINTR) continue;
+      if (sent.would_block()) {
+        step(tx_side_, SideInput::kShort);
+      } else if (sent.error != EPIPE) {
+        // EPIPE: the peer's end is still to be read, and says more.
+        on_tcp_end(sent, turn.now());
+      }
+      return moved;
+    }
+    if (tap_ != nullptr) [[unlikely]]
+      tap_->sent(first_octets(spans, sent.n), Clock::now());
+    core.tx_commit(sent.n, turn.now());
+    turn.moved(sent.n);
+    moved = true;
+    if (++batches_ % kEmssEvery == 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2
+    if (!sent.whole) {
+      step(tx_side_, SideInput::kShort);
+      return moved;
+    }
+  } while (core.tx_pending() && !turn.over(*this) && !qp_->lock_wanted());
+  return moved;
+}
+
+// One read. True when octets arrived or the stream ended.
+bool Connection::receive(Turn& turn) {
+  stream::Connection& core = qp_->core();
+  const bool many = last_read_bytes_ >= kLeastReadBytes;  // else the clock is not worth its look
+  const TimePoint begin = many ? Clock::now() : TimePoint{};
+  const auto spans = core.rx_buffers(thread_scratch().first(read_bytes_));
+  if (spans.empty()) {
+    step(rx_side_, SideInput::kWhole);
+    return false;
+  }
+  const Transfer got = receive_pieces(socket_->native_handle(), spans);
+  if (tap_ != nullptr && got.n > 0) [[unlikely]]
+    tap_->received(first_octets(spans, got.n), Clock::now());
+  core.rx_commit(got.n, turn.now());
+  if (got.n > 0) {
+    // Less than asked for: the socket is empty now, another read would only say so.
+    step(rx_side_, got.whole ? SideInput::kWhole : SideInput::kShort);
+    turn.moved(got.n);
+    last_read_bytes_ = got.n;
+    if (many) pace_reads(Clock::now() - begin, got.n);
+    return true;
+  }
+  if (got.would_block() || got.error == EINTR) {
+    step(rx_side_, SideInput::kShort);
+    return false;
+  }
+  step(rx_side_, SideInput::kWhole);
+  on_tcp_end(got, turn.now());
+  return true;
+}
+
+void Connection::pace_reads(std::chrono::nanoseconds took, std::size_t octets) {
+  if (took > kLongRead && octets >= read_bytes_ / 2) {
+    read_bytes_ = std::max(read_bytes_ / 2, kLeastReadBytes);
+  } else if (took < kLongRead / 2 && octets >= read_bytes_) {
+    read_bytes_ = std::min(read_bytes_ * 2, kMostReadBytes);
+  }
+}
+
+void Connection::on_tcp_end(const Transfer& failed, TimePoint now) {
+  const auto how = end_of(failed);
+  if (!how) return qp_->core().abort(make_error(Errc::kConnectionLost, cause_of(failed)));
+  if (tap_ != nullptr) tap_->received_end(*how, Clock::now());
+  qp_->core().rx_end(*how, now);
+}
+
+void Connection::post_drive() {
+  if (drive_posted_) return;
+  boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(kPosted, Clock::now()); });
+  drive_posted_ = true;  // and not before: there may be no memory for it
+}
+
+Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
+  if (!alive()) return {};
+  std::vector<stream::Event> events;
+  verbs::QueuePair::Lock lock = qp_->lock();
+  // Threads that post, or ask, and would hardly get the lock between two drives: here, and between two rounds, anything
+  // may change.
+  qp_->give_way();
+  Turn turn(advance(now));
+  if ((fired & kPosted) != 0) drive_posted_ = false;
+  if ((fired & kReadable) != 0) step(rx_side_, SideInput::kFired);
+  if ((fired & kWritable) != 0) step(tx_side_, SideInput::kFired);
+  if (released_) return {};
+  stream::Connection& core = qp_->core();
+  if ((fired & kWritable) != 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
+
+  bool moved = false, more = true;
+  while (more) {
+    const bool sent = !is_dry(tx_side_) && transmit(turn);
+    const bool received = core.phase() != stream::Phase::kClosed && receive(turn);
+    moved = moved || sent || received;
+    // The Terminate leaves before anybody hears of the end: who does may reset the connection.
+    if (received && core.phase() == stream::Phase::kTerminating && !is_dry(tx_side_)) (void)transmit(turn);
+    qp_->drain_completions();
+    apply_link_action();
+    more = !released_ && again(sent, received);
+    if (!more || turn.over(*this)) break;
+    qp_->give_way();
+    turn.resume(*this);
+    more = !released_;
+  }
+  // After reading: what came in time may have lain in the socket while nobody drove.
+  if (const auto deadline = core.deadline(); deadline && turn.now() >= *deadline) {
+    core.on_deadline(turn.now());
+    qp_->drain_completions();
+    apply_link_action();
+    more = more || (!is_dry(tx_side_) && core.tx_pending());  // a wake may be due
+  }
+  while (auto event = core.poll_event()) events.push_back(std::move(*event));
+  if (!released_) {
+    arm();
+    if (more) post_drive();
+  }
+  const bool blocked = is_dry(tx_side_), told = !events.empty();
+  if (told) deliver(events, lock, (fired & kApplication) != 0);
+  return {.moved = moved, .blocked = blocked, .told = told};
+}
+
+// Waits for what is missing. Never re-arms what is armed, nor a timer whose deadline has not changed.
+void Connection::arm() {
+  const stream::Connection& core = qp_->core();
+  if (rx_side_ == Side::kDry) {
+    socket_->async_wait(tcp::socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
+      if (!ec) self->drive(kReadable, Clock::now());
+    });
+    step(rx_side_, SideInput::kArm);
+  }
+  if (tx_side_ == Side::kDry) {
+    socket_->async_wait(tcp::socket::wait_write, [self = shared_from_this()](boost::system::error_code ec) {
+      if (!ec) self->drive(kWritable, Clock::now());
+    });
+    step(tx_side_, SideInput::kArm);
+  }
+  const auto deadline = core.deadline();
+  if (deadline == timer_deadline_) return;
+  timer_deadline_ = deadline;
+  if (!deadline) {
+    timer_->cancel();
+    return;
+  }
+  timer_->expires_at(*deadline);
+  timer_->async_wait([weak = weak_from_this()](boost::system::error_code ec) {
+    if (auto self = weak.lock(); self != nullptr && !ec) self->drive(kTimer, Clock::now());
+  });
+}
+
+}  // namespace iwarp::cm

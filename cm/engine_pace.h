@@ -1,0 +1,29 @@
+// How often an engine does what: for engine.cc and engine_wait.cc.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace iwarp::cm::pace {
+
+// While application threads come and go as leaders, the background thread looks this often whether it is needed; after
+// kLooks without a change it sleeps until it is told.
+inline constexpr std::chrono::milliseconds kLook{1};
+inline constexpr unsigned kLooks = 5;
+// Manual polling tries up to this many sockets directly; with more, epoll is the cheaper way.
+inline constexpr std::size_t kHotConnections = 4;
+// What only the reactor sees, such as new connections, waits so long.
+inline constexpr std::chrono::microseconds kReactorEvery{50};
+// After so many spins in vain it is tried ever more rarely, so an idle thread does not burn its processor.
+inline constexpr unsigned kVainSpins = 4;
+inline constexpr unsigned kMostSkipped = 1024;
+inline constexpr std::chrono::microseconds kLongestSpin{1'000'000};
+// A leader that spins gives the reactor a turn so often. Rarer than kReactorEvery, which it keeps to while TCP takes no
+// more from a connection, as the sockets that it spins on make the turn cost some microseconds.
+inline constexpr std::chrono::microseconds kReactorTurn{250};
+inline constexpr std::chrono::milliseconds kBorrowedLook{1};
+inline constexpr unsigned kHandlersPerTurn = 64;
+// Asio cuts a longer run_one_until() into pieces of a second, and wakes after each.
+inline constexpr std::chrono::seconds kLongestTimedRun{1};
+
+}  // namespace iwarp::cm::pace

@@ -1,0 +1,221 @@
+// How a thread waits: it leads, or follows whoever does.
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+
+#include "iwarp/cm/connection.h"
+#include "iwarp/cm/engine.h"
+#include "iwarp/cm/engine_pace.h"
+
+namespace iwarp::cm {
+
+using Clock = std::chrono::steady_clock;
+
+// Precondition and, at its end, postcondition: mu_ held.
+class Engine::Waiting {
+ public:
+  explicit Waiting(Engine& engine) : e_(engine) { ++e_.waiters_; }
+  ~Waiting() {
+    --e_.waiters_;
+    e_.pass_on();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  Engine& e_;
+};
+
+// From its making, with the step into leadership done, to its end the lock is not held.
+class Engine::Leading {
+ public:
+  // `cq`: whose completions must wake this thread, or null.
+  Leading(Engine& engine, std::unique_lock<std::mutex>& lock, verbs::CompletionQueue* cq) : e_(engine), lock_(lock) {
+    e_.leader_thread_.store(std::this_thread::get_id());
+    e_.leader_cq_.store(cq);
+    lock_.unlock();
+  }
+  ~Leading() {
+    lock_.lock();
+    e_.leader_cq_.store(nullptr);
+    const bool polled = e_.leader_.load() == Leader::kPoller;
+    e_.step(LeaderInput::kLeaves);
+    if (polled) e_.pass_on();  // who waits does so when its wait ends
+  }
+  Leading(const Leading&) = delete;
+  Leading& operator=(const Leading&) = delete;
+
+ private:
+  Engine& e_;
+  std::unique_lock<std::mutex>& lock_;
+};
+
+void Engine::pass_on() {
+  if (future_followers_.load() > 0) {
+    reactor_->followers_cv.notify_all();  // handlers have run, of which the last may have thrown
+  } else if (waiters_ > 0) {
+    reactor_->followers_cv.notify_one();
+  }
+  if (step(BackgroundInput::kTold)) reactor_->background_cv.notify_one();
+}
+
+bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
+  return wait_until([&cq] { return !cq.empty(); }, &cq, deadline);
+}
+
+bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq, Clock::time_point deadline) {
+  if (!context_->alive()) return false;
+  const auto comes = cq != nullptr ? LeaderInput::kQueueWaiterComes : LeaderInput::kFutureWaiterComes;
+  {
+    std::unique_lock lock(mu_);
+    const Waiting waiting(*this);
+    while (!ready() && Clock::now() < deadline) {
+      // A borrowed context runs in the threads that its owner chose, and in no other.
+      if (borrowed_ || !step(comes)) {
+        follow(lock, ready, cq != nullptr, deadline);
+        continue;
+      }
+      ++waits_;
+      const Leading leading(*this, lock, cq);
+      lead(ready, cq, deadline);
+    }
+  }
+  return ready();
+}
+
+void Engine::follow(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ready, bool queue,
+                    Clock::time_point deadline) {
+  if (leader_.load() == Leader::kBackground) interrupt();
+  std::atomic<std::size_t>& kind = queue ? followers_ : future_followers_;
+  kind.fetch_add(1);
+  // Of a future nobody tells us when its owner runs the context.
+  const auto until = borrowed_ && !queue ? std::min(deadline, Clock::now() + pace::kBorrowedLook) : deadline;
+  if (!ready()) reactor_->followers_cv.wait_until(lock, until);
+  kind.fetch_sub(1);
+}
+
+void Engine::lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq, Clock::time_point deadline) {
+  Clock::time_point now;
+  while (!ready() && (now = Clock::now()) < deadline) {
+    if (spin_.count() > 0 && cq != nullptr) spin(*cq, now, deadline);
+    if (ready()) continue;
+    sleep(Clock::now(), deadline);  // a spin may have taken long, and have run the alarm
+    tell_futures();
+  }
+}
+
+void Engine::sleep(Clock::time_point now, Clock::time_point deadline) {
+  if (deadline - now <= pace::kLongestTimedRun) {
+    reactor_->io.run_one_until(deadline);
+    return;
+  }
+  // An alarm that comes too early costs one look. So many waits, each with a later deadline than the one before, have
+  // set it once.
+  boost::asio::steady_timer& alarm = reactor_->alarm;
+  const bool set = alarm.expiry() > now && alarm.expiry() <= deadline;
+  if (!set && deadline != Clock::time_point::max()) {
+    alarm.expires_at(deadline);
+    alarm.async_wait([](boost::system::error_code) {});
+  }
+  reactor_->io.run_one();
+}
+
+void Engine::serve_reactor(Clock::time_point now) {
+  reactor_polled_.store(now, std::memory_order_relaxed);
+  for (unsigned n = 0; n < pace::kHandlersPerTurn && reactor_->io.poll_one() != 0;)
+    ++n;  // those may post others without end
+}
+
+void Engine::wake(verbs::CompletionQueue& cq) {
+  // The leader sees its own completions when the handler that it runs returns; another thread's must get it out of
+  // epoll.
+  if (leader_cq_.load() == &cq && leader_thread_.load() != std::this_thread::get_id()) interrupt();
+  if (followers_.load() > 0) {
+    const std::lock_guard lock(mu_);
+    reactor_->followers_cv.notify_all();
+  }
+}
+
+void Engine::tell_futures() {
+  if (future_followers_.load() == 0) return;
+  const std::lock_guard lock(mu_);
+  reactor_->followers_cv.notify_all();
+}
+
+Engine::Looked Engine::drive_hot(Clock::time_point now) {
+  std::array<std::shared_ptr<Connection>, pace::kHotConnections> hot;
+  std::size_t n = 0;
+  {
+    const std::lock_guard lock(connections_mu_);
+    if (connections_.size() <= pace::kHotConnections) {
+      for (const auto& [key, weak] : connections_) {
+        if (auto connection = weak.lock()) hot[n++] = std::move(connection);
+      }
+    }
+  }
+  Looked looked{.few = n != 0};
+  for (std::size_t i = 0; i < n; ++i) {
+    const Connection::Driven driven = hot[i]->drive(now);
+    looked.moved = looked.moved || driven.moved;
+    looked.blocked = looked.blocked || driven.blocked;
+    looked.told = looked.told || driven.told;
+  }
+  return looked;
+}
+
+void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time_point deadline) {
+  if (spins_to_skip_ > 0) {
+    --spins_to_skip_;
+    return;
+  }
+  bool useful = false;
+  for (auto until = std::min(now + spin_, deadline); now < until;) {
+    if (now - reactor_polled_.load(std::memory_order_relaxed) >=
+        (blocked_ ? pace::kReactorEvery : pace::kReactorTurn)) {
+      serve_reactor(now);
+      tell_futures();
+    }
+    const Looked looked = drive_hot(now);
+    if (!looked.few) break;
+    blocked_ = looked.blocked;
+    useful = useful || looked.moved;
+    if (looked.told) tell_futures();
+    if (!cq.empty()) {
+      vain_spins_ = 0;
+      return;
+    }
+    now = Clock::now();
+    if (looked.moved) until = std::min(now + spin_, deadline);
+  }
+  if (useful) {
+    vain_spins_ = 0;
+  } else if (++vain_spins_ >= pace::kVainSpins) {
+    spins_to_skip_ = std::min(pace::kMostSkipped, 1U << std::min(vain_spins_ - pace::kVainSpins, 16U));
+  }
+}
+
+void Engine::poll() {
+  if (!context_->alive()) return;
+  const auto now = Clock::now();
+  const auto hear = [&] {
+    tell_futures();
+    // It may have looked before the handler came to its end.
+    if (leader_.load() == Leader::kFutureWaiter) interrupt();
+  };
+  Looked looked;
+  try {
+    looked = drive_hot(now);
+  } catch (...) {
+    hear();
+    throw;
+  }
+  if (looked.told) hear();
+  if (looked.few && now - reactor_polled_.load(std::memory_order_relaxed) < pace::kReactorEvery) return;
+  std::unique_lock lock(mu_);
+  if (!step(LeaderInput::kPollerComes)) return;
+  const Leading leading(*this, lock, nullptr);
+  serve_reactor(now);
+  tell_futures();
+}
+
+}  // namespace iwarp::cm

@@ -1,0 +1,15 @@
+#include "iwarp/gateway/connection_end.h"
+
+#include <chrono>
+
+namespace iwarp::gateway {
+
+void tell_end(EventLog& log, Stats& stats, const cm::Connection& connection, const stream::Disconnected& how,
+              const boost::asio::ip::tcp::endpoint& tcp_peer) {
+  stats.connection_ended(how.reason.code);
+  const std::string line = "closed " + cm::describe_end(connection, how) + " tcp_peer=" + cm::to_string(tcp_peer);
+  const TimePoint now = std::chrono::steady_clock::now();
+  cm::ordinary_end(how) ? log.info(LogKind::kClosed, line, now) : log.warn(LogKind::kClosed, line, now);
+}
+
+}  // namespace iwarp::gateway

@@ -1,0 +1,15 @@
+// The end of a client's connection, in the log and in the counters.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "iwarp/cm/connection.h"
+#include "iwarp/gateway/event_log.h"
+
+namespace iwarp::gateway {
+
+// "closed peer=... reason=... counters ... tcp_peer=...": both far ends are named, whichever of them is the client.
+void tell_end(EventLog& log, Stats& stats, const cm::Connection& connection, const stream::Disconnected& how,
+              const boost::asio::ip::tcp::endpoint& tcp_peer);
+
+}  // namespace iwarp::gateway

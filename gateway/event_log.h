@@ -1,0 +1,54 @@
+// What peers do, told in the log. They decide how often they do it, so each kind of line has a limit of its own: the
+// next line of a kind says how many were left out before it, and the counters count all. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "iwarp/base/time.h"
+#include "iwarp/gateway/log_limit.h"
+#include "iwarp/gateway/stats.h"
+
+namespace iwarp::gateway {
+
+// A line that a peer can cause, besides refusals. 1,000 a minute of kEstablished and kClosed, which scripts read; five
+// a second of each other kind.
+enum class LogKind : std::uint8_t {
+  kEstablished,  // a client is being served
+  kClosed,       // and no longer
+  kPeerClosed,   // one side has ended, the other gets what is complete
+  kClosing,      // an error ends the connection
+  kDropped,      // duplicates and late messages
+  kUnusable,     // messages answered with an error, or not at all
+  kFailedCall,   // a Call without a Reply
+  kBackward,     // an RPC of the back channel that failed
+  kSourcePort,   // the port towards the server is not the one wanted
+};
+inline constexpr std::size_t kLogKinds = 9;
+
+class EventLog {
+ public:
+  // `stats` must outlive this object.
+  explicit EventLog(Stats& stats);
+  // Tells what was left out and not told yet.
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  // A client that is not served: counted, and told. `line` says who and why. `now` never goes backwards.
+  void refused(RefuseReason why, const std::string& line, TimePoint now);
+
+  // An ordinary event, or one that an operator may want to look into.
+  void info(LogKind kind, const std::string& line, TimePoint now);
+  void warn(LogKind kind, const std::string& line, TimePoint now);
+
+ private:
+  [[nodiscard]] LogLimit& limit(LogKind kind) { return limits_[static_cast<std::size_t>(kind)]; }
+
+  Stats& stats_;
+  std::array<LogLimit, kLogKinds> limits_;
+  std::array<LogLimit, kRefuseReasons> refusals_;
+};
+
+}  // namespace iwarp::gateway

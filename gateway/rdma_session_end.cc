@@ -1,0 +1,107 @@
+// RdmaSession: how it ends.
+#include <spdlog/spdlog.h>
+
+#include "iwarp/gateway/connection_end.h"
+#include "iwarp/gateway/rdma_counters.h"
+#include "iwarp/gateway/rdma_session.h"
+
+namespace iwarp::gateway {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+void RdmaSession::give_up(EndReason why, const Error& error) {
+  if (std::exchange(closing_, true)) return;
+  stats_.connection_given_up(why);
+  log_.warn(LogKind::kClosing,
+            fmt::format("closing peer={} tcp_peer={} reason={} why=\"{}\"", cm::to_string(connection_->remote()),
+                        cm::to_string(tcp_->remote()), name(why), error.why),
+            Clock::now());
+  connection_->abort(error);
+}
+
+// After a turn of work. The memory and the place that somebody holds without going on are given to others.
+void RdmaSession::watch_for_stalls(TimePoint now) {
+  if (closing_ || over_) return;
+  record_.look(tcp_->in_record(), tcp_->read_progress(), now);
+  reads_.look(responder_.reads() > 0, responder_.reads_answered(), now);
+  replies_.look(responder_.unsent() > 0, responder_.sent(), now);
+  if (record_.expired(now))
+    return give_up(EndReason::kHalfRecord, make_error(Errc::kTimeout, "the server did not finish its record"));
+  if (reads_.expired(now))  // before the Replies: what was posted behind a Read waits for it
+    return give_up(EndReason::kUnansweredRead, make_error(Errc::kTimeout, "the client does not answer RDMA Reads"));
+  if (replies_.expired(now))
+    return give_up(EndReason::kUnreadReply, make_error(Errc::kTimeout, "the client does not take its Replies"));
+}
+
+// The server has closed: once the client has what is complete, it may reconnect and send its other Calls again. One
+// that does not take it is given up at once: an orderly end would wait for it a second time.
+void RdmaSession::finish_if_delivered() {
+  if (closing_ || !delivery_ends_) return;
+  const bool delivered = responder_.all_sent();
+  if (!delivered && Clock::now() < *delivery_ends_) return;
+  closing_ = true;
+  if (delivered) return connection_->disconnect();
+  connection_->abort(make_error(Errc::kTimeout, "the server closed, and the client did not take what was left"));
+}
+
+void RdmaSession::on_disconnected(const stream::Disconnected& how) {
+  if (std::exchange(over_, true)) return;
+  tell_end(log_, stats_, *connection_, how, tcp_->remote());
+  while (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) {
+  }
+  responder_.on_disconnect();
+  while (responder_.poll_event()) {
+  }
+  for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
+  record_counters(stats_, connection_->counters());
+  // A Reply that we sent need not have arrived: only an orderly end with nothing outstanding rules replays out.
+  const bool replays = !outstanding_.empty() || !cm::ordinary_end(how);
+  release();
+  stats_.connection_closed();
+  ended_(*this, backend_port_, replays);
+}
+
+void RdmaSession::release() {
+  over_ = true;
+  // With RST: the port must be free at once for the client's next connection, where the server has to recognise
+  // replays. There is none after draining, and what the server still has to receive must not be lost.
+  tcp_->close(!draining_);
+  to_tcp_.clear();
+}
+
+void RdmaSession::drain() {
+  draining_ = true;
+  finish_if_drained();
+}
+
+void RdmaSession::finish_if_drained() {
+  if (!draining_ || closing_ || connection_ == nullptr || !responder_.idle() || !outstanding_.empty() ||
+      !failed_backward_.empty() || !to_tcp_.empty() || !tcp_->all_sent())
+    return;
+  closing_ = true;
+  connection_->disconnect();
+}
+
+void RdmaSession::add_live_counters(Stats::Snapshot& to) const {
+  if (connection_ && !over_) add_counters(to, connection_->counters());
+}
+
+void RdmaSession::stop() {
+  if (over_) return;
+  closing_ = true;
+  if (connection_) return connection_->abort();
+  release();
+  stats_.connection_refused(RefuseReason::kLimit);
+  ended_(*this, 0, false);
+}
+
+void RdmaSession::orphan() {
+  ended_ = {};
+  release();
+  if (connection_) connection_->abort();
+}
+
+}  // namespace iwarp::gateway

@@ -1,0 +1,135 @@
+// TcpSession: how it ends.
+#include <spdlog/spdlog.h>
+
+#include "iwarp/gateway/connection_end.h"
+#include "iwarp/gateway/rdma_counters.h"
+#include "iwarp/gateway/tcp_session.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::gateway {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Records dropped before others have their turn.
+constexpr unsigned kRecordBudget = 64;
+
+}  // namespace
+
+void TcpSession::give_up(EndReason why, const Error& error) {
+  if (std::exchange(closing_, true)) return;
+  stats_.connection_given_up(why);
+  log_.warn(LogKind::kClosing,
+            fmt::format("closing peer={} tcp_peer={} reason={} why=\"{}\"", cm::to_string(connection_->remote()),
+                        cm::to_string(tcp_->remote()), name(why), error.why),
+            Clock::now());
+  connection_->abort(error);
+}
+
+// After a turn of work. The memory and the place that somebody holds without going on are given to others.
+void TcpSession::watch_for_stalls(TimePoint now) {
+  if (closing_ || over_ || !requester_) return;
+  record_.look(tcp_->in_record(), tcp_->read_progress(), now);
+  replies_.look(!tcp_->all_sent(), tcp_->sent_progress(), now);
+  credits_.look(requester_->waits_for_credit(), requester_->calls_ended(), now);
+  leaving_.look(tcp_->ended().has_value(), requester_->calls_ended() + tcp_->sent_progress(), now);
+  if (record_.expired(now))
+    return give_up(EndReason::kHalfRecord, make_error(Errc::kTimeout, "the client did not finish its record"));
+  if (replies_.expired(now))
+    return give_up(EndReason::kUnreadReply, make_error(Errc::kTimeout, "the client does not take its Replies"));
+  if (credits_.expired(now))
+    return give_up(EndReason::kNoCredit,
+                   make_error(Errc::kTimeout, "the server holds all credits and answers nothing"));
+  if (leaving_.expired(now))
+    return give_up(EndReason::kClientLeft,
+                   make_error(Errc::kTimeout, "the client left before its Calls were answered"));
+}
+
+void TcpSession::close_rdma() {
+  closing_ = true;
+  if (auto ok = channel_.endpoint().flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
+  connection_->disconnect();
+}
+
+void TcpSession::on_disconnected(const stream::Disconnected& how) {
+  if (std::exchange(over_, true)) return;
+  tell_end(log_, stats_, *connection_, how, tcp_->remote());
+  while (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) {
+  }
+  requester_->on_disconnect();
+  while (auto event = requester_->poll_event()) {
+    if (auto* reply = std::get_if<rpcrdma::Requester::ReplyReceived>(&*event)) handle(std::move(*reply));
+  }
+  record_counters(stats_, connection_->counters());
+  delivery_ends_ = Clock::now() + options_.delivery_timeout;
+  timer_.set(delivery_ends_, [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->deliver_rest();
+  });
+  deliver_rest();
+}
+
+void TcpSession::deliver_rest() {
+  if (tcp_->closed()) return;
+  tcp_->start_turn();
+  (void)forward_to_tcp();
+  tcp_->flush();
+  std::optional<rpcrdma::Buffer> record;
+  for (unsigned taken = 0; taken < kRecordBudget && (record = tcp_->read()); ++taken) {
+    // The client sends it again on its next connection.
+    const auto direction = rpcrdma::rpc_direction(record->bytes());
+    const auto kind = direction == rpcrdma::RpcDirection::kReply ? MessageKind::kBackwardReply : MessageKind::kCall;
+    stats_.received(kind);
+    stats_.dropped(kind, DropReason::kConnectionClosed);
+  }
+  const bool sent = to_tcp_.empty() && tcp_->all_sent();
+  if (tcp_->broken() || (sent && (tcp_->all_taken() || tcp_->ended())) || Clock::now() >= *delivery_ends_) return end();
+  if (sent) tcp_->end_sending();
+  const bool more_to_queue = !to_tcp_.empty() && tcp_->can_send();
+  if (record || more_to_queue || tcp_->turn_is_over()) post_resume();  // perhaps there are more
+}
+
+void TcpSession::end() {
+  for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
+  release();  // the client reconnects and sends its Calls again
+  stats_.connection_closed();
+  ended_(*this);
+}
+
+void TcpSession::release() {
+  over_ = true;
+  tcp_->close(false);
+  to_tcp_.clear();
+  held_record_.reset();
+}
+
+void TcpSession::drain() {
+  draining_ = true;
+  finish_if_drained();
+}
+
+void TcpSession::finish_if_drained() {
+  if (!draining_ || closing_ || !requester_ || !requester_->idle() || !to_tcp_.empty() || !tcp_->all_sent()) return;
+  close_rdma();
+}
+
+void TcpSession::add_live_counters(Stats::Snapshot& to) const {
+  if (connection_ && !over_) add_counters(to, connection_->counters());
+}
+
+void TcpSession::stop() {
+  if (delivery_ends_ && !tcp_->closed()) return end();
+  if (over_) return;
+  closing_ = true;
+  if (connection_) return connection_->abort();
+  release();
+  stats_.connection_refused(RefuseReason::kLimit);
+  ended_(*this);
+}
+
+void TcpSession::orphan() {
+  ended_ = {};
+  release();
+  if (connection_) connection_->abort();
+}
+
+}  // namespace iwarp::gateway

@@ -1,0 +1,74 @@
+// A real connection to a peer that says nothing, and one that is ended before the peer said anything.
+#include "tests/cm/node.h"
+#include "tests/cm/raw_tcp.h"
+#include "tests/support/segments.h"
+
+namespace iwarp::cm {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace): the vocabulary of these tests
+
+class EarlyWakes : public ::testing::Test {
+ protected:
+  // The peer's side of a connection that is up, with the RTR read.
+  RawTcp connect(bool peer_to_peer) {
+    mpa::Policy policy;
+    policy.peer_to_peer = peer_to_peer;
+    policy.rtr_read = false;
+    auto connecting = start_connect(client_, to_port(peer_.port(), policy));
+    RawTcp peer = peer_.accept();
+    EXPECT_TRUE(read_frame(peer, false).complete);
+    mpa::StartupFrame reply = good_reply();
+    if (!peer_to_peer) reply.enhanced_data = {.ird = 8, .ord = 8};
+    reply.enhanced_data.rtr_read = false;
+    EXPECT_TRUE(peer.send(octets(reply)));
+    connection_ = get_outcome(std::move(connecting)).connection;
+    if (peer_to_peer) {
+      EXPECT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite));
+    }
+    return peer;
+  }
+
+  const Bytes kEmptyWrite = fpdu(write_segment(Stag{1}, 0, {}), true);
+  RawListener peer_;
+  Engine engine_;
+  Node client_{engine_};
+  std::shared_ptr<Connection> connection_;
+};
+
+// The first FPDU leaves in the posting thread: the timer has to run all the same.
+TEST_F(EarlyWakes, FollowAFirstFpduThatNobodyAnswers) {
+  RawTcp peer = connect(false);
+  client_.recv(1);
+  client_.send(2, 16);
+  client_.expect(verbs::WcOp::kSend, 2);
+  const Bytes first = fpdu(send_segment(Bytes(client_.out.begin(), client_.out.begin() + 16)), true);
+  EXPECT_EQ(to_hex(peer.read(first.size())), to_hex(first));
+  for (int wake = 0; wake < 3; ++wake) EXPECT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite)) << wake;
+  EXPECT_TRUE(peer.send(fpdu(send_segment(pattern(5)), true)));
+  client_.expect(verbs::WcOp::kRecv, 1);
+  EXPECT_EQ(connection_->counters().tx.wakes, 3U);
+  EXPECT_NE(connection_->counters().to_string().find("tx_wake=3"), std::string::npos);
+}
+
+TEST_F(EarlyWakes, PrecedeAnAbortThatCompletesAllWorkAtOnce) {
+  RawTcp peer = connect(true);
+  client_.recv(1);
+  connection_->abort();
+  client_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
+  EXPECT_FALSE(connection_->disconnected());
+  EXPECT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite));
+  EXPECT_TRUE(peer.send(kEmptyWrite));
+  EXPECT_EQ(ending(*connection_).reason.code, Errc::kAborted);
+  EXPECT_EQ(peer.end(), RawTcp::End::kReset);
+}
+
+TEST_F(EarlyWakes, PrecedeTheFinOfAnOrderlyEnd) {
+  RawTcp peer = connect(true);
+  connection_->disconnect();
+  EXPECT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite));
+  EXPECT_EQ(peer.end(), RawTcp::End::kFin) << "the peer is not waited for for ever";
+}
+
+}  // namespace
+}  // namespace iwarp::cm

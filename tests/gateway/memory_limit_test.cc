@@ -1,0 +1,88 @@
+// The memory of all connections together: whoever takes much of it does not take it from the others.
+#include "tests/gateway/chained.h"
+
+namespace iwarp::gateway::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kBig = 1u << 20;
+constexpr std::uint32_t kMany = 16;
+
+class MemoryLimit : public Chained {
+ protected:
+  void SetUp() override {}
+};
+
+// Clients that send Calls of 1 MiB to a server that does not read, and an honest one.
+TEST_F(MemoryLimit, ServesOthersWhileGreedyClientsWait) {
+  options.process_memory_bytes = 32u << 20;
+  open();
+  std::vector<std::unique_ptr<RdmaClient>> greedy;
+  std::vector<std::shared_ptr<Exposed>> calls;
+  auto honest = client();
+  honest->call(samples::null_call(7));  // its server reads
+  (void)honest->await(7);
+  server.start_paused = true;
+  for (int n = 0; n < 4; ++n) greedy.push_back(client());  // while there is memory for more
+  for (const auto& each : greedy) {
+    RdmaClient& c = *each;
+    for (std::uint32_t xid = 1; xid <= kMany; ++xid) {
+      calls.push_back(c.expose_for_read(samples::write_call(xid, pattern(kBig, xid))));
+      auto h = samples::header(xid, rpcrdma::Proc::kNomsg);
+      h.read_list = {{0, calls.back()->segment}};
+      c.send(h);
+    }
+  }
+  ASSERT_TRUE(loop.until([&] { return log_lines("no memory for a message") > 0; }));
+  const auto room = honest->expose_for_write(kBig);
+  auto h = samples::header(1);
+  h.write_list = {rpcrdma::WriteChunk{{room->segment}}};
+  honest->send(h, samples::read_call(1, kBig));
+  EXPECT_EQ(honest->await(1).payload, samples::read_reply_head(1, kBig));
+  EXPECT_TRUE(room->memory == pattern(kBig, 1));
+  for (const auto& peer : server.peers) peer->resume();
+  for (const auto& c : greedy) {
+    for (std::uint32_t xid = 1; xid <= kMany; ++xid) ASSERT_EQ(c->await(xid).payload, samples::write_reply(xid));
+  }
+  expect_nothing_pending();
+}
+
+// The same of TCP clients, whose Calls and Replies take memory at both fronts; the small ones finish as well.
+TEST_F(MemoryLimit, LetsEveryTcpClientFinish) {
+  options.process_memory_bytes = 24u << 20;
+  open();
+  open_tcp(front->local());
+  std::vector<std::shared_ptr<TcpPeer>> clients;
+  for (int n = 0; n < 6; ++n) clients.push_back(warm_client());
+  for (const auto& c : clients) {
+    for (std::uint32_t xid = 1; xid <= kMany; ++xid) {
+      c->send(xid % 2 == 0 ? samples::write_call(xid, pattern(kBig)) : samples::read_call(xid, kBig));
+    }
+  }
+  for (const auto& c : clients) {
+    for (std::uint32_t n = 1; n <= kMany; ++n) ASSERT_FALSE(await(*c).empty());
+  }
+  expect_tcp_front_adds_up();
+}
+
+TEST_F(MemoryLimit, RefusesConnectionsWhenItIsUsedUp) {
+  options.process_memory_bytes = 8u << 20;
+  open();
+  std::vector<std::unique_ptr<RdmaClient>> clients;
+  bool refused_one = false;
+  for (int n = 0; n < 20 && !refused_one; ++n) {
+    clients.push_back(std::make_unique<RdmaClient>(loop, client_engine));
+    refused_one = !clients.back()->connect(front->local());
+  }
+  EXPECT_TRUE(refused_one);
+  EXPECT_GT(clients.size(), 5U);
+  EXPECT_EQ(refused(RefuseReason::kLimit), 1U);
+  EXPECT_EQ(log_lines("see --memory"), 1U);
+  clients.resize(3);
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 3; }));
+  expect_still_serving();
+}
+
+}  // namespace
+}  // namespace iwarp::gateway::test

@@ -1,0 +1,131 @@
+#include "iwarp/gateway/record_stream.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/gateway/loop.h"
+#include "tests/gateway/tcp_peer.h"
+#include "tests/rpcrdma/rpc_samples.h"
+
+namespace iwarp::gateway::test {
+namespace {
+
+namespace samples = rpcrdma::test;
+using Purpose = rpcrdma::BufferPool::Purpose;
+using iwarp::test::pattern;
+
+struct Keys : rpcrdma::Registrar {
+  Result<Stag> register_local(MutBytes) override { return Stag{++last}; }
+  void deregister_local(Stag) override {}
+  std::uint32_t last = 0;
+};
+
+class RecordStreamTest : public ::testing::Test {
+ protected:
+  RecordStreamTest() {
+    tcp::acceptor acceptor(loop.io, {boost::asio::ip::address_v4::loopback(), 0});
+    tcp::socket far(loop.io), near(loop.io);
+    far.connect(acceptor.local_endpoint());
+    acceptor.accept(near);
+    stream = std::make_shared<RecordStream>(std::move(near), RecordOptions{}, pool, Purpose::kCall, stats);
+    peer = std::make_shared<TcpPeer>(std::move(far));
+    peer->start();
+    stream->start([this] { ++wakes; });
+  }
+  ~RecordStreamTest() override {
+    stream->close(true);
+    peer->close();
+  }
+
+  void send(const Bytes& record) {
+    auto buffer = samples::to_buffer(pool, record);
+    ASSERT_TRUE(stream->send(buffer));
+  }
+  // All that read() has now.
+  std::size_t take() {
+    std::size_t n = 0;
+    while (auto record = stream->read()) ++n;
+    return n;
+  }
+
+  Loop loop;
+  Keys keys;
+  rpcrdma::BufferPool pool{keys, {}};
+  Stats stats;
+  std::shared_ptr<RecordStream> stream;
+  std::shared_ptr<TcpPeer> peer;
+  unsigned wakes = 0;
+};
+
+TEST_F(RecordStreamTest, RecordsOfOneTurnLeaveTogether) {
+  constexpr std::uint32_t kReplies = 32;
+  stream->start_turn();
+  for (std::uint32_t xid = 1; xid <= kReplies; ++xid) send(samples::rpc_reply(xid));
+  EXPECT_FALSE(stream->all_sent());
+  EXPECT_FALSE(stream->worth_a_flush());
+  stream->flush();
+  EXPECT_TRUE(stream->all_sent());
+  EXPECT_EQ(stream->system_calls().sends, 1u);
+  ASSERT_TRUE(loop.until([&] { return peer->inbox.size() == kReplies; }));
+  for (std::uint32_t xid = 1; xid <= kReplies; ++xid) EXPECT_EQ(peer->inbox[xid - 1], samples::rpc_reply(xid));
+}
+
+TEST_F(RecordStreamTest, WaitsWithoutLookingAgain) {
+  EXPECT_EQ(take(), 0u);
+  EXPECT_EQ(stream->system_calls().receives, 1u);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(take(), 0u);  // other wake-ups of the owner
+  EXPECT_EQ(stream->system_calls().receives, 1u);
+  for (std::uint32_t n = 1; n <= 5; ++n) {
+    peer->send(samples::null_call(n));
+    ASSERT_TRUE(loop.until([&] { return wakes == n; }));
+    EXPECT_EQ(take(), 1u);
+    EXPECT_EQ(take(), 0u);
+    EXPECT_EQ(stream->system_calls().receives, 1u + n);  // none that finds nothing
+  }
+}
+
+TEST_F(RecordStreamTest, NoticesTheEndWhileItWaits) {
+  peer->send(samples::null_call(1));
+  ASSERT_TRUE(loop.until([&] { return take() == 1; }));
+  EXPECT_FALSE(stream->ended());
+  peer->close();
+  ASSERT_TRUE(loop.until([&] { return take() == 0 && stream->ended(); }));
+  EXPECT_EQ(stream->ended()->code, Errc::kPeerClosed);
+}
+
+TEST_F(RecordStreamTest, ATurnReadsABoundedAmount) {
+  constexpr std::size_t kRecords = 8;
+  constexpr std::size_t kBytes = 200u << 10;
+  for (std::uint32_t xid = 1; xid <= kRecords; ++xid) peer->send(samples::write_call(xid, pattern(kBytes)));
+  std::size_t turns = 0;
+  std::size_t records = 0;
+  ASSERT_TRUE(loop.until([&] {
+    stream->start_turn();
+    const std::size_t n = take();
+    EXPECT_LE(n, RecordStream::kTurnBytes / kBytes + 1);
+    records += n;
+    turns += n > 0 ? 1 : 0;
+    return records == kRecords;
+  }));
+  EXPECT_GE(turns, kRecords * kBytes / (RecordStream::kTurnBytes + kBytes));
+}
+
+TEST_F(RecordStreamTest, ATurnWritesABoundedAmount) {
+  constexpr std::size_t kBytes = 1u << 20;
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) send(samples::read_reply(xid, pattern(kBytes)));
+  EXPECT_TRUE(stream->worth_a_flush());
+  stream->start_turn();
+  stream->flush();
+  EXPECT_EQ(stream->system_calls().sends, 1u);
+  EXPECT_TRUE(stream->turn_is_over());
+  EXPECT_FALSE(stream->all_sent());
+  ASSERT_TRUE(loop.until([&] {
+    stream->start_turn();
+    stream->flush();
+    return peer->inbox.size() == 4;
+  }));
+  for (std::uint32_t xid = 1; xid <= 4; ++xid)
+    EXPECT_EQ(peer->inbox[xid - 1], samples::read_reply(xid, pattern(kBytes)));
+}
+
+}  // namespace
+}  // namespace iwarp::gateway::test

@@ -1,0 +1,137 @@
+// Peers that begin something and do not go on, or take too many places: what they hold is given to others, and the log
+// says why.
+#include "tests/gateway/chained.h"
+
+namespace iwarp::gateway::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kBig = 1u << 20;
+constexpr std::uint32_t kMany = 30;  // more octets than the sockets on their way hold
+
+class StalledPeers : public Chained {
+ protected:
+  void SetUp() override {}
+  void open_both() {
+    open();
+    open_tcp(front->local());
+  }
+  static std::uint64_t given_up(const Front& at, EndReason why) {
+    return at.snapshot().given_up[static_cast<std::size_t>(why)];
+  }
+};
+
+TEST_F(StalledPeers, AHalfRecordOfAClient) {
+  options.record_deadline = 50ms;
+  open_both();
+  auto c = warm_client();
+  c->send_raw(record_mark(kBig) + samples::words({1}));
+  ASSERT_TRUE(loop.until([&] { return c->ended() && tcp_front->snapshot().active() == 0; }));
+  EXPECT_EQ(given_up(*tcp_front, EndReason::kHalfRecord), 1U);
+  EXPECT_EQ(log_lines("reason=half_record"), 1U);
+  c = warm_client();
+  EXPECT_FALSE(c->ended());
+}
+
+TEST_F(StalledPeers, AHalfRecordOfTheServer) {
+  options.record_deadline = 50ms;
+  server.on_call = [](TcpPeer& from, const Bytes&) { from.send_raw(record_mark(kBig) + samples::words({1})); };
+  open();
+  auto c = client();
+  c->call(samples::null_call(1));
+  ASSERT_TRUE(loop.until([&] { return c->closed() && front->snapshot().active() == 0; }));
+  EXPECT_EQ(given_up(*front, EndReason::kHalfRecord), 1U);
+}
+
+// An idle client, and one whose records are complete, are no such peers.
+TEST_F(StalledPeers, IdleClientsStay) {
+  options.record_deadline = options.read_deadline = options.reply_deadline = options.lost_call_limit = 400ms;
+  open_both();
+  auto c = warm_client();
+  c->send(samples::write_call(1, pattern(kBig)));
+  EXPECT_EQ(await(*c), samples::write_reply(1));
+  c->send(samples::read_call(2, kBig));
+  EXPECT_FALSE(await(*c).empty());
+  loop.run_for(1s);
+  c->send(samples::null_call(3));
+  EXPECT_EQ(await(*c), samples::rpc_reply(3));
+}
+
+TEST_F(StalledPeers, AClientThatAnswersNoReads) {
+  options.read_deadline = 50ms;
+  open();
+  Relay relay(loop, front->local());
+  RdmaClient c(loop, client_engine);
+  ASSERT_TRUE(c.connect(relay.local()));
+  c.call(samples::null_call(7));
+  (void)c.await(7);
+  relay.hold_replies(true);  // and with them the Read Requests
+  const auto call = c.expose_for_read(samples::write_call(1, pattern(kBig)));
+  auto h = samples::header(1, rpcrdma::Proc::kNomsg);
+  h.read_list = {{0, call->segment}};
+  c.send(h);
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  EXPECT_EQ(given_up(*front, EndReason::kUnansweredRead), 1U);
+  EXPECT_EQ(log_lines("reason=unanswered_read"), 1U);
+  expect_still_serving();
+}
+
+TEST_F(StalledPeers, AnRdmaClientThatTakesNoReplies) {
+  options.reply_deadline = 50ms;
+  options.memory_bytes = 64u << 20;
+  open();
+  Relay relay(loop, front->local());
+  RdmaClient c(loop, client_engine);
+  ASSERT_TRUE(c.connect(relay.local()));
+  c.call(samples::null_call(0x1000));
+  (void)c.await(0x1000);
+  relay.stall_replies(true);
+  std::vector<std::shared_ptr<Exposed>> rooms;
+  for (std::uint32_t xid = 1; xid <= kMany; ++xid) {
+    rooms.push_back(c.expose_for_write(kBig));
+    auto h = samples::header(xid);
+    h.write_list = {rpcrdma::WriteChunk{{rooms.back()->segment}}};
+    c.send(h, samples::read_call(xid, kBig));
+  }
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  EXPECT_EQ(given_up(*front, EndReason::kUnreadReply), 1U);
+  expect_still_serving();
+}
+
+TEST_F(StalledPeers, ATcpClientThatTakesNoReplies) {
+  options.reply_deadline = 50ms;
+  options.memory_bytes = 64u << 20;
+  open_both();
+  auto c = warm_client();
+  c->pause();
+  for (std::uint32_t xid = 1; xid <= kMany; ++xid) c->send(samples::read_call(xid, kBig));
+  ASSERT_TRUE(loop.until([&] { return given_up(*tcp_front, EndReason::kUnreadReply) == 1; }));
+  c->reset();
+  ASSERT_TRUE(loop.until([&] { return tcp_front->snapshot().active() == 0; }));
+  expect_tcp_front_adds_up();
+}
+
+TEST_F(StalledPeers, NoClientTakesThePlacesOfAll) {
+  options.max_connections_per_client = 2;
+  open_both();
+  auto first = warm_client();
+  const auto second = warm_client();
+  const auto third = tcp_client();
+  ASSERT_TRUE(loop.until([&] { return third->ended(); }));
+  EXPECT_EQ(tcp_front->snapshot().refused[static_cast<std::size_t>(RefuseReason::kLimit)], 1U);
+  EXPECT_EQ(log_lines("as many connections as it may have"), 1U);
+  first->close();
+  ASSERT_TRUE(loop.until([&] { return tcp_front->snapshot().active() == 1; }));
+  first = warm_client();
+  EXPECT_FALSE(first->ended());
+  // At the RDMA front the TCP front is the client.
+  RdmaClient rdma(loop, client_engine);
+  EXPECT_FALSE(rdma.connect(front->local()));
+  EXPECT_EQ(refused(RefuseReason::kLimit), 1U);
+  RdmaClient other(loop, client_engine, {.source = boost::asio::ip::make_address("127.0.0.2")});
+  EXPECT_TRUE(other.connect(front->local()));
+}
+
+}  // namespace
+}  // namespace iwarp::gateway::test

@@ -1,0 +1,75 @@
+#include "tests/support/shortage.h"
+
+#include <cstdlib>
+#include <new>
+#include <optional>
+
+namespace iwarp::test {
+namespace {
+
+thread_local std::optional<std::size_t> left;  // to the one that fails
+thread_local bool counting = false;
+thread_local bool failed = false;
+
+void* allocate(std::size_t bytes) {
+  if (counting && left && (*left)-- == 0) {
+    left.reset();
+    failed = true;
+    return nullptr;
+  }
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+
+}  // namespace
+
+Shortage::Shortage(std::size_t n) {
+  left = n;
+  failed = false;
+}
+Shortage::~Shortage() {
+  left.reset();
+}
+bool Shortage::happened() {
+  return failed;
+}
+Shortage::Short::Short() {
+  counting = true;
+}
+Shortage::Short::~Short() {
+  counting = false;
+}
+
+}  // namespace iwarp::test
+
+void* operator new(std::size_t bytes) {
+  void* const p = iwarp::test::allocate(bytes);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+void* operator new[](std::size_t bytes) {
+  return operator new(bytes);
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return iwarp::test::allocate(bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return iwarp::test::allocate(bytes);
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, const std::nothrow_t&) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, const std::nothrow_t&) noexcept {
+  std::free(p);
+}
