@@ -61,6 +61,7 @@ def messages_of(connections: Iterable[Connection]) -> dict[tuple[str, str], int]
     for connection in connections:
         for key, name in names.items():
             messages[key] += connection.counters[name]
+        messages[("ours", "write")] += connection.counters.get("tx_wake", 0)     # not counted as Writes
         if connection.negotiated["role"] == "initiator":
             if connection.negotiated.get("rtr") == "write":
                 messages[("ours", "write")] += 1

@@ -21,15 +21,6 @@ from lib.siw_build import Peer
 HOST_ADDRESS = "10.0.2.2"       # the host, seen from the guest
 GUEST_ADDRESS = "10.0.2.15"
 _BOOT_TIMEOUT = 180.0     # 8-15 s on an idle machine of two cores
-# siw as responder takes over the socket only after it has sent the MPA Reply: FPDUs that arrive before that stay unread
-# until yet more arrive (Linux 6.1, siw_accept). Emulation stretches that moment to milliseconds, our answer over loopback
-# is faster, and the connection hangs. So the guest's MPA frames, known by the key behind a bare TCP header, leave late.
-_DELAY_MPA_FRAMES = """\
-modprobe -a sch_prio sch_netem cls_u32 &&
-tc qdisc replace dev eth0 root handle 1: prio bands 4 &&
-tc qdisc add dev eth0 parent 1:4 handle 40: netem delay 30ms &&
-tc filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip protocol 6 0xff match u32 0x4d504120 0xffffffff at 40 flowid 1:4
-"""
 
 
 @dataclass(frozen=True)
@@ -129,7 +120,6 @@ class Guest:
         """Attach siw to the guest's Ethernet interface."""
         self.must("modprobe -a libcrc32c crc32c_generic ib_core iw_cm rdma_ucm ib_uverbs && insmod /run/interop/siw.ko && "
                   "rdma link add siw0 type siw netdev eth0 && rdma link show siw0/1", 60)
-        self.must(_DELAY_MPA_FRAMES, 30)
 
     def stop(self) -> None:
         """Power the guest off. The capture is complete afterwards."""

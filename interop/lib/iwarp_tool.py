@@ -40,18 +40,21 @@ class Connection:
 
 
 def parse_connections(log: str) -> list[Connection]:
-    """RDMA connections in the order of their `established` lines."""
+    """RDMA connections in the order of their `established` lines. Of several between the same ends at a time, the oldest gets the first end:
+    sums are right."""
     found: list[Connection] = []
-    open_by_peer: dict[str, Connection] = {}
+    # A gateway has many connections to one server: their clients tell them apart.
+    open_by_ends: dict[tuple[str | None, str | None], list[Connection]] = {}
     for line in log.splitlines():
         fields = {key: value.strip('"') for key, value in _FIELD.findall(line)}
         words = line.split()
+        ends = fields.get("peer"), fields.get("tcp_peer")
         if "established" in words and "role" in fields:
             connection = Connection(fields)
             found.append(connection)
-            open_by_peer[fields["peer"]] = connection
-        elif "closed" in words and fields.get("peer") in open_by_peer and "tx_send" in fields:
-            connection = open_by_peer.pop(fields["peer"])
+            open_by_ends.setdefault(ends, []).append(connection)
+        elif "closed" in words and open_by_ends.get(ends) and "tx_send" in fields:
+            connection = open_by_ends[ends].pop(0)
             connection.reason = fields.get("reason")
             connection.counters = {key: int(value) for key, value in fields.items()
                                    if key.startswith(("tx_", "rx_")) and value.isdigit()}

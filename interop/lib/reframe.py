@@ -3,6 +3,7 @@
 QEMU's user network ends the TCP connection between the stacks, so segment boundaries in the capture say nothing about
 either of them, and tshark 4.0 loses framing where an FPDU ends and several more follow in one segment. Every octet, its
 order and its time stay; only the cuts move. Framing is found here from the lengths alone, independently of our C++ code.
+A connection whose ports an earlier one had gets another client port: tshark would read it as the rest of the earlier one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ _PCAP_MAGIC = 0xA1B2C3D4
 _ETHERNET, _TCP_LIMIT = 14, 65535 - 40
 _SYN, _RST, _FIN, _ACK = 0x02, 0x04, 0x01, 0x10
 _STARTUP_BYTES = 20
+_FREE_PORTS = range(61000, 65536)  # beyond those that Linux gives to clients
 
 
 @dataclass
@@ -30,6 +32,7 @@ class _Segment:
     acknowledged: int
     flags: int
     payload: bytes
+    names: tuple[int, int] | None = None  # the ports to write, if others
 
 
 @dataclass
@@ -83,14 +86,41 @@ class _Direction:
         return unpadded + -unpadded % 4 + 4
 
 
+class _PortNames:
+    """What the client ports of the present connections are called in the capture written."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[bytes, tuple[int, int]]] = set()
+        self._other_name: dict[tuple[bytes, tuple[int, int]], int] = {}
+        self._free = iter(_FREE_PORTS)
+
+    def connection_begins(self, syn: _Segment) -> None:
+        key = (syn.source, syn.ports)
+        if key in self._seen:
+            self._other_name[key] = next(self._free)
+        self._seen.add(key)
+
+    def apply(self, segment: _Segment) -> None:
+        """Rewrites the ports of a segment of either direction."""
+        client, server = segment.ports
+        if (name := self._other_name.get((segment.source, (client, server)))) is not None:
+            segment.names = (name, server)
+        elif (name := self._other_name.get((segment.destination, (server, client)))) is not None:
+            segment.names = (client, name)
+
+
 def reframe(source: Path, target: Path, ports: Collection[int]) -> list[str]:
     """Write the connections of `ports` to `target`. Returns what is wrong: halves that end within a frame, lost octets."""
     halves: dict[tuple[bytes, tuple[int, int]], _Direction] = {}
+    names = _PortNames()
     problems: list[str] = []
     with open(source, "rb") as reader, open(target, "wb") as writer:
         writer.write(reader.read(24))
         for stamp, segment in _segments(reader, ports):
             key = (segment.source, segment.ports)
+            if segment.flags & _SYN and not segment.flags & _ACK:
+                names.connection_begins(segment)
+            names.apply(segment)
             if segment.flags & _SYN:
                 problems += _unfinished(halves.get(key), segment.ports)
                 halves[key] = _Direction((segment.sequence + 1) & 0xFFFFFFFF)
@@ -145,7 +175,7 @@ def _segments(reader: BinaryIO, ports: Collection[int]) -> Iterator[tuple[bytes,
 
 def _write(writer: BinaryIO, stamp: bytes, segment: _Segment, sequence: int, payload: bytes, flags: int) -> None:
     network = struct.pack(">BBHHHBBH", 0x45, 0, 40 + len(payload), 0, 0x4000, 64, 6, 0) + segment.source + segment.destination
-    transport = struct.pack(">HHIIBBHHH", *segment.ports, sequence & 0xFFFFFFFF, segment.acknowledged, 0x50, flags, 65535, 0, 0)
+    transport = struct.pack(">HHIIBBHHH", *(segment.names or segment.ports), sequence & 0xFFFFFFFF, segment.acknowledged, 0x50, flags, 65535, 0, 0)
     packet = segment.ethernet + network + transport + payload
     writer.write(stamp + struct.pack("<II", len(packet), len(packet)) + packet)
 

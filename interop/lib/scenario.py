@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Sequence
 
 from lib.capture import Traffic
 from lib.ganesha import Ganesha
@@ -16,6 +16,8 @@ from lib.processes import Children
 
 # Guest TCP ports that every boot forwards: one per rping case (a port is not reused within a boot), and the NFS server's.
 RPING_PORTS = range(7174, 7186)
+# Variants for what proves the same in all of them.
+ONCE = ("default",)
 
 
 @dataclass
@@ -112,22 +114,22 @@ class Scenario:
     needs_iwarp: bool = True
     on_demand: bool = False     # runs only when named: proves the peers without us
     revision_1: bool = False    # runs in the variant v1 too, where the peer initiates with MPA revision 1
-    once: bool = False          # what it proves does not depend on the variant: runs in the default one only
+    variants: Sequence[str] | None = None   # runs in these only
 
     def runs_in(self, variant: str) -> bool:
         if self.on_demand:
             return True
-        return variant == "default" if self.once else variant != "v1" or self.revision_1
+        return variant in self.variants if self.variants is not None else variant != "v1" or self.revision_1
 
 
 _REGISTRY: list[Scenario] = []
 
 
 def scenario(name: str, summary: str, *, needs_iwarp: bool = True, on_demand: bool = False,
-             revision_1: bool = False, once: bool = False) -> Callable[[Run], Run]:
+             revision_1: bool = False, variants: Sequence[str] | None = None) -> Callable[[Run], Run]:
     """Register a function as a scenario; the run order is the order of registration."""
     def register(run: Run) -> Run:
-        _REGISTRY.append(Scenario(name, summary, run, needs_iwarp, on_demand, revision_1, once))
+        _REGISTRY.append(Scenario(name, summary, run, needs_iwarp, on_demand, revision_1, variants))
         return run
     return register
 

@@ -17,7 +17,7 @@ from lib.guest import HOST_ADDRESS, Guest, Job
 from lib.iwarp_tool import IwarpProcess
 from lib.nfs_files import sha256
 from lib.processes import free_port, wait_listening
-from lib.scenario import Context, scenario
+from lib.scenario import ONCE, Context, scenario
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guest"))
 from acked_writes import block  # noqa: E402
@@ -30,7 +30,7 @@ _TIMEOUT = 120.0
 
 
 @scenario("gateway-killed", "our gateway is killed three times under a client that writes (v3), and comes back: nothing is lost",
-          once=True)
+          variants=ONCE)
 def gateway_killed(context: Context) -> None:
     ganesha, port = context.services.ganesha, free_port()
     gateway = _gateway(context, port, ganesha)
@@ -45,7 +45,7 @@ def gateway_killed(context: Context) -> None:
     check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
 
 
-@scenario("server-killed", "nfs-ganesha is killed three times behind our gateway and comes back: nothing is lost", once=True)
+@scenario("server-killed", "nfs-ganesha is killed three times behind our gateway and comes back: nothing is lost", variants=ONCE)
 def server_killed(context: Context) -> None:
     server = Ganesha(context.log_directory, context.services.ganesha.root)
     server.start()
@@ -67,7 +67,7 @@ def server_killed(context: Context) -> None:
 
 
 @scenario("guest-killed", "the guest is killed while it writes (v4.1): what was acknowledged is there, a new client is served",
-          once=True)
+          variants=ONCE)
 def guest_killed(context: Context) -> None:
     ganesha, port = context.services.ganesha, free_port()
     gateway = _gateway(context, port, ganesha)

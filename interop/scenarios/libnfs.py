@@ -23,7 +23,7 @@ def libnfs_through_gateway(context: Context) -> None:
     rtr = context.peer_wants_rtr
     port = free_port()
     gateway = context.iwarp("gateway", "--tcp-listen", f"127.0.0.1:{port}", "--rdma", f"127.0.0.1:{nfsd.rdma_port}",
-                            "--crc", "on" if crc else "prefer-off", "--p2p" if rtr else "--no-p2p")
+                            "--insecure-ports", "--crc", "on" if crc else "prefer-off", "--p2p" if rtr else "--no-p2p")
     wait_listening(port, "iwarp gateway", 10, gateway.child)
     use_libnfs(context, port, nfsd)
     connections = gateway.closed_connections()

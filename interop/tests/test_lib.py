@@ -38,6 +38,10 @@ class ConnectionLog(unittest.TestCase):
         connections = parse_connections("\n".join([ESTABLISHED, CLOSED, ESTABLISHED, CLOSED]))
         self.assertEqual(total(connections)["tx_send"], 6)
 
+    def test_clients_tell_connections_to_one_server_apart(self) -> None:
+        lines = [f"{line} tcp_peer=127.0.0.1:{client}" for line in (ESTABLISHED, CLOSED) for client in (3, 4)]
+        self.assertEqual([c.reason for c in parse_connections("\n".join(lines))], ["peer_closed"] * 2)
+
     def test_differences_are_named(self) -> None:
         (connection,) = parse_connections(ESTABLISHED)
         with self.assertRaisesRegex(ScenarioFailure, "crc=1 instead of 0, x=.absent. instead of 1"):
@@ -93,7 +97,7 @@ class KernelChoice(unittest.TestCase):
 
 class Choice(unittest.TestCase):
     def test_a_choice_that_runs_nothing_is_an_error(self) -> None:
-        scenarios = [Scenario(name, "", lambda context: None, once=True) for name in ("one", "other")]
+        scenarios = [Scenario(name, "", lambda context: None, variants=("default",)) for name in ("one", "other")]
         check_something_runs(scenarios, ["crc", "default"])
         with self.assertRaisesRegex(SetupError, "v1, crc none .* one, other"):
             check_something_runs(scenarios, ["v1", "crc"])
@@ -162,6 +166,14 @@ class Reframe(unittest.TestCase):
         parts = [packet(100 + at, stream[at:at + 50]) for at in range(0, len(stream), 50)]
         packets = [packet(99, b"", 0x02), parts[0], *reversed(parts[1:]), parts[3], parts[0]]
         self.assertEqual(self.cut(packets), ([STARTUP, *FPDUS], []))
+
+    def test_a_connection_with_the_ports_of_an_earlier_one_gets_others(self) -> None:
+        there, back = (40000, 7174), (7174, 40000)
+        one = [packet(0, b"", 0x02, there), packet(0, b"", 0x12, back), packet(1, STARTUP, ports=there), packet(1, STARTUP, ports=back)]
+        rewritten, problems = self.rewrite(one + one)
+        self.assertEqual(problems, [])
+        ports = [struct.unpack_from(">HH", datagram, 20) for datagram in rewritten]
+        self.assertEqual(ports, [there, back, there, back, (61000, 7174), (7174, 61000), (61000, 7174), (7174, 61000)])
 
     def test_a_stream_that_ends_within_a_frame_is_reported(self) -> None:
         payloads, problems = self.cut([packet(0, b"", 0x02), packet(1, STARTUP + FPDUS[0] + b"\x00")])
