@@ -129,7 +129,7 @@ void Connection::cancel_start() {
   {
     const auto lock = qp_->lock();
     if (!established_) return;  // told already
-    qp_->core().abort(make_error(Errc::kAborted, kCancelledWhy));
+    qp_->core().abort_sparing(make_error(Errc::kAborted, kCancelledWhy), advance(Clock::now()));
   }
   drive(kApplication, Clock::now());
 }
@@ -196,7 +196,7 @@ void Connection::release_socket(bool reset) {
   if (qp_->driver() == this) qp_->set_driver(nullptr);
 }
 
-void Connection::deliver(std::vector<stream::Event>& events, verbs::QueuePair::Lock& lock, bool post) {
+void Connection::deliver(Events& events, verbs::QueuePair::Lock& lock, bool post) {
   std::vector<std::function<void()>> calls;
   for (stream::Event& event : events) {
     // What the handler holds goes when it cannot be called any more, and without the lock.
@@ -239,7 +239,7 @@ void Connection::deliver(std::vector<stream::Event>& events, verbs::QueuePair::L
 }
 
 void Connection::detach_from_engine() {
-  std::vector<stream::Event> events;
+  Events events;
   verbs::QueuePair::Lock lock = qp_->lock();
   engine_ = nullptr;
   if (!released_) {

@@ -6,10 +6,12 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/container/static_vector.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iwarp/cm/description.h"
@@ -86,10 +88,12 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
 
  private:
   class Turn;
+  using Events = boost::container::static_vector<stream::Event, 2>;  // Established and Disconnected, or FallBack
   // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
   enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16 };
 
   Driven drive(unsigned fired, TimePoint now);
+  std::pair<bool, bool> rounds(Turn& turn);
   void on_disconnected(Completion<stream::Disconnected> completion);
   void cancel_wait(const Canceller* which);
   [[nodiscard]] Result<void> begin(EstablishedHandler handler, const verbs::Driver* holder);
@@ -108,7 +112,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void release_socket(bool reset);
   void arm();
   // Without the lock at the end.
-  void deliver(std::vector<stream::Event>& events, verbs::QueuePair::Lock& lock, bool post);
+  void deliver(Events& events, verbs::QueuePair::Lock& lock, bool post);
   [[nodiscard]] bool alive() const { return qp_->pd().context()->alive(); }
 
   Engine* engine_;  // null once the engine is gone

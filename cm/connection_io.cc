@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <tuple>
 
 #include "iwarp/cm/connection.h"
 
@@ -167,7 +168,7 @@ void Connection::post_drive() {
 
 Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   if (!alive()) return {};
-  std::vector<stream::Event> events;
+  Events events;
   verbs::QueuePair::Lock lock = qp_->lock();
   // Threads that post, or ask, and would hardly get the lock between two drives: here, and between two rounds, anything
   // may change.
@@ -180,6 +181,35 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   stream::Connection& core = qp_->core();
   if ((fired & kWritable) != 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
 
+  bool moved = false, more = true;
+  try {
+    std::tie(moved, more) = rounds(turn);
+    // After reading: what came in time may have lain in the socket while nobody drove.
+    if (const auto deadline = core.deadline(); deadline && turn.now() >= *deadline) {
+      core.on_deadline(turn.now());
+      qp_->drain_completions();
+      apply_link_action();
+      more = more || (!is_dry(tx_side_) && core.tx_pending());  // a wake may be due
+    }
+    if (!released_) {
+      arm();
+      if (more) post_drive();
+    }
+  } catch (const std::bad_alloc&) {
+    core.abort(make_error(Errc::kResource, "no memory to go on with the connection"));
+    qp_->drain_completions();
+    apply_link_action();
+  }
+  while (auto event = core.poll_event()) events.push_back(std::move(*event));
+  const bool blocked = is_dry(tx_side_), told = !events.empty();
+  if (told) deliver(events, lock, (fired & kApplication) != 0);
+  return {.moved = moved, .blocked = blocked, .told = told};
+}
+
+// Sends and receives in turn, until nothing moves any more or the turn is over. Whether octets moved, and whether more
+// may.
+std::pair<bool, bool> Connection::rounds(Turn& turn) {
+  stream::Connection& core = qp_->core();
   bool moved = false, more = true;
   while (more) {
     const bool sent = !is_dry(tx_side_) && transmit(turn);
@@ -195,21 +225,7 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
     turn.resume(*this);
     more = !released_;
   }
-  // After reading: what came in time may have lain in the socket while nobody drove.
-  if (const auto deadline = core.deadline(); deadline && turn.now() >= *deadline) {
-    core.on_deadline(turn.now());
-    qp_->drain_completions();
-    apply_link_action();
-    more = more || (!is_dry(tx_side_) && core.tx_pending());  // a wake may be due
-  }
-  while (auto event = core.poll_event()) events.push_back(std::move(*event));
-  if (!released_) {
-    arm();
-    if (more) post_drive();
-  }
-  const bool blocked = is_dry(tx_side_), told = !events.empty();
-  if (told) deliver(events, lock, (fired & kApplication) != 0);
-  return {.moved = moved, .blocked = blocked, .told = told};
+  return {moved, more};
 }
 
 // Waits for what is missing. Never re-arms what is armed, nor a timer whose deadline has not changed.
@@ -229,7 +245,7 @@ void Connection::arm() {
   }
   const auto deadline = core.deadline();
   if (deadline == timer_deadline_) return;
-  timer_deadline_ = deadline;
+  timer_deadline_.reset();
   if (!deadline) {
     timer_->cancel();
     return;
@@ -238,6 +254,7 @@ void Connection::arm() {
   timer_->async_wait([weak = weak_from_this()](boost::system::error_code ec) {
     if (auto self = weak.lock(); self != nullptr && !ec) self->drive(kTimer, Clock::now());
   });
+  timer_deadline_ = deadline;  // and not before: there may be no memory for it
 }
 
 }  // namespace iwarp::cm

@@ -152,13 +152,15 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   void remember(const Error& error, const tcp::endpoint& peer) {
     if (error.code == Errc::kOk) {
       engine_.fallbacks().worked(peer, fallback_, std::chrono::steady_clock::now());
-    } else if (fallback_ != mpa::Fallback::kNone) {
+    } else if (fallback_ != mpa::Fallback::kNone && error.code != Errc::kAborted && error.code != Errc::kPeerRejected) {
       engine_.fallbacks().forget(peer);  // the next one begins at the beginning
     }
   }
 
   void try_again_with(mpa::Fallback to) {
-    if (!hold()) return fail(cancelled_ ? make_error(Errc::kAborted, kCancelledWhy) : make_error(Errc::kAborted));
+    const bool held = hold();
+    if (cancelled_) return fail(make_error(Errc::kAborted, kCancelledWhy));
+    if (!held) return fail(make_error(Errc::kAborted));
     fall_back_to(to);
     --next_;
     start_timer();

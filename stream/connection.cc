@@ -43,7 +43,7 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   if (wr.op == rdmap::SendOp::kRead) {
     if (wr.sges.view().size() > 1)
       return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
-    if (negotiated_done_ && negotiated_.ord == 0)
+    if (heard_ != Heard::kNothing && negotiated_.ord == 0)
       return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read (ORD is 0)");
   }
   if (!sends_.post(wr)) return not_posted(sends_.full());
@@ -83,7 +83,7 @@ void Connection::step(Input on) {
 
 void Connection::enter(Phase phase) {
   phase_ = phase;
-  if (phase == Phase::kClosed || (phase == Phase::kFinWait && !graceful_)) {
+  if (phase == Phase::kClosed || (phase == Phase::kFinWait && ending_ != Ending::kOrderly)) {
     flush();
     gather_.clear();
     tx_.abandon();
@@ -92,6 +92,8 @@ void Connection::enter(Phase phase) {
     wake_.end();
     linger_end_.reset();
   }
+  if (phase == Phase::kFinWait && ending_ != Ending::kOrderly && must_be_heard())
+    linger_end_ = add_saturating(now_, options_.unheard_wait);  // behind our Terminate
   switch (phase) {
     case Phase::kDraining:
     case Phase::kTerminating:
@@ -103,6 +105,7 @@ void Connection::enter(Phase phase) {
       break;
     case Phase::kClosed:
       deadline_.reset();
+      fall_back_.reset();  // ended before anybody was told: one piece of news, not two
       break;
     case Phase::kIdle:
     case Phase::kStartup:
@@ -125,7 +128,7 @@ void Connection::flush() {
 void Connection::end_with(Input on, const Error& reason) {
   if (!next(phase_, on)) return;
   if (phase_ <= Phase::kDraining) reason_ = reason;  // the first cause stands
-  if (on == Input::kAbort || on == Input::kAbortUnheard || on == Input::kTimeout) reset_ = true;
+  if (on == Input::kAbort || on == Input::kAbortUnheard || on == Input::kTimeout) ending_ = Ending::kReset;
   step(on);
 }
 
@@ -176,6 +179,7 @@ void Connection::abort(const Error& reason) {
 
 void Connection::abort_sparing(const Error& reason, TimePoint now) {
   now_ = now;
+  if (phase_ == Phase::kLingering) return;  // under way
   if (!must_be_heard() || !next(phase_, Input::kAbortUnheard)) return abort(reason);
   // Octets wake the peer: the rest of a begun FPDU, or, between two messages, a wake.
   gather_.empty() && !tx_.mid_message() ? tx_.queue_wake() : tx_.drop_wake();
@@ -187,13 +191,13 @@ void Connection::abort_sparing(const Error& reason, TimePoint now) {
 }
 
 bool Connection::must_be_heard() const {
-  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer && !peer_seen_;
+  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer && heard_ != Heard::kFpdu;
 }
 
 // The peer's first octets of full operation.
 void Connection::heard() {
-  if (peer_seen_) return;
-  peer_seen_ = true;
+  if (heard_ == Heard::kFpdu) return;
+  heard_ = Heard::kFpdu;
   wake_.end();
   tx_.drop_wake();
   linger_end_.reset();
@@ -210,7 +214,7 @@ void Connection::check_drained() {
     if (now_ < *linger_end_) return;
     linger_end_.reset();
   }
-  graceful_ = true;
+  ending_ = Ending::kOrderly;
   step(Input::kDrained);
 }
 
@@ -222,7 +226,8 @@ std::size_t Connection::ord() const {
 bool Connection::receiving() const {
   // req: RFC5041-6.2.1-8
   // req: RFC5044-7.2-1
-  return phase_ == Phase::kFull || phase_ == Phase::kDraining || (phase_ == Phase::kFinWait && graceful_);
+  return phase_ == Phase::kFull || phase_ == Phase::kDraining ||
+         (phase_ == Phase::kFinWait && ending_ == Ending::kOrderly);
 }
 
 void Connection::drain_startup() {
@@ -256,7 +261,7 @@ void Connection::drain_startup() {
 void Connection::on_negotiated(const mpa::Established& e) {
   // req: RFC5040-6.1-5 RFC5040-6.1-7 RFC5040-6.1-3 RFC5040-6.1-4 RFC5040-6.1-6 RFC5040-6.1-8
   negotiated_ = e.negotiated;
-  negotiated_done_ = true;
+  heard_ = Heard::kParameters;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
   decoder_ = mpa::FpduDecoder(negotiated_.crc);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10
   // siw rounds its ORD up to a power of two and may have that many Reads outstanding.
@@ -308,6 +313,7 @@ void Connection::on_deadline(TimePoint now) {
   now_ = now;
   if (wake_.expire(now)) tx_.queue_wake();
   check_drained();
+  if (phase_ == Phase::kFinWait && linger_end_ && now >= *linger_end_) linger_end_.reset();
   if (!deadline_ || now < *deadline_) return;
   if (phase_ == Phase::kStartup) {
     attempt([&] {
@@ -330,37 +336,37 @@ void Connection::on_deadline(TimePoint now) {
 
 std::optional<Event> Connection::poll_event() {
   if (fall_back_) return *std::exchange(fall_back_, std::nullopt);
-  const bool due = negotiated_done_ && (is_initiator_ || peer_seen_ || !negotiated_.peer_to_peer);  // req: RFC6581-3-4
-  if (due && !established_told_) {
-    established_told_ = true;
-    return Established{negotiated_, std::move(peer_private_data_)};
-  }
-  if (phase_ == Phase::kClosed && !disconnected_told_) {
-    disconnected_told_ = true;
-    Disconnected d;
-    // req: RFC5041-6.2.2-1 RFC5044-8-1 RFC5044-8-5
-    d.reason = reason_;
-    // req: RFC5040-3.2-4 RFC5040-3.2-13
-    d.received = rx_.peer_terminate();
-    d.sent = sent_terminate_;
-    d.was_established = established_told_;
-    d.rejected_with = rejected_with_;
-    if (!established_told_) d.private_data = std::move(peer_private_data_);
-    return d;
+  const Heard opener = !is_initiator_ && negotiated_.peer_to_peer ? Heard::kFpdu : Heard::kParameters;
+  switch (next(told_, heard_, opener, phase_)) {
+    case News::kNone:
+      break;
+    case News::kEstablished:
+      told_ = Told::kEstablished;
+      return Established{negotiated_, std::move(peer_private_data_)};
+    case News::kDisconnected:
+      return disconnected();
   }
   return std::nullopt;
 }
 
+Disconnected Connection::disconnected() {
+  Disconnected d;
+  // req: RFC5041-6.2.2-1 RFC5044-8-1 RFC5044-8-5
+  d.reason = reason_;
+  // req: RFC5040-3.2-4 RFC5040-3.2-13
+  d.received = rx_.peer_terminate();
+  d.sent = sent_terminate_;
+  d.was_established = told_ == Told::kEstablished;
+  d.rejected_with = rejected_with_;
+  if (!d.was_established) d.private_data = std::move(peer_private_data_);
+  told_ = Told::kDisconnected;
+  return d;
+}
+
 LinkAction Connection::link_action() {
-  if (phase_ == Phase::kFinWait && !fin_given_ && gather_.empty()) {
-    fin_given_ = true;
-    return LinkAction::kShutdownWrite;
-  }
-  if (phase_ == Phase::kClosed && !close_given_ && (reset_ || !tx_pending())) {
-    close_given_ = true;
-    return reset_ ? LinkAction::kReset : LinkAction::kClose;
-  }
-  return LinkAction::kNone;
+  const LinkAction action = next(link_, phase_, ending_, !gather_.empty() || tx_pending() || linger_end_);
+  if (action != LinkAction::kNone) link_ = action == LinkAction::kShutdownWrite ? Link::kHalfClosed : Link::kReleased;
+  return action;
 }
 
 bool Connection::is_consistent() const {

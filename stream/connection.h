@@ -24,6 +24,7 @@
 #include "iwarp/rdmap/transmitter.h"
 #include "iwarp/stream/carry.h"
 #include "iwarp/stream/early_wake.h"
+#include "iwarp/stream/outward.h"
 #include "iwarp/stream/phase.h"
 #include "iwarp/stream/tx_gather.h"
 
@@ -89,14 +90,6 @@ struct FallBack {
 };
 
 using Event = std::variant<Established, Disconnected, FallBack>;
-
-// What the driver must do with the socket, once each.
-enum class LinkAction : std::uint8_t {
-  kNone,
-  kShutdownWrite,  // everything is sent: half-close
-  kClose,          // release the socket; TCP has been ended in order
-  kReset,          // release the socket with RST
-};
 
 class Connection {
  public:
@@ -181,11 +174,13 @@ class Connection {
   void end_with(Input on, const Error& reason);
   void flush();
   void check_drained();
+  [[nodiscard]] Disconnected disconnected();
   void heard();
   [[nodiscard]] bool must_be_heard() const;
   void arm_close_timer(TimePoint now);
   [[nodiscard]] bool receiving() const;
-  [[nodiscard]] bool may_transmit() const { return is_initiator_ || peer_seen_; }  // req: RFC5044-7.1.2-18
+  // req: RFC5044-7.1.2-18
+  [[nodiscard]] bool may_transmit() const { return is_initiator_ || heard_ == Heard::kFpdu; }
   [[nodiscard]] std::size_t ord() const;
 
   void choose_rx_buffers();
@@ -209,13 +204,10 @@ class Connection {
   Options options_;
   Phase phase_ = Phase::kIdle;
   bool is_initiator_ = false;
-  bool peer_seen_ = false;  // one valid FPDU has arrived
-  bool established_told_ = false;
-  bool negotiated_done_ = false;
-  bool graceful_ = false;  // FIN_WAIT after disconnect(): input is still served
-  bool fin_given_ = false, close_given_ = false;
-  bool reset_ = false;  // close with RST
-  bool disconnected_told_ = false;
+  Heard heard_ = Heard::kNothing;
+  Told told_ = Told::kNothing;
+  Link link_ = Link::kOpen;
+  Ending ending_ = Ending::kError;
   std::size_t emss_ = 1448;
 
   std::variant<std::monostate, mpa::Initiator, mpa::Responder> startup_;
@@ -227,7 +219,7 @@ class Connection {
   std::optional<rdmap::TerminateMessage> sent_terminate_;
   std::optional<TimePoint> deadline_;
   EarlyWake wake_;
-  std::optional<TimePoint> linger_end_;  // of the wait for an unheard peer behind a disconnect()
+  std::optional<TimePoint> linger_end_;  // of the wait for an unheard peer before our FIN
   TimePoint drain_end_{};
   TimePoint now_{};
 

@@ -94,7 +94,9 @@ void Connection::received(std::size_t n, TimePoint now) {
   switch (std::exchange(rx_mode_, RxMode::kNone)) {
     case RxMode::kNone:
     case RxMode::kDiscard:
-      if (n > 0) step(Input::kHeard);
+      if (n == 0) return;
+      linger_end_.reset();  // behind our Terminate: the peer is awake
+      step(Input::kHeard);
       return;
     case RxMode::kStartup:
       rx_startup(scratch_.first(n), now);

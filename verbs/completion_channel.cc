@@ -21,6 +21,7 @@ class CompletionChannel::Events final : public SharedNotifier {
   ~Events() override { close(); }
 
   [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] bool alive() const { return process_.alive(); }
 
   // Room for the event of one more queue.
   void reserve() {
@@ -57,12 +58,17 @@ class CompletionChannel::Events final : public SharedNotifier {
   }
   void close() {
     Ring<Event> dropped(0);
+    if (!alive()) {  // a forked child: nobody is left to give the lock back
+      if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+      return;
+    }
     const std::lock_guard lock(mu_);
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
     dropped = std::exchange(waiting_, Ring<Event>(0));
   }
 
  private:
+  const ForkGuard process_;
   std::mutex mu_;
   int fd_;
   Ring<Event> waiting_{0};  // with room for all that are armed
@@ -80,11 +86,13 @@ int CompletionChannel::fd() const {
 }
 
 void CompletionChannel::arm(CompletionQueue& cq, CompletionQueue::Notify what) {
+  if (!events_->alive() || !cq.shared()->alive()) return;
   events_->reserve();
   if (!cq.shared()->arm(what, events_)) events_->let_go();
 }
 
 std::optional<CompletionQueue*> CompletionChannel::next_event() {
+  if (!events_->alive()) return std::nullopt;  // the descriptor is the parent's, too
   while (const auto event = events_->take()) {
     if (CompletionQueue* const cq = event->queue()) return cq;
   }

@@ -1,5 +1,6 @@
 // CompletionChannel: one file descriptor (eventfd) for many completion queues, to sleep on in poll(2) or an event loop
-// of one's own. The engine's threads must run for it to fire. Thread-safe. Channel and queues may go in any order.
+// of one's own. The engine's threads must run for it to fire. Thread-safe. Channel and queues may go in any order. In a
+// forked child, what was made before does nothing.
 #pragma once
 
 #include <memory>

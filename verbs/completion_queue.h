@@ -101,6 +101,8 @@ class CompletionQueue::Shared {
   void arm(Notify what, Notifier* notifier);
   // False: it was armed already, and counts once.
   [[nodiscard]] bool arm(Notify what, std::shared_ptr<SharedNotifier> notifier);
+  // False in a forked child, which must not use it.
+  [[nodiscard]] bool alive() const { return process_.alive(); }
 
  private:
   friend class CompletionQueue;

@@ -58,7 +58,7 @@ Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* pos
   drain_completions();
   // An overflow of the completion queue, or a want of memory, ends the connection here: the driver has to see to its
   // socket.
-  if (core_.phase() == stream::Phase::kClosed) kick();
+  if (core_.phase() >= stream::Phase::kLingering) kick();
   return result;
 }
 
@@ -78,10 +78,14 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
 void QueuePair::abort() {
   if (!pd_.context()->alive()) return;
   const std::lock_guard lock(mu_);
-  const Error reason = make_error(Errc::kAborted);
-  driver_ != nullptr ? core_.abort_sparing(reason, std::chrono::steady_clock::now()) : core_.abort(reason);
+  end(make_error(Errc::kAborted));
   drain_completions();
   kick();
+}
+
+// Without a driver nobody would send a last wake.
+void QueuePair::end(const Error& reason) {
+  driver_ != nullptr ? core_.abort_sparing(reason, std::chrono::steady_clock::now()) : core_.abort(reason);
 }
 
 // What is posted is posted, whatever happens to it: nothing is thrown, or the application would post it again.
@@ -114,7 +118,7 @@ bool QueuePair::drain(const Cq& cq, std::optional<rdmap::Completion> (stream::Co
     }
     if (cq->push(std::span{some}.first(n))) continue;
     fit = false;
-    core_.abort(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
+    end(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
   }
   return fit;
 }

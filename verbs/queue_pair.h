@@ -84,6 +84,7 @@ class QueuePair {
   using Cq = std::shared_ptr<CompletionQueue::Shared>;
 
   void kick();
+  void end(const Error& reason);
   // What keeps a request from being posted at all.
   [[nodiscard]] Result<void> may_post() const;
   // False when the queue overflowed, which has ended the connection.

@@ -2,50 +2,26 @@
 // on purpose, replace the file by what the test prints.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "iwarp/cm/leader.h"
 #include "iwarp/cm/socket_side.h"
-#include "tests/support/vectors.h"
+#include "tests/support/state_matrix.h"
 
 namespace iwarp::cm {
 namespace {
 
-template <class State, class Input>
-std::string matrix(std::size_t states, std::size_t inputs) {
-  std::ostringstream out;
-  for (std::size_t s = 0; s < states; ++s) {
-    for (std::size_t i = 0; i < inputs; ++i) {
-      const auto from = static_cast<State>(s);
-      const auto on = static_cast<Input>(i);
-      const auto to = next(from, on);
-      out << name(from) << " + " << name(on) << " -> " << (to ? name(*to) : "-") << "\n";
-    }
-  }
-  return out.str();
-}
-
-std::string reviewed(const char* file) {
-  std::ifstream in(test::vector_path(file));
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
 TEST(States, LeaderIsAsReviewed) {
-  const auto is = matrix<Leader, LeaderInput>(kLeaders, kLeaderInputs);
-  EXPECT_EQ(is, reviewed("cm/leader.states.txt")) << is;
+  const auto is = test::state_matrix<Leader, LeaderInput>(kLeaders, kLeaderInputs);
+  EXPECT_EQ(is, test::reviewed("cm/leader.states.txt")) << is;
 }
 
 TEST(States, BackgroundIsAsReviewed) {
-  const auto is = matrix<Background, BackgroundInput>(kBackgrounds, kBackgroundInputs);
-  EXPECT_EQ(is, reviewed("cm/background.states.txt")) << is;
+  const auto is = test::state_matrix<Background, BackgroundInput>(kBackgrounds, kBackgroundInputs);
+  EXPECT_EQ(is, test::reviewed("cm/background.states.txt")) << is;
 }
 
 TEST(States, SideIsAsReviewed) {
-  const auto is = matrix<Side, SideInput>(kSides, kSideInputs);
-  EXPECT_EQ(is, reviewed("cm/side.states.txt")) << is;
+  const auto is = test::state_matrix<Side, SideInput>(kSides, kSideInputs);
+  EXPECT_EQ(is, test::reviewed("cm/side.states.txt")) << is;
 }
 
 TEST(States, OnlyOneLeads) {

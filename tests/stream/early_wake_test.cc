@@ -288,6 +288,44 @@ TEST(UnheardPeer, IsSparedWhileDrainingToo) {
   EXPECT_EQ(p.link_action(), LinkAction::kReset);
 }
 
+TEST(UnheardPeer, IsSparedByASecondAbortToo) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  p.end.conn().abort_sparing(make_error(Errc::kAborted, "first"), p.now);
+  EXPECT_EQ(p.ulpdus(), kOneWake);
+  p.now += 100ms;
+  p.end.conn().abort_sparing(make_error(Errc::kAborted, "second"), p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_FALSE(p.end.conn().tx_pending());
+  EXPECT_EQ(p.end.conn().deadline(), kStart + 200ms) << "from the first";
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  EXPECT_STREQ(p.end.disconnected()->reason.why, "first");
+}
+
+// The Terminate itself wakes it.
+TEST(UnheardPeer, IsWaitedForBehindOurTerminate) {
+  for (const bool answers : {false, true}) {
+    RawPeer p(initiating(true));
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+    auto& local = p.end.region(1000);
+    local.revoke();
+    p.end.post(test::send_wr(1, local.all()));
+    EXPECT_NE(p.terminate(), "");
+    EXPECT_EQ(p.link_action(), LinkAction::kNone);
+    EXPECT_EQ(p.end.conn().deadline(), kStart + 200ms);
+    if (answers) {
+      p.feed_ulpdu(kWake);
+    } else {
+      p.expire();
+    }
+    EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+    EXPECT_GT(*p.end.conn().deadline(), kStart + 1s) << "now its FIN is waited for";
+    p.end.end(TcpEnd::kFin, p.now);
+    EXPECT_EQ(p.link_action(), LinkAction::kClose);
+  }
+}
+
 // The rest of an FPDU must go out, or what follows would be no FPDU; behind part of a message there can be no other.
 TEST(UnheardPeer, GetsNoWakeWithinAMessage) {
   RawPeer p(initiating(true));

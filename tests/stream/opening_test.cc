@@ -19,6 +19,13 @@ using test::RawPeerOptions;
 using test::send_segment;
 using test::operator|;
 
+// A peer-to-peer peer that has not been heard gets a moment behind our Terminate.
+void expect_fin_after_the_wait(test::Endpoint& end, TimePoint now) {
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kNone);
+  end.expire(now + 200ms);
+  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+}
+
 TEST(Responder, SendsNothingBeforeTheFirstFpdu) {
   COVERS("RFC5044-7.1.2-18");
   COVERS("RFC6581-3-3");
@@ -224,7 +231,7 @@ TEST(Initiator, TerminatesWithInsufficientIrd) {
   (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 8020 4005"), now);
   const Bytes out = end.send(~std::size_t{0}, now);
   EXPECT_EQ(test::to_hex(out), test::to_hex(test::fpdu(test::terminate_segment(hex("20060000")), true)));
-  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  expect_fin_after_the_wait(end, now);
   end.end(TcpEnd::kFin, now);
   ASSERT_NE(end.disconnected(), nullptr);
   EXPECT_EQ(end.disconnected()->reason.code, Errc::kInsufficientIrd);
@@ -250,7 +257,7 @@ TEST(Initiator, TerminatesWithoutACommonRtr) {
   EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)),
             test::to_hex(test::fpdu(test::terminate_segment(hex("20070000")), true)));
   // The peer never closes: the connection is reset in the end.
-  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  expect_fin_after_the_wait(end, now);
   end.expire(now + 5s);
   EXPECT_EQ(end.conn().link_action(), LinkAction::kReset);
   EXPECT_EQ(end.disconnected()->reason.code, Errc::kNoMatchingRtr);
@@ -274,7 +281,7 @@ TEST(Initiator, TerminatesWhenAPostedReadCanNeverBeSent) {
             test::to_hex(test::fpdu(test::terminate_segment(hex("20050000")), true)));
   ASSERT_EQ(end.sends.size(), 1U);
   EXPECT_EQ(end.sends[0].status, Errc::kInvalidArgument);
-  EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
+  expect_fin_after_the_wait(end, now);
   end.end(TcpEnd::kFin, now);
   ASSERT_NE(end.disconnected(), nullptr);
   EXPECT_EQ(end.disconnected()->reason.code, Errc::kStartupLocal);
@@ -314,6 +321,22 @@ TEST(Initiator, ReportsARejection) {
   EXPECT_EQ(down->rejected_with->ird, 3);
   EXPECT_EQ(down->rejected_with->ord, 4);
   EXPECT_FALSE(end.conn().tx_pending());
+}
+
+// Else the owner of the connection would start again, and hear of the end of the first one, too.
+TEST(Initiator, ThatIsAbortedBeforeItsFallBackIsToldOnlyEnds) {
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  end.start(mpa::Initiator({}, {}, now), now);
+  (void)end.send(~std::size_t{0}, now);
+  Connection& core = end.conn();
+  core.rx_end(TcpEnd::kReset, now);
+  core.abort(make_error(Errc::kAborted, "enough"));
+  const auto event = core.poll_event();
+  ASSERT_TRUE(event);
+  ASSERT_TRUE(std::holds_alternative<Disconnected>(*event));
+  EXPECT_STREQ(std::get<Disconnected>(*event).reason.why, "enough");
+  EXPECT_FALSE(core.poll_event());
 }
 
 TEST(Initiator, StartsAgainWithRevisionOneWhenThePeerHangsUp) {

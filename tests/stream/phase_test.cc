@@ -2,33 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
-#include "tests/support/vectors.h"
+#include "tests/support/state_matrix.h"
 
 namespace iwarp::stream {
 namespace {
 
-std::string matrix() {
-  std::ostringstream out;
-  for (std::size_t p = 0; p < kPhases; ++p) {
-    for (std::size_t i = 0; i < kInputs; ++i) {
-      const auto from = static_cast<Phase>(p);
-      const auto on = static_cast<Input>(i);
-      const auto to = next(from, on);
-      out << name(from) << " + " << name(on) << " -> " << (to ? name(*to) : "-") << "\n";
-    }
-  }
-  return out.str();
-}
-
-// A difference means that the life of a connection changed: if on purpose, replace the file by what this test prints.
 TEST(Phases, AreAsReviewed) {
-  std::ifstream in(test::vector_path("stream/phase.states.txt"));
-  std::ostringstream reviewed;
-  reviewed << in.rdbuf();
-  EXPECT_EQ(matrix(), reviewed.str()) << matrix();
+  const auto is = test::state_matrix<Phase, Input>(kPhases, kInputs);
+  EXPECT_EQ(is, test::reviewed("stream/phase.states.txt")) << is;
 }
 
 TEST(Phases, ClosedIsFinalAndReachableFromEverywhere) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "tests/verbs/joined.h"
@@ -100,6 +103,41 @@ TEST(CompletionChannel, WakesAPollingThread) {
   producer.join();
   a.disarm();
   b.disarm();
+}
+
+// Another thread of the parent arms and tells all the time, so that the child inherits locks that are held.
+TEST(CompletionChannel, OfAParentDoesNothingInItsChild) {
+  auto channel = std::make_unique<CompletionChannel>();
+  CompletionQueue cq(8), busy(8);
+  channel->arm(cq);
+  ASSERT_TRUE(cq.push(Completion{}));
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    CompletionChannel others;
+    while (!over) {
+      others.arm(busy);
+      EXPECT_TRUE(busy.push(Completion{}));
+      (void)test::drain(busy);
+      EXPECT_EQ(others.next_event(), &busy);
+    }
+  });
+  for (int i = 0; i < 50; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::alarm(20);
+      channel->arm(busy);
+      const bool nothing = !channel->next_event();
+      channel.reset();
+      ::_exit(nothing ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(status, 0) << "round " << i;
+    EXPECT_TRUE(readable(*channel)) << "the child took an event of its parent";
+  }
+  over = true;
+  other.join();
+  EXPECT_EQ(channel->next_event(), &cq);
 }
 
 }  // namespace
