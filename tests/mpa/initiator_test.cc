@@ -207,6 +207,11 @@ TEST(MpaInitiator, OwesATerminateIfItsIrdCannotGrow) {
   EXPECT_EQ(after_reply<Failed>(with([](Policy& p) { p.ird = 0; }), "50 02 0004 8020 4001").error.code,
             Errc::kInsufficientIrd)
       << "0 forbids Reads, it is no starting value";
+  const auto none = with([](Policy& p) {
+    p.ird = 0;
+    p.peer_to_peer = false;
+  });
+  EXPECT_EQ(after_reply<Established>(none, "50 02 0004 0020 0000").negotiated.ird, 0) << "as many as the peer asks for";
 }
 
 TEST(MpaInitiator, ChoosesAnRtrThatBothSidesName) {

@@ -167,13 +167,15 @@ TEST(MpaResponder, SettlesIrdAndOrd) {
       {"an IRD of 0 forbids Reads", "0020 0020", 0, 32, "00000020", 0, 32},
       {"but an RTR by Read needs one", "8020 4020", 0, 32, "80014020", 1, 32},
       {"peer's ORD 0, RTR by Read", "8020 4000", 0, 32, "80014020", 1, 32},
-      {"ORD not negotiated: IRD stays, 3FFF comes back", "0020 3fff", 16, 32, "3fff0020", 16, 32},
+      {"ORD not negotiated: IRD stays, 3FFF comes back", "0010 3fff", 8, 32, "3fff0010", 8, 16},
       {"IRD not negotiated: ORD stays, 3FFF comes back", "3fff 0020", 32, 64, "00203fff", 32, 64},
       {"neither negotiated", "bfff 7fff", 5, 6, "bfff7fff", 5, 6},
   };
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.name);
     const Accepted a = accepted(Policy{}, std::string("50 02 0004 ") + c.words, c.ird, c.ord);
+    EXPECT_EQ(a.established.negotiated.peer_ird, std::stoul(std::string(c.words, 4), nullptr, 16) & 0x3FFF);
+    EXPECT_EQ(a.established.negotiated.peer_ord, std::stoul(std::string(c.words + 5, 4), nullptr, 16) & 0x3FFF);
     EXPECT_EQ(a.reply, std::string("50020004") + c.reply);
     EXPECT_EQ(a.established.negotiated.ird, c.used_ird);
     EXPECT_EQ(a.established.negotiated.ord, c.used_ord);

@@ -123,6 +123,15 @@ TEST(Disconnect, StillTakesWhatThePeerSends) {
   EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kAborted);
 }
 
+TEST(Disconnect, DoesNotHideTheErrorThatEndedTheConnection) {
+  RawPeer p;
+  p.feed_ulpdu(send_segment(pattern(4)));  // no receive is posted
+  p.end.disconnect(p.now);
+  EXPECT_NE(p.terminate(), "");
+  p.end.end(TcpEnd::kFin, p.now);
+  EXPECT_NE(p.end.disconnected()->reason.code, Errc::kAborted);
+}
+
 TEST(Disconnect, OfBothAtOnce) {
   Pair p;
   p.establish();

@@ -26,6 +26,15 @@ void expect_fin_after_the_wait(test::Endpoint& end, TimePoint now) {
   EXPECT_EQ(end.conn().link_action(), LinkAction::kShutdownWrite);
 }
 
+TEST(Responder, WaitsForTheFirstFpduOfAClientServerPeerForEver) {
+  for (const bool peer_to_peer : {false, true}) {
+    RawPeerOptions o;
+    o.peer_to_peer = peer_to_peer;
+    RawPeer p(o);
+    EXPECT_EQ(p.end.conn().deadline().has_value(), peer_to_peer);
+  }
+}
+
 TEST(Responder, SendsNothingBeforeTheFirstFpdu) {
   COVERS("RFC5044-7.1.2-18");
   COVERS("RFC6581-3-3");

@@ -2,6 +2,7 @@
 
 #include "tests/support/covers.h"
 #include "tests/support/pair.h"
+#include "tests/support/raw_peer.h"
 
 namespace iwarp::stream {
 namespace {
@@ -155,6 +156,39 @@ INSTANTIATE_TEST_SUITE_P(
                                                   : "Max") +
              std::to_string(s.emss) + "Scratch" + std::to_string(s.scratch);
     });
+
+TEST(Posting, OfAReadTakesOneSinkBuffer) {
+  test::RawPeer p;
+  auto& local = p.end.region(30);
+  auto wr = test::send_wr(1, test::list({local.sge(0, 10), local.sge(10, 10)}));
+  wr.op = rdmap::SendOp::kRead;
+  EXPECT_EQ(p.end.conn().post_send(wr).error().code, Errc::kInvalidArgument);
+}
+
+// A large FPDU of which the first read brings a few octets, the second all but the CRC field.
+TEST(Placing, WaitsForTheRestOfTheTrailer) {
+  for (std::size_t missing = 1; missing <= 4; ++missing) {
+    test::RawPeerOptions o;
+    o.we_initiate = true;
+    o.crc = false;
+    test::RawPeer p(o);
+    auto& local = p.end.region(20000);
+    p.end.post(rdmap::RecvWr{1, local.all()});
+    p.end.post(rdmap::RecvWr{2, local.all()});
+    p.end.post(test::send_wr(3, local.sge(0, 10)));
+    (void)p.ulpdus();
+    const test::Bytes whole = test::fpdu(test::send_segment(test::pattern(20000)), false);
+    const auto at = [&](std::size_t i) { return whole.begin() + static_cast<std::ptrdiff_t>(i); };
+    p.feed(test::Bytes(at(0), at(4)));
+    p.feed(test::Bytes(at(4), at(whole.size() - missing)));
+    EXPECT_TRUE(p.end.recvs.empty()) << missing;
+    p.feed(test::Bytes(at(whole.size() - missing), whole.end()));
+    ASSERT_EQ(p.end.recvs.size(), 1U) << missing;
+    p.feed_ulpdu(test::send_segment(test::pattern(4), {.msn = 2}));
+    EXPECT_EQ(p.end.recvs.size(), 2U) << missing;
+    EXPECT_EQ(p.end.disconnected(), nullptr) << missing;
+  }
+}
 
 }  // namespace
 }  // namespace iwarp::stream

@@ -278,6 +278,16 @@ TEST(Violation, FirstErrorIsTheOneThatIsTold) {
   EXPECT_EQ(p.terminate().substr(0, 8), "1202c000");
 }
 
+// Nothing may follow our FIN.
+TEST(Violation, BehindOurFinIsAnsweredWithAReset) {
+  RawPeer p;
+  p.end.disconnect(p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+  p.feed_ulpdu(send_segment(pattern(4)));  // no receive is posted
+  EXPECT_FALSE(p.end.conn().tx_pending());
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+}
+
 TEST(Violation, CrcErrorIsToldAndNothingBehindItIsDelivered) {
   COVERS("RFC5044-8-2");
   COVERS("RFC5044-8-13");

@@ -105,7 +105,7 @@ TEST(CompletionChannel, WakesAPollingThread) {
   b.disarm();
 }
 
-// Another thread of the parent arms and tells all the time, so that the child inherits locks that are held.
+// Another thread of the parent arms all the time, so that the child inherits locks that are held.
 TEST(CompletionChannel, OfAParentDoesNothingInItsChild) {
   auto channel = std::make_unique<CompletionChannel>();
   CompletionQueue cq(8), busy(8);
@@ -113,13 +113,7 @@ TEST(CompletionChannel, OfAParentDoesNothingInItsChild) {
   ASSERT_TRUE(cq.push(Completion{}));
   std::atomic<bool> over{false};
   std::thread other([&] {
-    CompletionChannel others;
-    while (!over) {
-      others.arm(busy);
-      EXPECT_TRUE(busy.push(Completion{}));
-      (void)test::drain(busy);
-      EXPECT_EQ(others.next_event(), &busy);
-    }
+    while (!over) channel->arm(busy);
   });
   for (int i = 0; i < 50; ++i) {
     const pid_t pid = ::fork();

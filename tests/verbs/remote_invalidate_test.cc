@@ -69,6 +69,7 @@ TEST_F(RemoteInvalidate, CompletionWaitsForAnAccessOfAnotherConnection) {
     delivered = true;
   });
   while (context_->stags().valid(mr.stag())) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what does not wait has told by then
   EXPECT_TRUE(owner_cq_.empty());
   EXPECT_FALSE(delivered);
   { const ddp::Pin let_go = std::move(access.pin); }
