@@ -260,6 +260,49 @@ TEST_F(ReceiverTest, PartsOfASegmentMayBeReceivedInPlace) {
   EXPECT_TRUE(std::equal(memory_.begin() + 10, memory_.begin() + 60, pattern(50).begin()));
 }
 
+TEST_F(ReceiverTest, TargetsOfAWriteBeginWhereThePlacingHasCome) {
+  const Bytes ulpdu = write_segment(stag_, kBase + 10, pattern(50));
+  ASSERT_TRUE(rx_.begin(ConstBytes(ulpdu).first(20), ulpdu.size()).ok());
+  ASSERT_TRUE(rx_.place(ConstBytes(ulpdu).subspan(14, 6)).ok());
+  std::vector<ddp::Pin> pins;
+  ASSERT_TRUE(rx_.targets(pins).ok());
+  ASSERT_EQ(pins.size(), 1U);
+  EXPECT_EQ(pins[0].bytes().data(), memory_.data() + 16);
+  EXPECT_EQ(pins[0].bytes().size(), 44U);
+}
+
+// A piece that is full already is not asked for: its memory may be gone.
+TEST_F(ReceiverTest, TargetsBeginBehindAFullPiece) {
+  Bytes other(10);
+  const Stag full = add(other);
+  SgeList list = Sge{other.data(), 10, full};
+  EXPECT_TRUE(list.add(sge(0, 50)));
+  post_recv(1, list);
+  const Bytes message = pattern(40);
+  expect_taken(send_segment(Bytes(message.begin(), message.begin() + 10), {.last = false}));
+  EXPECT_TRUE(stags_.invalidate(full));
+  const Bytes ulpdu = send_segment(Bytes(message.begin() + 10, message.end()), {.mo = 10});
+  ASSERT_TRUE(rx_.begin(ConstBytes(ulpdu).first(18), ulpdu.size()).ok());
+  std::vector<ddp::Pin> pins;
+  ASSERT_TRUE(rx_.targets(pins).ok());
+  ASSERT_EQ(pins.size(), 1U);
+  EXPECT_EQ(pins[0].bytes().data(), memory_.data());
+}
+
+TEST_F(ReceiverTest, TargetsAreAllOrNone) {
+  Bytes other(10);
+  const Stag gone = add(other);
+  SgeList list = sge(0, 20);
+  EXPECT_TRUE(list.add(Sge{other.data(), 10, gone}));
+  post_recv(1, list);
+  EXPECT_TRUE(stags_.invalidate(gone));
+  const Bytes ulpdu = send_segment(pattern(30));
+  ASSERT_TRUE(rx_.begin(ConstBytes(ulpdu).first(18), ulpdu.size()).ok());
+  std::vector<ddp::Pin> pins;
+  EXPECT_FALSE(rx_.targets(pins).ok());
+  EXPECT_TRUE(pins.empty());
+}
+
 TEST_F(ReceiverTest, TargetsAreCheckedAnewEachTime) {
   COVERS("RFC5041-8.3.1-7");
   const Bytes ulpdu = write_segment(stag_, kBase, pattern(50));

@@ -48,6 +48,13 @@ TEST_F(TransmitterTest, NothingOfAResponseIsLeftInTheSegmentBehindIt) {
   EXPECT_FALSE(s.may_change);
 }
 
+TEST_F(TransmitterTest, AResponseThatHasLeftMakesRoomForAnotherRequest) {
+  for (std::uint32_t i = 1; i <= 8; ++i) request({Stag{i}, 0, i, stag_, kBase}, i);
+  EXPECT_TRUE(reads_.full());
+  EXPECT_TRUE(next());
+  EXPECT_FALSE(reads_.full());
+}
+
 TEST_F(TransmitterTest, ResponsesComeInRequestOrder) {
   COVERS("RFC5040-5.2.1-8");
   COVERS("RFC5040-5.2.2-7");

@@ -221,6 +221,14 @@ TEST_F(TransmitterTest, RtrLeavesFirst) {
   EXPECT_EQ(next()->untagged().msn, Msn{1});
 }
 
+TEST_F(TransmitterTest, RtrLeavesThoughNothingIsPosted) {
+  for (const Rtr rtr : {Rtr::kWrite, Rtr::kRead}) {
+    tx_.queue_rtr(rtr);
+    EXPECT_TRUE(next());
+    EXPECT_FALSE(next());
+  }
+}
+
 TEST_F(TransmitterTest, RtrByReadTakesTheFirstMsn) {
   COVERS("RFC6581-9.2-6");
   post(wr(1, SendOp::kRead, sge(0, 1)));
