@@ -66,7 +66,7 @@ TEST(FpduSearch, ReservedBitsLengthAndOpcodeMustFit) {
   struct {
     std::size_t at;
     int value;
-  } const bad[] = {{2, 0x45}, {2, 0x42}, {3, 0x53}, {3, 0x48}, {3, 0x83}, {11, 0x01}, {1, 13}};
+  } const bad[] = {{2, 0x45}, {2, 0x42}, {3, 0x53}, {3, 0x48}, {3, 0x83}, {11, 0x01}, {1, 13}, {1, 17}};
   for (const auto& b : bad) {
     Bytes broken = good;
     broken[b.at] = static_cast<std::byte>(b.value);
