@@ -38,7 +38,8 @@ struct Options {
   // them AUTH_SYS is as good as that host; with others any user of it may claim to be any user.
   bool insecure_ports = false;
   // Let servers offer layouts (pNFS). Default no: clients with layouts go to the data servers themselves, past the
-  // gateway, and those are told apart by addresses of the server's network.
+  // gateway, and those are told apart by addresses of the server's network. Messages under RPCSEC_GSS integrity or
+  // privacy pass unchanged either way.
   bool pnfs = false;
   // Longest RPC message either way, octets: a READ or WRITE of the server's largest size and its headers. Default 1 MiB
   // and 64 KiB, as Linux servers need. Less refuses what they offer, more lets one message hold more memory;

@@ -257,7 +257,8 @@ Run add_gateway(CLI::App& app) {
   cmd->add_option_function<std::string>(
          "--pnfs", [flags](const std::string& v) { flags->options.pnfs = v == "on"; },
          "Let servers offer layouts, with which clients reach data servers past the gateway: on, or off (the default): "
-         "their flags in EXCHANGE_ID's reply are cleared")
+         "their flags in EXCHANGE_ID's reply are cleared, and the attributes that tell of layouts not asked for; krb5i "
+         "and krb5p pass unchanged, mount those with vers=4.0 or 3")
       ->check(CLI::IsMember({"on", "off"}).description(""))
       ->type_name("on|off");
   cmd->add_option("--max-connections-per-client", flags->options.max_connections_per_client,
