@@ -82,9 +82,10 @@ struct Options {
   // How long a record may stand still that has begun to come: for as long as that, 64 KiB of it, or its rest, may take.
   // Default 60 s. Lower ends connections on slow lines, higher lets peers hold memory for longer; so for the next two.
   std::chrono::milliseconds record_deadline{60000};
-  // How long all RDMA Reads that a client owes answers for may go unanswered.
+  // How long all RDMA Reads that a client owes answers for may go unanswered: in that time one is, or 64 KiB come.
   std::chrono::milliseconds read_deadline{60000};
-  // How long a client may take nothing of the Replies that wait for it.
+  // How long a client may take nothing of the Replies that wait for it: in that time it takes one, or 64 KiB, or
+  // answers Reads that were posted before them.
   std::chrono::milliseconds reply_deadline{60000};
   // After SIGTERM: how long outstanding RPCs may take to finish.
   std::chrono::milliseconds drain_timeout{10000};

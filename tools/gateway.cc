@@ -273,9 +273,10 @@ Run add_gateway(CLI::App& app) {
           "reconnects and replays");
   seconds("--record-deadline", flags->record_seconds,
           "Seconds for the rest of a record that has begun, or for the next 64 KiB of it");
-  seconds("--read-deadline", flags->read_seconds, "Seconds for a client to answer one of the RDMA Reads outstanding");
+  seconds("--read-deadline", flags->read_seconds,
+          "Seconds for a client to answer one of the RDMA Reads outstanding, or 64 KiB of them");
   seconds("--reply-deadline", flags->reply_seconds,
-          "Seconds for a client to take some of the Replies that wait for it");
+          "Seconds for a client to take one of the Replies that wait for it, or 64 KiB of them, or to answer a Read");
   cmd->add_option("--drain", flags->drain_seconds, "After SIGTERM: seconds for outstanding RPCs")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
