@@ -42,8 +42,8 @@ struct Options {
   // privacy pass unchanged either way.
   bool pnfs = false;
   // Longest RPC message either way, octets: a READ or WRITE of the server's largest size and its headers. Default 1 MiB
-  // and 64 KiB, as Linux servers need. Less refuses what they offer, more lets one message hold more memory;
-  // memory_bytes must be larger.
+  // and 64 KiB, as Linux servers need. Less refuses what they offer, more lets one message hold more memory: it and
+  // kMessageRoom must fit into memory_bytes, and into an eighth of process_memory_bytes, or it waits for ever.
   std::size_t max_record_bytes = (std::size_t{1} << 20) + (std::size_t{64} << 10);
   // RPCs that a client may have outstanding, 1..96. Default 64, as Linux grants.
   std::uint32_t credits = 64;
@@ -89,6 +89,11 @@ struct Options {
   std::chrono::milliseconds reply_deadline{60000};
   // After SIGTERM: how long outstanding RPCs may take to finish.
   std::chrono::milliseconds drain_timeout{10000};
+
+  // What a buffer takes beyond its message, at most.
+  static constexpr std::size_t kMessageRoom = std::size_t{64} << 10;
+  // What a connection gets however short memory is: its Receives, the longest Call and the longest Reply.
+  [[nodiscard]] std::size_t least_part() const;
 };
 
 }  // namespace iwarp::gateway

@@ -123,9 +123,14 @@ int run(const Flags& flags) {
                                      ? std::size_t{flags.memory_mib} << 20
                                      : std::max(gateway::memory_of_process() / 4, std::size_t{kLeastMemoryMib} << 20);
   options.max_record_bytes = std::size_t{flags.max_record_kib} << 10;
-  if (options.max_record_bytes + (std::size_t{64} << 10) > options.memory_bytes)
+  const std::size_t message_bytes = options.max_record_bytes + gateway::Options::kMessageRoom;
+  if (message_bytes > options.memory_bytes)
     throw CLI::ValidationError("--max-record",
                                "must be at least 64 KiB below --connection-memory, which holds such messages");
+  if (message_bytes > options.process_memory_bytes / 8)
+    throw CLI::ValidationError("--max-record",
+                               fmt::format("must be at least 64 KiB below an eighth of --memory, which is {} MiB{}",
+                                           options.process_memory_bytes >> 20, flags.memory_mib > 0 ? "" : " here"));
   options.drain_timeout = std::chrono::seconds(flags.drain_seconds);
   options.lost_call_limit = std::chrono::seconds(flags.lost_call_seconds);
   options.record_deadline = std::chrono::seconds(flags.record_seconds);
@@ -251,7 +256,9 @@ Run add_gateway(CLI::App& app) {
   cmd->add_option("--max-connections", flags->options.max_connections, "Connections served at a time")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  cmd->add_option("--max-record", flags->max_record_kib, "Longest RPC message either way, KiB")
+  cmd->add_option(
+         "--max-record", flags->max_record_kib,
+         "Longest RPC message either way, KiB; 64 KiB below --connection-memory and an eighth of --memory, at least")
       ->check(CLI::Range(64, 65536))
       ->capture_default_str();
   cmd->add_option_function<std::string>(
