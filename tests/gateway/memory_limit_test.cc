@@ -129,5 +129,48 @@ TEST_F(MemoryLimit, RefusesTcpClientsThatComeTogether) {
   EXPECT_EQ(await(**served), samples::write_reply(1));
 }
 
+// Whoever is refused when its connection to the server is there already comes again, and its replays need the port that
+// its lost connection had.
+TEST_F(MemoryLimit, ARefusedClientKeepsItsSourcePort) {
+  options.process_memory_bytes = 1u << 20;  // for two
+  const RdmaClient::Options elsewhere{.source = boost::asio::ip::make_address("127.0.0.2")};
+  tcp::acceptor busy(loop.io, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  busy.listen(0);  // drops SYNs while its queue is full
+  open({"127.0.0.1", busy.local_endpoint().port()});
+  std::vector<tcp::socket> accepted;
+  const auto accept = [&] { accepted.push_back(busy.accept()); };
+  std::uint16_t port = 0;
+  {
+    auto lost = client(elsewhere);
+    accept();
+    port = accepted.back().remote_endpoint().port();
+    lost->call(samples::null_call(1));
+    ASSERT_TRUE(loop.until([&] { return messages(MessageKind::kCall).forwarded == 1; }));
+    lost->abort();
+    ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  }
+  tcp::socket first(loop.io), second(loop.io);
+  for (tcp::socket* s : {&first, &second}) s->async_connect(busy.local_endpoint(), [](boost::system::error_code) {});
+  loop.run_for(20ms);
+  std::vector<std::unique_ptr<RdmaClient>> clients;
+  for (int n = 0; n < 2; ++n) clients.push_back(std::make_unique<RdmaClient>(loop, client_engine));
+  for (const auto& c : clients) c->begin_connect(front->local());
+  loop.run_for(50ms);
+  RdmaClient again(loop, client_engine, elsewhere);
+  again.begin_connect(front->local());
+  loop.run_for(50ms);
+  EXPECT_FALSE(again.decided()) << "refused before its connection to the server was made";
+  busy.listen(16);
+  for (int n = 0; n < 2; ++n) accept();
+  ASSERT_TRUE(loop.until([&] { return again.decided() && clients[0]->decided() && clients[1]->decided(); }));
+  EXPECT_EQ(again.error().code == Errc::kOk, false);
+  clients.clear();
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  for (int n = 0; n < 3; ++n) accept();
+  auto served = client(elsewhere);
+  accept();
+  EXPECT_EQ(accepted.back().remote_endpoint().port(), port);
+}
+
 }  // namespace
 }  // namespace iwarp::gateway::test
