@@ -176,7 +176,7 @@ void TcpSession::pump() {
   watch_for_stalls(now);
   pumping_ = false;
   if (over_) return;
-  channel_.after_turn(now);
+  channel_.after_turn(now, log_);
   const auto unanswered = backward_.empty() ? std::nullopt : std::optional(backward_.front().expires);
   const auto stalled =
       closing_ ? std::nullopt
