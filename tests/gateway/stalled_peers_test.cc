@@ -46,14 +46,14 @@ TEST_F(StalledPeers, AHalfRecordOfTheServer) {
 
 // An idle client, and one whose records are complete, are no such peers.
 TEST_F(StalledPeers, IdleClientsStay) {
-  options.record_deadline = options.read_deadline = options.reply_deadline = options.lost_call_limit = 400ms;
+  options.record_deadline = options.read_deadline = options.reply_deadline = options.lost_call_limit = 2s;
   open_both();
   auto c = warm_client();
   c->send(samples::write_call(1, pattern(kBig)));
   EXPECT_EQ(await(*c), samples::write_reply(1));
   c->send(samples::read_call(2, kBig));
   EXPECT_FALSE(await(*c).empty());
-  loop.run_for(1s);
+  loop.run_for(3s);
   c->send(samples::null_call(3));
   EXPECT_EQ(await(*c), samples::rpc_reply(3));
 }
