@@ -269,7 +269,9 @@ Run add_gateway(CLI::App& app) {
       ->check(CLI::IsMember({"on", "off"}).description(""))
       ->type_name("on|off");
   cmd->add_option("--max-connections-per-client", flags->options.max_connections_per_client,
-                  "... and of these, of one client (an IPv4 address, or an IPv6 network of 64 bits)")
+                  "... and of these, of one client (an IPv4 address, or an IPv6 network of 64 bits); a gateway in "
+                  "front, NAT and "
+                  "the users of this host are one client each")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   const auto seconds = [&](const char* flag, unsigned& to, const char* text) {
