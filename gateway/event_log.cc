@@ -22,6 +22,7 @@ constexpr LogRate rate(LogKind kind) {
     case LogKind::kFailedCall:
     case LogKind::kBackward:
     case LogKind::kSourcePort:
+    case LogKind::kMemory:
       return kTrouble;
   }
   return kTrouble;
@@ -47,6 +48,8 @@ const char* text(LogKind kind) {
       return "backward call";
     case LogKind::kSourcePort:
       return "source port";
+    case LogKind::kMemory:
+      return "no memory for a message";
   }
   return "?";
 }

@@ -24,8 +24,9 @@ enum class LogKind : std::uint8_t {
   kFailedCall,   // a Call without a Reply
   kBackward,     // an RPC of the back channel that failed
   kSourcePort,   // the port towards the server is not the one wanted
+  kMemory,       // a message waits for memory
 };
-inline constexpr std::size_t kLogKinds = 9;
+inline constexpr std::size_t kLogKinds = 10;
 
 class EventLog {
  public:

@@ -7,8 +7,10 @@
 
 namespace iwarp::gateway {
 
-void LayoutFilter::on_call(ConstBytes call) {
-  if (!on_ || !rpcrdma::has_exchange_id(call)) return;
+void LayoutFilter::on_call(MutBytes call) {
+  if (!on_) return;
+  rpcrdma::hide_layout_attributes(call);
+  if (!rpcrdma::has_exchange_id(call)) return;
   const std::uint32_t xid = *rpcrdma::rpc_xid(call);
   if (std::find(xids_.begin(), xids_.end(), xid) != xids_.end()) return;
   if (xids_.size() == kMaxCalls) xids_.pop_front();

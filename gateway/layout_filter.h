@@ -1,4 +1,4 @@
-// --pnfs off: what a session has to remember between an EXCHANGE_ID and its Reply. Not thread-safe.
+// --pnfs off: nobody asks for layouts, and no EXCHANGE_ID is told of them. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class LayoutFilter {
   // `on`: otherwise nothing is looked at.
   explicit LayoutFilter(bool on) : on_(on) {}
 
-  // A Call on its way to the server.
-  void on_call(ConstBytes call);
+  // A Call on its way to the server, changed in place: see rpcrdma::hide_layout_attributes(). May be told twice.
+  void on_call(MutBytes call);
   // A Reply on its way to the client, changed in place. Whether pNFS flags were cleared.
   bool on_reply(MutBytes reply);
 

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "iwarp/rpcrdma/buffer_pool.h"
+
 namespace iwarp::gateway {
 
 Parsed<HostPort> HostPort::parse(std::string_view text) {
@@ -31,6 +33,12 @@ Parsed<HostPort> HostPort::parse(std::string_view text) {
   if (ec != std::errc{} || end != rest.data() + rest.size() || port > 65535)
     return wrong("has no valid port (0 to 65535)");
   return {HostPort{std::string(host), static_cast<std::uint16_t>(port)}, {}};
+}
+
+std::size_t Options::least_part() const {
+  constexpr std::size_t kMoreReceives = 32;  // of the backward direction, and what a slab holds beyond
+  const std::size_t receives = (credits + kMoreReceives) * rpcrdma::BufferPool::charged_bytes(inline_bytes);
+  return receives + 2 * (max_record_bytes + kMessageRoom);
 }
 
 std::string HostPort::to_string() const {

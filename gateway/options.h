@@ -38,11 +38,12 @@ struct Options {
   // them AUTH_SYS is as good as that host; with others any user of it may claim to be any user.
   bool insecure_ports = false;
   // Let servers offer layouts (pNFS). Default no: clients with layouts go to the data servers themselves, past the
-  // gateway, and those are told apart by addresses of the server's network.
+  // gateway, and those are told apart by addresses of the server's network. Messages under RPCSEC_GSS integrity or
+  // privacy pass unchanged either way.
   bool pnfs = false;
   // Longest RPC message either way, octets: a READ or WRITE of the server's largest size and its headers. Default 1 MiB
-  // and 64 KiB, as Linux servers need. Less refuses what they offer, more lets one message hold more memory;
-  // memory_bytes must be larger.
+  // and 64 KiB, as Linux servers need. Less refuses what they offer, more lets one message hold more memory: it and
+  // kMessageRoom must fit into memory_bytes, and into an eighth of process_memory_bytes, or it waits for ever.
   std::size_t max_record_bytes = (std::size_t{1} << 20) + (std::size_t{64} << 10);
   // RPCs that a client may have outstanding, 1..96. Default 64, as Linux grants.
   std::uint32_t credits = 64;
@@ -81,12 +82,18 @@ struct Options {
   // How long a record may stand still that has begun to come: for as long as that, 64 KiB of it, or its rest, may take.
   // Default 60 s. Lower ends connections on slow lines, higher lets peers hold memory for longer; so for the next two.
   std::chrono::milliseconds record_deadline{60000};
-  // How long all RDMA Reads that a client owes answers for may go unanswered.
+  // How long all RDMA Reads that a client owes answers for may go unanswered: in that time one is, or 64 KiB come.
   std::chrono::milliseconds read_deadline{60000};
-  // How long a client may take nothing of the Replies that wait for it.
+  // How long a client may take nothing of the Replies that wait for it: in that time it takes one, or 64 KiB, or
+  // answers Reads that were posted before them.
   std::chrono::milliseconds reply_deadline{60000};
   // After SIGTERM: how long outstanding RPCs may take to finish.
   std::chrono::milliseconds drain_timeout{10000};
+
+  // What a buffer takes beyond its message, at most.
+  static constexpr std::size_t kMessageRoom = std::size_t{64} << 10;
+  // What a connection gets however short memory is: its Receives, the longest Call and the longest Reply.
+  [[nodiscard]] std::size_t least_part() const;
 };
 
 }  // namespace iwarp::gateway

@@ -1,6 +1,6 @@
 #include "iwarp/gateway/rdma_channel.h"
 
-#include <spdlog/spdlog.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <boost/asio/post.hpp>
 
@@ -40,7 +40,7 @@ void RdmaChannel::arm(std::function<void()> wake) {
   cq_.arm(verbs::CompletionQueue::Notify::kNext, *this);
 }
 
-void RdmaChannel::after_turn(TimePoint now) {
+void RdmaChannel::after_turn(TimePoint now, EventLog& log) {
   if (pool_.releases() != releases_seen_) last_used_ = now;
   releases_seen_ = pool_.releases();
   if (!trim_at_ && (pool_.idle_bytes() > 0 || pool_.releases() != rested_at_))
@@ -50,8 +50,10 @@ void RdmaChannel::after_turn(TimePoint now) {
   retry_at_ = now + kRetryMemory;
   if (told_ && now - *told_ < kTellAgain) return;
   told_ = now;
-  spdlog::warn("no memory for a message: it waits, with {} KiB in use by its connection",
-               pool_.registered_bytes() / 1024);
+  log.warn(LogKind::kMemory,
+           fmt::format("no memory for a message: it waits, with {} KiB in use by its connection",
+                       pool_.registered_bytes() / 1024),
+           now);
 }
 
 void RdmaChannel::on_deadline(TimePoint now) {

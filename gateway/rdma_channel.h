@@ -12,6 +12,7 @@
 #include "iwarp/base/time.h"
 #include "iwarp/cm/engine.h"
 #include "iwarp/gateway/deadline_timer.h"
+#include "iwarp/gateway/event_log.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
 #include "iwarp/verbs/queue_pair.h"
 
@@ -46,7 +47,7 @@ class RdmaChannel final : public verbs::Notifier {
   // Of the memory that a burst needed, an idle connection keeps pieces of 4 KiB only: on_deadline(), at deadline() or
   // later, frees the rest when no buffer has come back for `keep_idle_memory`; of a connection in use, what it has not
   // needed for about that long. To be called after every turn of work, which need not have found any.
-  void after_turn(TimePoint now);
+  void after_turn(TimePoint now, EventLog& log);
   // When the system refuses memory, what needs it waits, and tries again every kRetryMemory.
   static constexpr std::chrono::milliseconds kRetryMemory{100};
   [[nodiscard]] std::optional<TimePoint> deadline() const { return earliest({trim_at_, retry_at_}); }

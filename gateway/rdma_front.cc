@@ -18,7 +18,7 @@ RdmaFront::RdmaFront(cm::Engine& engine, HostPort server, const Options& options
       options_(options),
       ports_({}),
       places_(options.max_connections_per_client),
-      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes)),
+      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes, options.least_part())),
       sessions_(engine.io()),
       first_reserved_(std::random_device{}()) {}
 
@@ -63,8 +63,7 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   if (sessions_.draining() || sessions_.size() + connecting_ >= options_.max_connections) {
     return refuse(*request, RefuseReason::kLimit, "too many connections, or shutting down");
   }
-  if (!memory_->admits_connection())
-    return refuse(*request, RefuseReason::kLimit, "the memory for all connections is half used up: see --memory");
+  if (!memory_->admits_connection()) return refuse(*request, RefuseReason::kLimit, kNoMemory);
   const auto place = places_.take(client);
   if (!place) return refuse(*request, RefuseReason::kLimit, "this client has as many connections as it may have");
   BackendRequest backend{.server = server_,
@@ -78,10 +77,13 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
       [this, alive = std::weak_ptr<bool>(alive_), request, place, port](const Error& error, tcp::socket socket) {
         if (alive.expired()) return;
         --connecting_;
-        // The client will try again, and its replays need the port.
-        if (error.code != Errc::kOk && port) ports_.remember(request->remote().address(), *port, true, Clock::now());
         if (error.code == Errc::kOk) note_source_port(*request, port, socket);
-        on_backend(request, place, error, std::move(socket));
+        if (on_backend(request, place, error, socket)) return;
+        // The client will try again, and its replays need the port: with RST it is free at once.
+        boost::system::error_code ec;
+        socket.set_option(boost::asio::socket_base::linger(true, 0), ec);
+        socket.close(ec);
+        if (port) ports_.remember(request->remote().address(), *port, true, Clock::now());
       });
 }
 
@@ -105,14 +107,19 @@ void RdmaFront::note_source_port(const cm::ConnectRequest& request, std::optiona
             Clock::now());
 }
 
-void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
-                           const Error& error, tcp::socket socket) {
+bool RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
+                           const Error& error, tcp::socket& socket) {
+  const auto no = [&](RefuseReason why, const std::string& text) {
+    refuse(*request, why, text);
+    return false;
+  };
   if (error.code != Errc::kOk) {
     const bool no_port = error.code == Errc::kInvalidArgument;
-    return refuse(*request, no_port ? RefuseReason::kNoReservedPort : RefuseReason::kBackendUnreachable,
-                  fmt::format("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why));
+    return no(no_port ? RefuseReason::kNoReservedPort : RefuseReason::kBackendUnreachable,
+              fmt::format("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why));
   }
-  if (sessions_.draining()) return refuse(*request, RefuseReason::kLimit, "shutting down");
+  if (sessions_.draining()) return no(RefuseReason::kLimit, "shutting down");
+  if (!memory_->admits_connection()) return no(RefuseReason::kLimit, kNoMemory);  // others have come meanwhile
   const auto client = request->remote().address();
   std::shared_ptr<RdmaSession> session;
   try {
@@ -124,9 +131,10 @@ void RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, c
                                       });
     sessions_.add(session);
   } catch (const std::bad_alloc&) {
-    return refuse(*request, RefuseReason::kLimit, "out of memory");
+    return no(RefuseReason::kLimit, "out of memory");
   }
   session->accept(*request);
+  return true;
 }
 
 void RdmaFront::drain(std::function<void()> done) {

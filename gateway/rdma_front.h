@@ -31,8 +31,9 @@ class RdmaFront final : public Front {
 
   void accept_next();
   void on_request(std::shared_ptr<cm::ConnectRequest> request);
-  void on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
-                  const Error& error, boost::asio::ip::tcp::socket socket);
+  // Whether the client is being served: then `socket` was taken over.
+  [[nodiscard]] bool on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
+                                const Error& error, boost::asio::ip::tcp::socket& socket);
   void note_source_port(const cm::ConnectRequest& request, std::optional<std::uint16_t> wanted,
                         const boost::asio::ip::tcp::socket& socket);
   void refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text);

@@ -144,7 +144,7 @@ void RdmaSession::pump() {
   watch_for_stalls(now);
   pumping_ = false;
   if (over_) return;
-  channel_.after_turn(now);
+  channel_.after_turn(now, log_);
   const auto ends =
       closing_ ? std::nullopt : earliest({delivery_ends_, record_.deadline(), reads_.deadline(), replies_.deadline()});
   timer_.set(earliest({responder_.deadline(), ends, channel_.deadline()}), [weak = weak_from_this()] {

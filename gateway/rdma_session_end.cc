@@ -10,6 +10,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Of an RDMA Read, Write or Send: so much less is left to wait for, as of records. Single octets are no progress.
+constexpr std::uint64_t kProgressBytes = std::uint64_t{64} << 10;
+
 }  // namespace
 
 void RdmaSession::give_up(EndReason why, const Error& error) {
@@ -26,11 +29,16 @@ void RdmaSession::give_up(EndReason why, const Error& error) {
 void RdmaSession::watch_for_stalls(TimePoint now) {
   if (closing_ || over_) return;
   record_.look(tcp_->in_record(), tcp_->read_progress(), now);
-  reads_.look(responder_.reads() > 0, responder_.reads_answered(), now);
-  replies_.look(responder_.unsent() > 0, responder_.sent(), now);
+  const bool reads = responder_.reads() > 0, replies = responder_.unsent() > 0;
+  const cm::Counters octets = reads || replies ? connection_->counters() : cm::Counters{};
+  const auto read = responder_.reads_answered() + octets.rx.read_response_bytes / kProgressBytes;
+  const auto sent = responder_.sent() + (octets.tx.send_bytes + octets.tx.write_bytes) / kProgressBytes;
+  reads_.look(reads, read, now);
+  // What was posted behind a Read completes after it, though TCP has taken it.
+  replies_.look(replies, sent + read, now);
   if (record_.expired(now))
     return give_up(EndReason::kHalfRecord, make_error(Errc::kTimeout, "the server did not finish its record"));
-  if (reads_.expired(now))  // before the Replies: what was posted behind a Read waits for it
+  if (reads_.expired(now))  // before the Replies, which wait for them
     return give_up(EndReason::kUnansweredRead, make_error(Errc::kTimeout, "the client does not answer RDMA Reads"));
   if (replies_.expired(now))
     return give_up(EndReason::kUnreadReply, make_error(Errc::kTimeout, "the client does not take its Replies"));

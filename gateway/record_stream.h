@@ -48,8 +48,9 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   // The connection is lost: what is queued will never leave, and no more will come.
   [[nodiscard]] bool broken() const { return broken_; }
 
-  // A record has begun to come and is not complete. read_progress() rises with each record and with each 64 KiB.
-  [[nodiscard]] bool in_record() const { return static_cast<bool>(filling_); }
+  // A record has begun to come and the peer owes the rest: it is not we who have no memory for it. read_progress()
+  // rises with each record and with each 64 KiB.
+  [[nodiscard]] bool in_record() const { return filling_ && reader_.state() == RecordReader::State::kReceiving; }
   [[nodiscard]] std::uint64_t read_progress() const { return records_read_ + (octets_read_ >> kProgressShift); }
   // Rises with each record sent and with each 64 KiB.
   [[nodiscard]] std::uint64_t sent_progress() const { return records_sent_ + (octets_sent_ >> kProgressShift); }

@@ -24,6 +24,9 @@ class Session {
   virtual void add_live_counters(Stats::Snapshot& to) const = 0;
 };
 
+// Why the fronts refuse clients while MemoryBudget admits none.
+inline constexpr const char* kNoMemory = "the memory for all connections is half used up: see --memory";
+
 // A gateway in either direction, on one io_context.
 class Front {
  public:

@@ -15,7 +15,7 @@ TcpFront::TcpFront(cm::Engine& engine, HostPort server, const Options& options)
       server_(std::move(server)),
       options_(options),
       places_(options.max_connections_per_client),
-      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes)),
+      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes, options.least_part())),
       sessions_(engine.io()),
       acceptor_(engine.io()),
       pause_(engine.io(), [](const Error& error) { spdlog::warn("short of resources: {}", error.why); }) {}
@@ -72,8 +72,7 @@ void TcpFront::on_client(tcp::socket socket) {
     return refuse(RefuseReason::kLimit, "too many connections, or shutting down");
   const auto place = places_.take(remote.address());
   if (!place) return refuse(RefuseReason::kLimit, "this client has as many connections as it may have");
-  if (!memory_->admits_connection())
-    return refuse(RefuseReason::kLimit, "the memory for all connections is half used up: see --memory");
+  if (!memory_->admits_connection()) return refuse(RefuseReason::kLimit, kNoMemory);
   if (auto ok = cm::prepare(socket, {}); !ok) return refuse(RefuseReason::kHandshakeFailed, ok.error().why);
   std::shared_ptr<TcpSession> session;
   try {

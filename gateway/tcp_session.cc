@@ -84,9 +84,9 @@ TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats,
       options_(options),
       stats_(stats),
       log_(log),
+      memory_(std::move(memory)),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options, std::move(memory)), options.policy.ord,
-               options.keep_idle_memory),
+      channel_(engine, options.stream, pool_options(options, memory_), options.policy.ord, options.keep_idle_memory),
       requester_options_(requester_options(options)),
       tcp_(std::make_shared<RecordStream>(std::move(client), record_options(options), channel_.pool(),
                                           RecordStream::Purpose::kCall, stats)),
@@ -111,19 +111,22 @@ void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::
               });
 }
 
+void TcpSession::refuse(RefuseReason why, const std::string& text) {
+  log_.refused(why, fmt::format("refused tcp_peer={} reason={}", cm::to_string(tcp_->remote()), text), Clock::now());
+  release();
+  ended_(*this);
+}
+
 void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
   if (over_) {  // stopped meanwhile
     if (connection) connection->abort();
     return;
   }
-  if (error.code != Errc::kOk) {
-    log_.refused(
-        RefuseReason::kBackendUnreachable,
-        fmt::format("refused tcp_peer={} reason={}: {}", cm::to_string(tcp_->remote()), name(error.code), error.why),
-        Clock::now());
-    release();
-    ended_(*this);
-    return;
+  if (error.code != Errc::kOk)
+    return refuse(RefuseReason::kBackendUnreachable, fmt::format("{}: {}", name(error.code), error.why));
+  if (!memory_->admits_connection()) {  // others have come meanwhile
+    connection->abort();
+    return refuse(RefuseReason::kLimit, fmt::format("{}: {}", name(RefuseReason::kLimit), kNoMemory));
   }
   connection_ = connection;
   requester_.emplace(channel_.endpoint(), channel_.pool(),
@@ -173,7 +176,7 @@ void TcpSession::pump() {
   watch_for_stalls(now);
   pumping_ = false;
   if (over_) return;
-  channel_.after_turn(now);
+  channel_.after_turn(now, log_);
   const auto unanswered = backward_.empty() ? std::nullopt : std::optional(backward_.front().expires);
   const auto stalled =
       closing_ ? std::nullopt

@@ -36,6 +36,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void add_live_counters(Stats::Snapshot& to) const override;
 
  private:
+  void refuse(RefuseReason why, const std::string& text);
   void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
   void on_disconnected(const stream::Disconnected& how);
   void pump();
@@ -72,6 +73,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   const Options& options_;
   Stats& stats_;
   EventLog& log_;
+  std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   Ended ended_;
   RdmaChannel channel_;
   rpcrdma::RequesterOptions requester_options_;

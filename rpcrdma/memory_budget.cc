@@ -52,7 +52,7 @@ bool MemoryBudget::fits(std::size_t bytes, Stage stage, std::size_t held) const 
 }
 
 std::size_t MemoryBudget::part() const {
-  return std::max(limit_ / std::max<std::size_t>(members_.size(), 1), kLeastPart);
+  return std::max(limit_ / std::max<std::size_t>(members_.size(), 1), least_part_);
 }
 
 void MemoryBudget::reclaim() {

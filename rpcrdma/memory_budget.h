@@ -9,6 +9,7 @@
 // Not thread-safe: all its pools belong to one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,9 +29,11 @@ class MemoryBudget {
   // What a connection may hold whatever its equal part is: its Receives, a Call and a Reply of 1 MiB.
   static constexpr std::size_t kLeastPart = std::size_t{3} << 20;
 
-  // `limit`: octets, 8 MiB or more; less serves few connections, or none. What registration itself, sockets and the
-  // kernel take is not counted.
-  explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
+  // `limit`: octets, 8 MiB or more; less serves few connections, or none. A Call or Reply of more than an eighth of it
+  // may wait for ever. What registration itself, sockets and the kernel take is not counted. `least_part`: where
+  // connections need more than kLeastPart.
+  explicit MemoryBudget(std::size_t limit, std::size_t least_part = kLeastPart)
+      : limit_(limit), least_part_(std::max(least_part, kLeastPart)) {}
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
@@ -57,6 +60,7 @@ class MemoryBudget {
   void reclaim();
 
   std::size_t limit_;
+  std::size_t least_part_;
   std::size_t used_ = 0;
   std::vector<Member*> members_;
 };

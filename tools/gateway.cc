@@ -123,9 +123,14 @@ int run(const Flags& flags) {
                                      ? std::size_t{flags.memory_mib} << 20
                                      : std::max(gateway::memory_of_process() / 4, std::size_t{kLeastMemoryMib} << 20);
   options.max_record_bytes = std::size_t{flags.max_record_kib} << 10;
-  if (options.max_record_bytes + (std::size_t{64} << 10) > options.memory_bytes)
+  const std::size_t message_bytes = options.max_record_bytes + gateway::Options::kMessageRoom;
+  if (message_bytes > options.memory_bytes)
     throw CLI::ValidationError("--max-record",
                                "must be at least 64 KiB below --connection-memory, which holds such messages");
+  if (message_bytes > options.process_memory_bytes / 8)
+    throw CLI::ValidationError("--max-record",
+                               fmt::format("must be at least 64 KiB below an eighth of --memory, which is {} MiB{}",
+                                           options.process_memory_bytes >> 20, flags.memory_mib > 0 ? "" : " here"));
   options.drain_timeout = std::chrono::seconds(flags.drain_seconds);
   options.lost_call_limit = std::chrono::seconds(flags.lost_call_seconds);
   options.record_deadline = std::chrono::seconds(flags.record_seconds);
@@ -251,17 +256,22 @@ Run add_gateway(CLI::App& app) {
   cmd->add_option("--max-connections", flags->options.max_connections, "Connections served at a time")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  cmd->add_option("--max-record", flags->max_record_kib, "Longest RPC message either way, KiB")
+  cmd->add_option(
+         "--max-record", flags->max_record_kib,
+         "Longest RPC message either way, KiB; 64 KiB below --connection-memory and an eighth of --memory, at least")
       ->check(CLI::Range(64, 65536))
       ->capture_default_str();
   cmd->add_option_function<std::string>(
          "--pnfs", [flags](const std::string& v) { flags->options.pnfs = v == "on"; },
          "Let servers offer layouts, with which clients reach data servers past the gateway: on, or off (the default): "
-         "their flags in EXCHANGE_ID's reply are cleared")
+         "their flags in EXCHANGE_ID's reply are cleared, and the attributes that tell of layouts not asked for; krb5i "
+         "and krb5p pass unchanged, mount those with vers=4.0 or 3")
       ->check(CLI::IsMember({"on", "off"}).description(""))
       ->type_name("on|off");
   cmd->add_option("--max-connections-per-client", flags->options.max_connections_per_client,
-                  "... and of these, of one client (an IPv4 address, or an IPv6 network of 64 bits)")
+                  "... and of these, of one client (an IPv4 address, or an IPv6 network of 64 bits); a gateway in "
+                  "front, NAT and "
+                  "the users of this host are one client each")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   const auto seconds = [&](const char* flag, unsigned& to, const char* text) {
@@ -272,9 +282,10 @@ Run add_gateway(CLI::App& app) {
           "reconnects and replays");
   seconds("--record-deadline", flags->record_seconds,
           "Seconds for the rest of a record that has begun, or for the next 64 KiB of it");
-  seconds("--read-deadline", flags->read_seconds, "Seconds for a client to answer one of the RDMA Reads outstanding");
+  seconds("--read-deadline", flags->read_seconds,
+          "Seconds for a client to answer one of the RDMA Reads outstanding, or 64 KiB of them");
   seconds("--reply-deadline", flags->reply_seconds,
-          "Seconds for a client to take some of the Replies that wait for it");
+          "Seconds for a client to take one of the Replies that wait for it, or 64 KiB of them, or to answer a Read");
   cmd->add_option("--drain", flags->drain_seconds, "After SIGTERM: seconds for outstanding RPCs")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();

@@ -51,6 +51,38 @@ TEST_F(Layouts, PassWhereTheyAreWanted) {
   EXPECT_EQ(answer(), exchange_id_reply(7, kPnfsMds));
 }
 
+// GETATTR of type, fs_layout_type and mdsthreshold.
+Bytes getattr_call(std::uint32_t xid, std::uint32_t word1, std::uint32_t word2) {
+  return samples::rpc_call(xid, samples::kNfs, 4, 1, samples::words({0, 1, 2, 24, 9, 3, 2, word1, word2}));
+}
+
+TEST_F(Layouts, AreNotAskedForThroughTheTcpFront) {
+  open_chain(true, false);
+  auto c = tcp_client();
+  c->send(getattr_call(7, 1u << 30, 0x10));
+  (void)await(*c);
+  ASSERT_FALSE(server.calls.empty());
+  EXPECT_EQ(server.calls.back(), getattr_call(7, 0, 0));
+}
+
+TEST_F(Layouts, AreNotAskedForThroughTheRdmaFront) {
+  open_chain(false, true);
+  auto c = tcp_client();
+  c->send(getattr_call(7, 1u << 30, 0x10));
+  (void)await(*c);
+  ASSERT_FALSE(server.calls.empty());
+  EXPECT_EQ(server.calls.back(), getattr_call(7, 0, 0));
+}
+
+TEST_F(Layouts, MayBeAskedForWhereTheyAreWanted) {
+  open_chain(true, true);
+  auto c = tcp_client();
+  c->send(getattr_call(7, 1u << 30, 0x10));
+  (void)await(*c);
+  ASSERT_FALSE(server.calls.empty());
+  EXPECT_EQ(server.calls.back(), getattr_call(7, 1u << 30, 0x10));
+}
+
 // The same octets in the Reply to something else are not flags.
 TEST_F(Layouts, OtherRepliesPassUnchanged) {
   open_chain(false, false);

@@ -1,4 +1,6 @@
 // The memory of all connections together: whoever takes much of it does not take it from the others.
+#include <algorithm>
+
 #include "tests/gateway/chained.h"
 
 namespace iwarp::gateway::test {
@@ -82,6 +84,92 @@ TEST_F(MemoryLimit, RefusesConnectionsWhenItIsUsedUp) {
   clients.resize(3);
   ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 3; }));
   expect_still_serving();
+}
+
+// All at once: each is looked at before any of them has taken memory.
+TEST_F(MemoryLimit, RefusesConnectionsThatComeTogether) {
+  options.process_memory_bytes = 8u << 20;
+  open();
+  std::vector<std::unique_ptr<RdmaClient>> clients;
+  for (int n = 0; n < 20; ++n) {
+    clients.push_back(std::make_unique<RdmaClient>(loop, client_engine));
+    clients.back()->begin_connect(front->local());
+  }
+  ASSERT_TRUE(loop.until(
+      [&] { return std::all_of(clients.begin(), clients.end(), [](const auto& c) { return c->decided(); }); }));
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().active() + refused(RefuseReason::kLimit) == clients.size(); }))
+      << "some found no memory for their Receives";
+  EXPECT_GT(front->snapshot().active(), 5U);
+  const auto served =
+      std::find_if(clients.begin(), clients.end(), [](const auto& c) { return c->error().code == Errc::kOk; });
+  ASSERT_NE(served, clients.end());
+  const auto call = (*served)->expose_for_read(samples::write_call(1, pattern(kBig)));
+  auto h = samples::header(1, rpcrdma::Proc::kNomsg);
+  h.read_list = {{0, call->segment}};
+  (*served)->send(h);
+  EXPECT_EQ((*served)->await(1).payload, samples::write_reply(1));
+}
+
+TEST_F(MemoryLimit, RefusesTcpClientsThatComeTogether) {
+  open();
+  options.process_memory_bytes = 8u << 20;
+  open_tcp(front->local());
+  std::vector<std::shared_ptr<TcpPeer>> clients;
+  for (int n = 0; n < 20; ++n) clients.push_back(tcp_client());
+  const auto refused_ones = [&] { return tcp_front->snapshot().of(RefuseReason::kLimit); };
+  ASSERT_TRUE(loop.until([&] { return tcp_front->snapshot().active() + refused_ones() == clients.size(); }));
+  EXPECT_GT(tcp_front->snapshot().active(), 5U);
+  ASSERT_TRUE(loop.until([&] {
+    return std::count_if(clients.begin(), clients.end(), [](const auto& c) { return c->ended(); }) ==
+           static_cast<std::ptrdiff_t>(refused_ones());
+  }));
+  const auto served = std::find_if(clients.begin(), clients.end(), [](const auto& c) { return !c->ended(); });
+  ASSERT_NE(served, clients.end());
+  (*served)->send(samples::write_call(1, pattern(kBig)));
+  EXPECT_EQ(await(**served), samples::write_reply(1));
+}
+
+// Whoever is refused when its connection to the server is there already comes again, and its replays need the port that
+// its lost connection had.
+TEST_F(MemoryLimit, ARefusedClientKeepsItsSourcePort) {
+  options.process_memory_bytes = 1u << 20;  // for two
+  const RdmaClient::Options elsewhere{.source = boost::asio::ip::make_address("127.0.0.2")};
+  tcp::acceptor busy(loop.io, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  busy.listen(0);  // drops SYNs while its queue is full
+  open({"127.0.0.1", busy.local_endpoint().port()});
+  std::vector<tcp::socket> accepted;
+  const auto accept = [&] { accepted.push_back(busy.accept()); };
+  std::uint16_t port = 0;
+  {
+    auto lost = client(elsewhere);
+    accept();
+    port = accepted.back().remote_endpoint().port();
+    lost->call(samples::null_call(1));
+    ASSERT_TRUE(loop.until([&] { return messages(MessageKind::kCall).forwarded == 1; }));
+    lost->abort();
+    ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  }
+  tcp::socket first(loop.io), second(loop.io);
+  for (tcp::socket* s : {&first, &second}) s->async_connect(busy.local_endpoint(), [](boost::system::error_code) {});
+  loop.run_for(20ms);
+  std::vector<std::unique_ptr<RdmaClient>> clients;
+  for (int n = 0; n < 2; ++n) clients.push_back(std::make_unique<RdmaClient>(loop, client_engine));
+  for (const auto& c : clients) c->begin_connect(front->local());
+  loop.run_for(50ms);
+  RdmaClient again(loop, client_engine, elsewhere);
+  again.begin_connect(front->local());
+  loop.run_for(50ms);
+  EXPECT_FALSE(again.decided()) << "refused before its connection to the server was made";
+  busy.listen(16);
+  for (int n = 0; n < 2; ++n) accept();
+  ASSERT_TRUE(loop.until([&] { return again.decided() && clients[0]->decided() && clients[1]->decided(); }));
+  EXPECT_EQ(again.error().code == Errc::kOk, false);
+  clients.clear();
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  for (int n = 0; n < 3; ++n) accept();
+  auto served = client(elsewhere);
+  accept();
+  EXPECT_EQ(accepted.back().remote_endpoint().port(), port);
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #include "iwarp/gateway/rdma_channel.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <sstream>
 
 #include "tests/support/covers.h"
 
@@ -24,17 +28,19 @@ class RdmaChannelMemory : public ::testing::Test {
   boost::asio::io_context io;
   cm::Engine engine{io};
   RdmaChannel channel{engine, {}, {}, 4, kKeep};
+  Stats stats;
+  EventLog log{stats};
   TimePoint now{1000s};
 };
 
 TEST_F(RdmaChannelMemory, IsKeptWhileTheConnectionIsUsed) {
-  channel.after_turn(now);
+  channel.after_turn(now, log);
   EXPECT_FALSE(channel.deadline());  // nothing to free, no wake-up
   transfer();
-  channel.after_turn(now);
+  channel.after_turn(now, log);
   EXPECT_EQ(channel.deadline(), now + kKeep);
   transfer();
-  channel.after_turn(now + 6s);
+  channel.after_turn(now + 6s, log);
   channel.on_deadline(now + kKeep);
   EXPECT_GE(channel.pool().registered_bytes(), 3u << 20);
   EXPECT_EQ(channel.deadline(), now + 6s + kKeep);
@@ -44,7 +50,7 @@ TEST_F(RdmaChannelMemory, OfABurstIsFreedWhileTheConnectionIsUsedLittle) {
   transfer();
   for (int i = 0; i <= 3 * 10; ++i, now += 1s) {
     { const auto small = channel.pool().acquire(100, Purpose::kReply); }
-    channel.after_turn(now);
+    channel.after_turn(now, log);
     channel.on_deadline(now);
   }
   EXPECT_LT(channel.pool().registered_bytes(), 1u << 20);
@@ -53,15 +59,32 @@ TEST_F(RdmaChannelMemory, OfABurstIsFreedWhileTheConnectionIsUsedLittle) {
 TEST_F(RdmaChannelMemory, IsFreedWhenTheConnectionHasBeenIdle) {
   auto small = channel.pool().acquire(100, Purpose::kControl);  // as posted Receives are
   transfer();
-  channel.after_turn(now);
+  channel.after_turn(now, log);
   channel.on_deadline(now + kKeep - 1ms);
-  channel.after_turn(now + kKeep - 1ms);  // in vain, as after every wake-up
+  channel.after_turn(now + kKeep - 1ms, log);  // in vain, as after every wake-up
   EXPECT_GE(channel.pool().registered_bytes(), 3u << 20);
   channel.on_deadline(now + kKeep);
   EXPECT_LT(channel.pool().registered_bytes(), 1u << 20);
   EXPECT_FALSE(channel.deadline());
-  channel.after_turn(now + 60s);
+  channel.after_turn(now + 60s, log);
   EXPECT_FALSE(channel.deadline());
+}
+
+// However many connections find none, the log says so five times a second.
+TEST_F(RdmaChannelMemory, WantOfItIsToldOfOnlySoOften) {
+  std::ostringstream lines;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(lines)));
+  const auto none = std::make_shared<rpcrdma::MemoryBudget>(0);
+  for (int i = 0; i < 20; ++i) {
+    RdmaChannel poor{engine, {}, {.budget = none}, 4, kKeep};
+    EXPECT_FALSE(poor.pool().acquire(100, Purpose::kCall));
+    poor.after_turn(now, log);
+  }
+  spdlog::set_default_logger(before);
+  const std::string text = lines.str();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
 }
 
 // Neither what is exposed to one client, nor what is not exposed at all, can be reached by another.

@@ -11,6 +11,7 @@ namespace {
 
 namespace samples = rpcrdma::test;
 using Purpose = rpcrdma::BufferPool::Purpose;
+using iwarp::test::operator+;
 using iwarp::test::pattern;
 
 struct Keys : rpcrdma::Registrar {
@@ -90,6 +91,20 @@ TEST_F(RecordStreamTest, NoticesTheEndWhileItWaits) {
   peer->close();
   ASSERT_TRUE(loop.until([&] { return take() == 0 && stream->ended(); }));
   EXPECT_EQ(stream->ended()->code, Errc::kPeerClosed);
+}
+
+TEST_F(RecordStreamTest, ThePeerOwesNothingWhileThereIsNoMemory) {
+  const Bytes record = samples::write_call(1, pattern(100u << 10));
+  peer->send_raw(record_mark(200, false) + Bytes(record.begin(), record.begin() + 200));
+  ASSERT_TRUE(loop.until([&] { return take() == 0 && stream->in_record(); }));
+  std::vector<rpcrdma::Buffer> all;
+  for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{4096}}) {
+    while (auto buffer = pool.acquire(bytes, Purpose::kCall)) all.push_back(std::move(*buffer));
+  }
+  peer->send_raw(record_mark(record.size() - 200) + Bytes(record.begin() + 200, record.end()));
+  ASSERT_TRUE(loop.until([&] { return take() == 0 && !stream->in_record(); }));
+  all.clear();
+  ASSERT_TRUE(loop.until([&] { return take() == 1; }));
 }
 
 TEST_F(RecordStreamTest, ATurnReadsABoundedAmount) {

@@ -1,22 +1,32 @@
 #include "tests/gateway/relay.h"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
 namespace iwarp::gateway::test {
 
 struct Relay::Link : std::enable_shared_from_this<Link> {
-  Link(Relay& owner, tcp::socket from) : relay(owner), client(std::move(from)), server(client.get_executor()) {}
+  Link(Relay& owner, tcp::socket from)
+      : relay(owner),
+        client(std::move(from)),
+        server(client.get_executor()),
+        up_pause(client.get_executor()),
+        down_pause(client.get_executor()) {}
 
   Relay& relay;
   tcp::socket client, server;
   std::array<std::byte, 65536> up{}, down{};
   Bytes held;
+  boost::asio::steady_timer up_pause, down_pause;
+  std::size_t up_passed = 0, down_passed = 0;
   bool over = false, reading_down = false, writing_down = false;
 
   void cut() {
     if (std::exchange(over, true)) return;
     held.clear();
+    up_pause.cancel();
+    down_pause.cancel();
     boost::system::error_code ec;
     for (tcp::socket* s : {&client, &server}) {
       s->set_option(boost::asio::socket_base::linger(true, 0), ec);
@@ -26,6 +36,17 @@ struct Relay::Link : std::enable_shared_from_this<Link> {
   bool failed(boost::system::error_code ec) {
     if (ec && !over) cut();
     return over;
+  }
+  // `n` octets have passed: `next`, at once or after the pause.
+  template <class Next>
+  void paced(std::size_t n, std::size_t& passed, const Pace& pace, boost::asio::steady_timer& timer, Next next) {
+    passed += n;
+    if (passed < pace.bytes) return next();
+    passed = 0;
+    timer.expires_after(pace.pause);
+    timer.async_wait([self = shared_from_this(), next](boost::system::error_code ec) {
+      if (!ec && !self->over) next();
+    });
   }
   void connect() {
     boost::system::error_code ec;
@@ -44,8 +65,9 @@ struct Relay::Link : std::enable_shared_from_this<Link> {
   void pump_up() {
     client.async_read_some(boost::asio::buffer(up), [self = shared_from_this()](auto ec, std::size_t n) {
       if (self->failed(ec)) return;
-      boost::asio::async_write(self->server, boost::asio::buffer(self->up, n), [self](auto bad, std::size_t) {
-        if (!self->failed(bad)) self->pump_up();
+      boost::asio::async_write(self->server, boost::asio::buffer(self->up, n), [self, n](auto bad, std::size_t) {
+        if (self->failed(bad)) return;
+        self->paced(n, self->up_passed, self->relay.calls_, self->up_pause, [self] { self->pump_up(); });
       });
     });
   }
@@ -65,11 +87,14 @@ struct Relay::Link : std::enable_shared_from_this<Link> {
     if (relay.hold_ || held.empty()) return pump_down();
     writing_down = true;
     auto bytes = std::make_shared<Bytes>(std::exchange(held, {}));
-    boost::asio::async_write(client, boost::asio::buffer(*bytes),
-                             [self = shared_from_this(), bytes](auto ec, std::size_t) {
-                               self->writing_down = false;
-                               if (!self->failed(ec)) self->release();
-                             });
+    boost::asio::async_write(
+        client, boost::asio::buffer(*bytes), [self = shared_from_this(), bytes](auto ec, std::size_t) {
+          if (self->failed(ec)) return;
+          self->paced(bytes->size(), self->down_passed, self->relay.replies_, self->down_pause, [self] {
+            self->writing_down = false;
+            self->release();
+          });
+        });
   }
 };
 

@@ -1,5 +1,5 @@
-// A TCP relay between two parties, which can hold back or stop what flows from the server to the client, or cut
-// everything.
+// A TCP relay between two parties, which can hold back or stop what flows from the server to the client, let either
+// way pass slowly, or cut everything.
 #pragma once
 
 #include <memory>
@@ -24,6 +24,9 @@ class Relay {
   [[nodiscard]] std::size_t held_bytes() const;
   // Octets from the server are not read at all: its TCP window closes.
   void stall_replies(bool on);
+  // From now on: after each `bytes` octets, about, from the client or from the server nothing passes for `pause`.
+  void pace_calls(std::size_t bytes, std::chrono::milliseconds pause) { calls_ = {bytes, pause}; }
+  void pace_replies(std::size_t bytes, std::chrono::milliseconds pause) { replies_ = {bytes, pause}; }
   // All connections, with RST on both sides.
   void cut();
   [[nodiscard]] std::size_t live() const;
@@ -37,6 +40,11 @@ class Relay {
   tcp::endpoint local_, server_;
   std::optional<boost::asio::ip::address> source_;
   std::vector<std::shared_ptr<Link>> links_;
+  struct Pace {
+    std::size_t bytes = SIZE_MAX;
+    std::chrono::milliseconds pause{};
+  };
+  Pace calls_{}, replies_{};
   bool hold_ = false, stall_ = false;
 };
 

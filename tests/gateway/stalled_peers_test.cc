@@ -46,14 +46,14 @@ TEST_F(StalledPeers, AHalfRecordOfTheServer) {
 
 // An idle client, and one whose records are complete, are no such peers.
 TEST_F(StalledPeers, IdleClientsStay) {
-  options.record_deadline = options.read_deadline = options.reply_deadline = options.lost_call_limit = 400ms;
+  options.record_deadline = options.read_deadline = options.reply_deadline = options.lost_call_limit = 2s;
   open_both();
   auto c = warm_client();
   c->send(samples::write_call(1, pattern(kBig)));
   EXPECT_EQ(await(*c), samples::write_reply(1));
   c->send(samples::read_call(2, kBig));
   EXPECT_FALSE(await(*c).empty());
-  loop.run_for(1s);
+  loop.run_for(3s);
   c->send(samples::null_call(3));
   EXPECT_EQ(await(*c), samples::rpc_reply(3));
 }
@@ -75,6 +75,64 @@ TEST_F(StalledPeers, AClientThatAnswersNoReads) {
   EXPECT_EQ(given_up(*front, EndReason::kUnansweredRead), 1U);
   EXPECT_EQ(log_lines("reason=unanswered_read"), 1U);
   expect_still_serving();
+}
+
+// One that uploads slowly has taken its Reply, but that completes after the Reads posted before it, which go on.
+TEST_F(StalledPeers, SlowUploadsAreNoUnreadReplies) {
+  options.reply_deadline = 500ms;
+  open();
+  Relay relay(loop, front->local());
+  RdmaClient c(loop, client_engine);
+  ASSERT_TRUE(c.connect(relay.local()));
+  c.call(samples::null_call(0x1000));
+  (void)c.await(0x1000);
+  relay.pace_calls(kBig / 2, 175ms);
+  std::vector<std::shared_ptr<Exposed>> calls;
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) {
+    calls.push_back(c.expose_for_read(samples::write_call(xid, pattern(kBig, xid))));
+    auto h = samples::header(xid, rpcrdma::Proc::kNomsg);
+    h.read_list = {{0, calls.back()->segment}};
+    c.send(h);
+  }
+  c.call(samples::null_call(5));
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) ASSERT_EQ(c.await(xid).payload, samples::write_reply(xid));
+  EXPECT_EQ(c.await(5).payload, samples::rpc_reply(5));
+}
+
+// A single Read, or a single Reply, takes longer than the limit, and goes on all the time.
+TEST_F(StalledPeers, OneLongReadOfASlowClient) {
+  options.read_deadline = options.reply_deadline = 400ms;
+  open();
+  Relay relay(loop, front->local());
+  RdmaClient c(loop, client_engine);
+  ASSERT_TRUE(c.connect(relay.local()));
+  c.call(samples::null_call(7));
+  (void)c.await(7);
+  relay.pace_calls(kBig / 8, 100ms);
+  const auto call = c.expose_for_read(samples::write_call(1, pattern(kBig)));
+  auto h = samples::header(1, rpcrdma::Proc::kNomsg);
+  h.read_list = {{0, call->segment}};
+  c.send(h);
+  EXPECT_EQ(c.await(1).payload, samples::write_reply(1));
+}
+
+TEST_F(StalledPeers, OneLongReplyToASlowClient) {
+  constexpr std::uint32_t kHuge = 24 * kBig;
+  options.reply_deadline = 400ms;
+  options.max_record_bytes = kHuge + (64u << 10);
+  options.memory_bytes = 2 * options.max_record_bytes;
+  open();
+  Relay relay(loop, front->local());
+  RdmaClient c(loop, client_engine);
+  ASSERT_TRUE(c.connect(relay.local()));
+  c.call(samples::null_call(7));
+  (void)c.await(7);
+  relay.pace_replies(kBig, 50ms);
+  const auto room = c.expose_for_write(kHuge);
+  auto h = samples::header(1);
+  h.write_list = {rpcrdma::WriteChunk{{room->segment}}};
+  c.send(h, samples::read_call(1, kHuge));
+  EXPECT_EQ(c.await(1).payload, samples::read_reply_head(1, kHuge));
 }
 
 TEST_F(StalledPeers, AnRdmaClientThatTakesNoReplies) {

@@ -68,6 +68,16 @@ TEST(MemoryBudget, GivesNobodyMoreThanAnEqualPartWhenItRunsShort) {
   EXPECT_TRUE(budget.take(kMiB, Stage::kControl, 32 * kMiB));
 }
 
+TEST(MemoryBudget, GivesEverybodyThePartThatItNeeds) {
+  MemoryBudget budget(64 * kMiB, 20 * kMiB);
+  std::vector<std::unique_ptr<Idle>> members;
+  for (int i = 0; i < 8; ++i) budget.join(*members.emplace_back(std::make_unique<Idle>(budget, 0)));
+  ASSERT_TRUE(budget.take(32 * kMiB, Stage::kCall, 0));
+  EXPECT_FALSE(budget.take(8 * kMiB, Stage::kCall, 13 * kMiB));
+  EXPECT_TRUE(budget.take(8 * kMiB, Stage::kCall, 12 * kMiB));
+  EXPECT_FALSE(budget.presses(20 * kMiB));
+}
+
 // Of pools, the greedy one first: the other still gets its part, a Call and a Reply, as soon as it asks.
 TEST(MemoryBudget, IsSharedByThePoolsOfAProcess) {
   const auto budget = std::make_shared<MemoryBudget>(16 * kMiB);

@@ -69,6 +69,80 @@ TEST(NfsPnfs, LeavesFailuresAndOtherResultsAlone) {
   }
 }
 
+// word 0 is left alone; so is 63, layout_hint, which can be set only.
+constexpr std::uint32_t kAsked1 = 0xC0000001, kAsked2 = 0x0000003F;
+constexpr std::uint32_t kLeft1 = 0x80000001, kLeft2 = 0x00000028;
+
+Bytes getattr(const Bytes& bitmap) {
+  return words({9}) + bitmap;
+}
+Bytes readdir(const Bytes& bitmap) {
+  return words({26, 0, 0, 0, 0, 4096, 8192}) + bitmap;
+}
+// sa_stateid; a fattr4 of whatever is asked elsewhere, and no values.
+Bytes setattr(const Bytes& bitmap) {
+  return words({34, 0, 0, 0, 0}) + bitmap + words({0});
+}
+// Operations that have no bitmap, or one that asks for nothing, stand between those that have.
+Bytes asking(const Bytes& bitmap) {
+  return words({24}) + getattr(bitmap) + setattr(words({3, kAsked1, kAsked1, kAsked2})) + words({37}) +
+         words({2, 0, 1u << 30, 0}) + readdir(bitmap);
+}
+constexpr std::uint32_t kAsking = 5;
+
+TEST(NfsPnfs, NobodyAsksForLayouts) {
+  for (const std::uint32_t minor : {1u, 2u}) {
+    Bytes call = compound(minor, asking(words({3, kAsked1, kAsked1, kAsked2})), kAsking);
+    EXPECT_TRUE(hide_layout_attributes(call));
+    EXPECT_EQ(call, compound(minor, asking(words({3, kAsked1, kLeft1, kLeft2})), kAsking));
+    EXPECT_FALSE(hide_layout_attributes(call)) << "a second time";
+  }
+  Bytes last = compound(1, getattr(words({2, 0, 1u << 30})), 1);  // as Linux asks when it mounts
+  EXPECT_TRUE(hide_layout_attributes(last));
+  EXPECT_EQ(last, compound(1, getattr(words({2, 0, 0})), 1));
+}
+
+TEST(NfsPnfs, WhatAsksForNoLayoutsPassesUnchanged) {
+  const Bytes body = asking(words({3, kAsked1, kAsked1, kAsked2}));
+  const Bytes arguments = words({0, 1, kAsking}) + body;
+  const auto gss = [&](std::uint32_t service) {
+    return words({7, 0, 2, kNfs, 4, 1, 6, 24, 1, 0, 9, service, 4, 0x61626364, 0, 0}) + arguments;
+  };
+  for (const Bytes& same :
+       {compound(1, asking(words({3, kAsked1, kLeft1, kLeft2})), kAsking), compound(1, asking(words({0})), kAsking),
+        compound(0, body, kAsking), rpc_call(7, kNfs, 3, 1, arguments), rpc_call(7, kNfs + 1, 4, 1, arguments),
+        rpc_call(7, kNfs, 4, 0, arguments), rpc_reply(7, arguments), gss(2), gss(3)}) {
+    Bytes message = same;
+    EXPECT_FALSE(hide_layout_attributes(message));
+    EXPECT_EQ(message, same);
+  }
+  Bytes plain = gss(1);
+  EXPECT_TRUE(hide_layout_attributes(plain));
+}
+
+// Every prefix, and every word of a Call replaced: only bits of layouts go.
+TEST(NfsPnfs, NobodyAsksForLayoutsInTruncationAndLies) {
+  const Bytes good = compound(1, asking(words({3, kAsked1, kAsked1, kAsked2})), kAsking);
+  const auto check = [](const Bytes& before) {
+    Bytes call = before;
+    const bool hidden = hide_layout_attributes(call);
+    EXPECT_EQ(hidden, call != before);
+    for (std::size_t i = 0; i < call.size(); ++i) {
+      EXPECT_EQ(call[i] & ~before[i], std::byte{0});
+      EXPECT_EQ((before[i] & ~call[i]) & ~std::byte{0x57}, std::byte{0});
+    }
+  };
+  for (std::size_t n = 0; n <= good.size(); ++n)
+    check(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n)));
+  for (std::size_t at = 0; at + 4 <= good.size(); at += 4) {
+    for (const std::uint32_t lie : {0u, 1u, 2u, 0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu}) {
+      Bytes message = good;
+      store_be<std::uint32_t>(MutBytes(message).subspan(at, 4), lie);
+      check(message);
+    }
+  }
+}
+
 // Every prefix, and every word of a message replaced: nothing outside the flags changes, nothing outside is touched.
 TEST(NfsPnfs, SurvivesTruncationAndLies) {
   const Bytes call = compound(1, words({24}) + exchange_id_arguments(), 2);
