@@ -128,7 +128,7 @@ class BufferPool final : private MemoryBudget::Member {
   // Memory registered at present, used or not.
   [[nodiscard]] std::size_t registered_bytes() const { return registered_; }
   // What trim() would free.
-  [[nodiscard]] std::size_t idle_bytes() const { return idle_; }
+  [[nodiscard]] std::size_t idle_bytes() const override { return idle_; }
   // Rises whenever a Buffer comes back: a cheap way to see whether waiting work may go on.
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
   // Requests that failed because the system gave no memory, with budget left. No Buffer need be on its way back then:

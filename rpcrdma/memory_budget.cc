@@ -32,6 +32,7 @@ void MemoryBudget::leave(Member& member) {
 
 bool MemoryBudget::take(std::size_t bytes, Stage stage, std::size_t held) {
   if (!fits(bytes, stage, held)) {
+    if (has_room(bytes, stage) && used_ + bytes > limit_ / 2 + idle_bytes()) return false;  // its part is used up
     reclaim();
     if (!fits(bytes, stage, held)) return false;
   }
@@ -45,10 +46,20 @@ bool MemoryBudget::admits_connection() {
 }
 
 bool MemoryBudget::fits(std::size_t bytes, Stage stage, std::size_t held) const {
-  const std::size_t ceiling = stage == Stage::kControl ? limit_ : limit_ / 8 * eighths(stage);
-  if (used_ >= ceiling || bytes > ceiling - used_) return false;
+  if (!has_room(bytes, stage)) return false;
   // Not for what lets Calls finish that are there already: they would wait for each other.
   return stage != Stage::kCall || used_ + bytes <= limit_ / 2 || held + bytes <= part();
+}
+
+bool MemoryBudget::has_room(std::size_t bytes, Stage stage) const {
+  const std::size_t ceiling = stage == Stage::kControl ? limit_ : limit_ / 8 * eighths(stage);
+  return used_ < ceiling && bytes <= ceiling - used_;
+}
+
+std::size_t MemoryBudget::idle_bytes() const {
+  std::size_t sum = 0;
+  for (const Member* member : members_) sum += member->idle_bytes();
+  return sum;
 }
 
 std::size_t MemoryBudget::part() const {

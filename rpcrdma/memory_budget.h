@@ -24,6 +24,8 @@ class MemoryBudget {
     virtual ~Member() = default;
     // Frees what it holds unused, and says so with give().
     virtual void give_back() = 0;
+    // How much that would be, at least.
+    [[nodiscard]] virtual std::size_t idle_bytes() const = 0;
   };
   enum class Stage : std::uint8_t { kConnection, kCall, kReply, kControl };
   // What a connection may hold whatever its equal part is: its Receives, a Call and a Reply of 1 MiB.
@@ -42,7 +44,7 @@ class MemoryBudget {
   void leave(Member& member);
 
   // Takes `bytes` for a member that holds `held` already. Before it refuses, all members give back what they hold
-  // unused.
+  // unused, unless that cannot help: what is given back is mapped and registered anew for the next RPC.
   [[nodiscard]] bool take(std::size_t bytes, Stage stage, std::size_t held);
   void give(std::size_t bytes) { used_ -= bytes; }
 
@@ -56,6 +58,9 @@ class MemoryBudget {
 
  private:
   [[nodiscard]] bool fits(std::size_t bytes, Stage stage, std::size_t held) const;
+  // As far as the limit of `stage` goes.
+  [[nodiscard]] bool has_room(std::size_t bytes, Stage stage) const;
+  [[nodiscard]] std::size_t idle_bytes() const;
   [[nodiscard]] std::size_t part() const;
   void reclaim();
 

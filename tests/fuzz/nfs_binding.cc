@@ -66,6 +66,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   for (const DdpItem& item : items) FUZZ_CHECK(walker.next() == item && item.in_message);
 
   (void)has_exchange_id(call);
+  Bytes unasked = call;
+  if (hide_layout_attributes(unasked)) {
+    FUZZ_CHECK(unasked.size() == call.size());
+    FUZZ_CHECK(!hide_layout_attributes(unasked));
+  }
   Bytes hidden = reply;
   if (hide_layouts(hidden)) {
     FUZZ_CHECK(hidden.size() == reply.size());

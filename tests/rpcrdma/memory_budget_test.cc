@@ -37,11 +37,28 @@ class Idle final : public MemoryBudget::Member {
  public:
   Idle(MemoryBudget& budget, std::size_t bytes) : budget_(budget), bytes_(bytes) {}
   void give_back() override { budget_.give(std::exchange(bytes_, 0)); }
+  [[nodiscard]] std::size_t idle_bytes() const override { return bytes_; }
 
  private:
   MemoryBudget& budget_;
   std::size_t bytes_;
 };
+
+// A connection that has its part asks again and again.
+TEST(MemoryBudget, LeavesOthersTheirIdleMemoryWhereTakingItCannotHelp) {
+  MemoryBudget budget(64 * kMiB);
+  ASSERT_TRUE(budget.take(40 * kMiB, Stage::kReply, 0));
+  Idle a_little(budget, 2 * kMiB), greedy(budget, 0);
+  budget.join(a_little);
+  budget.join(greedy);
+  EXPECT_FALSE(budget.take(1 * kMiB, Stage::kCall, 32 * kMiB));
+  EXPECT_EQ(a_little.idle_bytes(), 2 * kMiB);
+  Idle more(budget, 10 * kMiB);
+  budget.join(more);
+  EXPECT_TRUE(budget.take(1 * kMiB, Stage::kCall, 32 * kMiB));
+  EXPECT_EQ(a_little.idle_bytes() + more.idle_bytes(), 0U);
+  for (Idle* member : {&a_little, &greedy, &more}) budget.leave(*member);
+}
 
 TEST(MemoryBudget, AsksEverybodyForWhatTheyDoNotUse) {
   MemoryBudget budget(64 * kMiB);
