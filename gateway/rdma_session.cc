@@ -85,7 +85,7 @@ void RdmaSession::accept(cm::ConnectRequest& request) {
 }
 
 void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-  if (over_) {  // stopped meanwhile
+  if (life_ == Life::kOver) {  // stopped meanwhile
     if (connection) connection->abort();
     return;
   }
@@ -93,6 +93,8 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
     return on_refused("handshake failed " + (connection ? cm::describe_end(*connection, *connection->disconnected())
                                                         : fmt::format("reason={}: {}", name(error.code), error.why)));
   connection_ = connection;
+  step(life_, LifeInput::kEstablished);
+  if (shutting_down_) step(life_, LifeInput::kNoMoreCalls);
   stats_.connection_opened();
   log_.info(LogKind::kEstablished,
             fmt::format("established {} tcp_local={} tcp_peer={}", connection_->to_string(),
@@ -114,7 +116,7 @@ void RdmaSession::on_refused(const std::string& line) {
 }
 
 void RdmaSession::pump() {
-  if (pumping_ || over_ || connection_ == nullptr) return;
+  if (pumping_ || life_ == Life::kOver || connection_ == nullptr) return;
   pumping_ = true;
   bool progress = true;
   channel_.disarm();
@@ -143,10 +145,11 @@ void RdmaSession::pump() {
   const TimePoint now = Clock::now();
   watch_for_stalls(now);
   pumping_ = false;
-  if (over_) return;
+  if (life_ == Life::kOver) return;
   channel_.after_turn(now, log_);
-  const auto ends =
-      closing_ ? std::nullopt : earliest({delivery_ends_, record_.deadline(), reads_.deadline(), replies_.deadline()});
+  const auto ends = life_ >= Life::kClosing
+                        ? std::nullopt
+                        : earliest({delivery_ends_, record_.deadline(), reads_.deadline(), replies_.deadline()});
   timer_.set(earliest({responder_.deadline(), ends, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
@@ -163,7 +166,7 @@ void RdmaSession::post_pump() {
 }
 
 void RdmaSession::on_deadline() {
-  if (over_) return;
+  if (life_ == Life::kOver) return;
   responder_.on_deadline(Clock::now());
   channel_.on_deadline(Clock::now());
   pump();
@@ -212,7 +215,7 @@ void RdmaSession::note_refusals() {
 void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
   stats_.received(MessageKind::kCall);
   // Or outstanding RPCs would never end; the client sends it again on its next connection.
-  if (draining_ || delivery_ends_) {
+  if (life_ != Life::kServing) {
     stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
     return responder_.abandon(call.token);
   }
@@ -255,7 +258,7 @@ void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) {
 }
 
 void RdmaSession::handle(const rpcrdma::Responder::MustClose& must_close) {
-  if (std::exchange(closing_, true)) return;
+  if (!step(life_, LifeInput::kClose)) return;
   // Flushed work only says that the connection is over, which is about to be told with its true reason.
   if (must_close.error.code == Errc::kFlushed) return;
   log_.warn(LogKind::kClosing,
@@ -276,14 +279,14 @@ bool RdmaSession::forward_to_tcp() {
 
 bool RdmaSession::take_records() {
   bool progress = false;
-  for (unsigned taken = 0; !closing_; ++taken) {
+  for (unsigned taken = 0; life_ < Life::kClosing; ++taken) {
     if (taken == kRecordBudget) return true;  // others have their turn
     auto record = tcp_->read();
     if (!record) break;
     give_to_rdma(std::move(*record));
     progress = true;
   }
-  if (!closing_ && !delivery_ends_ && tcp_->ended()) {
+  if (tcp_->ended() && step(life_, LifeInput::kServerLeft)) {
     log_.info(LogKind::kPeerClosed,
               fmt::format("server closed peer={} tcp_peer={} reason={}", cm::to_string(connection_->remote()),
                           cm::to_string(tcp_->remote()), name(tcp_->ended()->code)),

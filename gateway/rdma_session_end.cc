@@ -16,7 +16,7 @@ constexpr std::uint64_t kProgressBytes = std::uint64_t{64} << 10;
 }  // namespace
 
 void RdmaSession::give_up(EndReason why, const Error& error) {
-  if (std::exchange(closing_, true)) return;
+  if (!step(life_, LifeInput::kClose)) return;
   stats_.connection_given_up(why);
   log_.warn(LogKind::kClosing,
             fmt::format("closing peer={} tcp_peer={} reason={} why=\"{}\"", cm::to_string(connection_->remote()),
@@ -27,7 +27,7 @@ void RdmaSession::give_up(EndReason why, const Error& error) {
 
 // After a turn of work. The memory and the place that somebody holds without going on are given to others.
 void RdmaSession::watch_for_stalls(TimePoint now) {
-  if (closing_ || over_) return;
+  if (life_ >= Life::kClosing) return;
   record_.look(tcp_->in_record(), tcp_->read_progress(), now);
   const bool reads = responder_.reads() > 0, replies = responder_.unsent() > 0;
   const cm::Counters octets = reads || replies ? connection_->counters() : cm::Counters{};
@@ -47,16 +47,16 @@ void RdmaSession::watch_for_stalls(TimePoint now) {
 // The server has closed: once the client has what is complete, it may reconnect and send its other Calls again. One
 // that does not take it is given up at once: an orderly end would wait for it a second time.
 void RdmaSession::finish_if_delivered() {
-  if (closing_ || !delivery_ends_) return;
+  if (life_ != Life::kDelivering) return;
   const bool delivered = responder_.all_sent();
   if (!delivered && Clock::now() < *delivery_ends_) return;
-  closing_ = true;
+  step(life_, LifeInput::kClose);
   if (delivered) return connection_->disconnect();
   connection_->abort(make_error(Errc::kTimeout, "the server closed, and the client did not take what was left"));
 }
 
 void RdmaSession::on_disconnected(const stream::Disconnected& how) {
-  if (std::exchange(over_, true)) return;
+  if (life_ == Life::kOver) return;
   tell_end(log_, stats_, *connection_, how, tcp_->remote());
   while (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) {
   }
@@ -73,33 +73,34 @@ void RdmaSession::on_disconnected(const stream::Disconnected& how) {
 }
 
 void RdmaSession::release() {
-  over_ = true;
+  step(life_, LifeInput::kReleased);
   // With RST: the port must be free at once for the client's next connection, where the server has to recognise
   // replays. There is none after draining, and what the server still has to receive must not be lost.
-  tcp_->close(!draining_);
+  tcp_->close(!shutting_down_);
   to_tcp_.clear();
 }
 
 void RdmaSession::drain() {
-  draining_ = true;
+  shutting_down_ = true;
+  step(life_, LifeInput::kNoMoreCalls);
   finish_if_drained();
 }
 
 void RdmaSession::finish_if_drained() {
-  if (!draining_ || closing_ || connection_ == nullptr || !responder_.idle() || !outstanding_.empty() ||
-      !failed_backward_.empty() || !to_tcp_.empty() || !tcp_->all_sent())
+  if (life_ != Life::kDraining || !responder_.idle() || !outstanding_.empty() || !failed_backward_.empty() ||
+      !to_tcp_.empty() || !tcp_->all_sent())
     return;
-  closing_ = true;
+  step(life_, LifeInput::kClose);
   connection_->disconnect();
 }
 
 void RdmaSession::add_live_counters(Stats::Snapshot& to) const {
-  if (connection_ && !over_) add_counters(to, connection_->counters());
+  if (connection_ && life_ != Life::kOver) add_counters(to, connection_->counters());
 }
 
 void RdmaSession::stop() {
-  if (over_) return;
-  closing_ = true;
+  if (life_ == Life::kOver) return;
+  step(life_, LifeInput::kClose);
   if (connection_) return connection_->abort();
   release();
   stats_.connection_refused(RefuseReason::kLimit);

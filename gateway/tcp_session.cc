@@ -118,7 +118,7 @@ void TcpSession::refuse(RefuseReason why, const std::string& text) {
 }
 
 void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-  if (over_) {  // stopped meanwhile
+  if (life_ == Life::kOver) {  // stopped meanwhile
     if (connection) connection->abort();
     return;
   }
@@ -133,6 +133,8 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
                      rpcrdma::negotiate(rpcrdma::private_data(requester_options_),  // req: RFC8797-4-2 RFC8797-4-3
                                         rpcrdma::PrivateData::parse(connection_->private_data())),
                      requester_options_);
+  step(life_, LifeInput::kEstablished);
+  if (shutting_down_) step(life_, LifeInput::kNoMoreCalls);
   stats_.connection_opened();
   log_.info(LogKind::kEstablished,
             fmt::format("established {} tcp_local={} tcp_peer={}", connection_->to_string(),
@@ -149,7 +151,7 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
 }
 
 void TcpSession::pump() {
-  if (pumping_ || over_ || !requester_) return;
+  if (pumping_ || life_ >= Life::kRest || !requester_) return;
   pumping_ = true;
   bool progress = true;
   channel_.disarm();
@@ -175,12 +177,13 @@ void TcpSession::pump() {
   const TimePoint now = Clock::now();
   watch_for_stalls(now);
   pumping_ = false;
-  if (over_) return;
+  if (life_ >= Life::kRest) return;
   channel_.after_turn(now, log_);
   const auto unanswered = backward_.empty() ? std::nullopt : std::optional(backward_.front().expires);
   const auto stalled =
-      closing_ ? std::nullopt
-               : earliest({record_.deadline(), replies_.deadline(), credits_.deadline(), leaving_.deadline()});
+      life_ >= Life::kClosing
+          ? std::nullopt
+          : earliest({record_.deadline(), replies_.deadline(), credits_.deadline(), leaving_.deadline()});
   timer_.set(earliest({unanswered, stalled, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
@@ -193,7 +196,7 @@ void TcpSession::pump() {
 }
 
 void TcpSession::resume() {
-  delivery_ends_ ? deliver_rest() : pump();
+  life_ == Life::kRest ? deliver_rest() : pump();
 }
 
 void TcpSession::post_resume() {
@@ -239,7 +242,7 @@ void TcpSession::handle(rpcrdma::Requester::BackwardCall call) {
 
 void TcpSession::handle(const rpcrdma::Requester::MustClose& must_close) {
   if (must_close.error.code == Errc::kMalformedRpc) return give_up(EndReason::kMalformedReply, must_close.error);
-  if (std::exchange(closing_, true)) return;
+  if (!step(life_, LifeInput::kClose)) return;
   // Flushed work only says that the connection is over, which is about to be told with its true reason.
   if (must_close.error.code == Errc::kFlushed) return;
   log_.warn(LogKind::kClosing,
@@ -261,7 +264,7 @@ bool TcpSession::forward_to_tcp() {
 
 bool TcpSession::take_records() {
   bool progress = false;
-  for (unsigned taken = 0; !closing_ && !tcp_->broken(); ++taken) {
+  for (unsigned taken = 0; life_ < Life::kClosing && !tcp_->broken(); ++taken) {
     if (taken == kRecordBudget) return true;  // others have their turn
     if (!held_record_) held_record_ = tcp_->read();
     if (!held_record_) break;
@@ -269,14 +272,14 @@ bool TcpSession::take_records() {
     held_record_.reset();
     progress = true;
   }
-  if (!closing_ && !draining_ && tcp_->ended()) {
+  // A client that only ended its own sending still gets its Replies.
+  if (tcp_->ended() && step(life_, LifeInput::kNoMoreCalls)) {
     log_.info(
         LogKind::kPeerClosed,
         fmt::format("client closed tcp_peer={} reason={}", cm::to_string(tcp_->remote()), name(tcp_->ended()->code)),
         Clock::now());
-    draining_ = true;  // a client that only ended its own sending still gets its Replies
   }
-  if (!closing_ && tcp_->broken()) close_rdma();
+  if (life_ < Life::kClosing && tcp_->broken()) close_rdma();
   return progress;
 }
 
@@ -295,7 +298,7 @@ bool TcpSession::give_to_rdma(rpcrdma::Buffer& record) {
 }
 
 bool TcpSession::give_call(rpcrdma::Buffer& record) {
-  if (draining_ && !tcp_->ended()) {  // shutting down: the client sends it again on its next connection
+  if (shutting_down_ && !tcp_->ended()) {  // the client sends it again on its next connection
     stats_.received(MessageKind::kCall);
     stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
     return true;
@@ -359,7 +362,7 @@ void TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
 
 // The server gets an RPC error, which also gives its credit back; a late Reply of the client finds no Call.
 void TcpSession::on_deadline() {
-  if (over_) return;
+  if (life_ >= Life::kRest) return;
   channel_.on_deadline(Clock::now());
   while (!backward_.empty() && backward_.front().expires <= Clock::now()) {
     const AtClient call = backward_.front();

@@ -13,6 +13,7 @@
 #include "iwarp/gateway/rdma_channel.h"
 #include "iwarp/gateway/record_stream.h"
 #include "iwarp/gateway/session.h"
+#include "iwarp/gateway/session_life.h"
 #include "iwarp/gateway/stall_watch.h"
 #include "iwarp/gateway/turn.h"
 #include "iwarp/rpcrdma/memory_budget.h"
@@ -95,7 +96,9 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   StallWatch record_, replies_, credits_, leaving_;
   std::uint64_t releases_seen_ = 0;
   Turn turn_;
-  bool pumping_ = false, closing_ = false, over_ = false, draining_ = false;
+  Life life_ = Life::kOpening;
+  bool shutting_down_ = false;  // the whole gateway: nobody comes back
+  bool pumping_ = false;
 };
 
 }  // namespace iwarp::gateway

@@ -17,7 +17,7 @@ constexpr unsigned kRecordBudget = 64;
 }  // namespace
 
 void TcpSession::give_up(EndReason why, const Error& error) {
-  if (std::exchange(closing_, true)) return;
+  if (!step(life_, LifeInput::kClose)) return;
   stats_.connection_given_up(why);
   log_.warn(LogKind::kClosing,
             fmt::format("closing peer={} tcp_peer={} reason={} why=\"{}\"", cm::to_string(connection_->remote()),
@@ -28,7 +28,7 @@ void TcpSession::give_up(EndReason why, const Error& error) {
 
 // After a turn of work. The memory and the place that somebody holds without going on are given to others.
 void TcpSession::watch_for_stalls(TimePoint now) {
-  if (closing_ || over_ || !requester_) return;
+  if (life_ >= Life::kClosing || !requester_) return;
   record_.look(tcp_->in_record(), tcp_->read_progress(), now);
   replies_.look(!tcp_->all_sent(), tcp_->sent_progress(), now);
   credits_.look(requester_->waits_for_credit(), requester_->calls_ended(), now);
@@ -46,13 +46,13 @@ void TcpSession::watch_for_stalls(TimePoint now) {
 }
 
 void TcpSession::close_rdma() {
-  closing_ = true;
+  step(life_, LifeInput::kClose);
   if (auto ok = channel_.endpoint().flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
   connection_->disconnect();
 }
 
 void TcpSession::on_disconnected(const stream::Disconnected& how) {
-  if (std::exchange(over_, true)) return;
+  if (!step(life_, LifeInput::kEnded)) return;
   tell_end(log_, stats_, *connection_, how, tcp_->remote());
   while (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) {
   }
@@ -69,7 +69,7 @@ void TcpSession::on_disconnected(const stream::Disconnected& how) {
 }
 
 void TcpSession::deliver_rest() {
-  if (tcp_->closed()) return;
+  if (life_ != Life::kRest) return;
   tcp_->start_turn();
   (void)forward_to_tcp();
   tcp_->flush();
@@ -96,30 +96,31 @@ void TcpSession::end() {
 }
 
 void TcpSession::release() {
-  over_ = true;
+  step(life_, LifeInput::kReleased);
   tcp_->close(false);
   to_tcp_.clear();
   held_record_.reset();
 }
 
 void TcpSession::drain() {
-  draining_ = true;
+  shutting_down_ = true;
+  step(life_, LifeInput::kNoMoreCalls);
   finish_if_drained();
 }
 
 void TcpSession::finish_if_drained() {
-  if (!draining_ || closing_ || !requester_ || !requester_->idle() || !to_tcp_.empty() || !tcp_->all_sent()) return;
+  if (life_ != Life::kDraining || !requester_->idle() || !to_tcp_.empty() || !tcp_->all_sent()) return;
   close_rdma();
 }
 
 void TcpSession::add_live_counters(Stats::Snapshot& to) const {
-  if (connection_ && !over_) add_counters(to, connection_->counters());
+  if (connection_ && life_ < Life::kRest) add_counters(to, connection_->counters());
 }
 
 void TcpSession::stop() {
-  if (delivery_ends_ && !tcp_->closed()) return end();
-  if (over_) return;
-  closing_ = true;
+  if (life_ == Life::kRest) return end();
+  if (life_ == Life::kOver) return;
+  step(life_, LifeInput::kClose);
   if (connection_) return connection_->abort();
   release();
   stats_.connection_refused(RefuseReason::kLimit);
