@@ -79,14 +79,14 @@ TEST_F(StalledPeers, AClientThatAnswersNoReads) {
 
 // One that uploads slowly has taken its Reply, but that completes after the Reads posted before it, which go on.
 TEST_F(StalledPeers, SlowUploadsAreNoUnreadReplies) {
-  options.reply_deadline = 500ms;
+  options.reply_deadline = 1200ms;
   open();
   Relay relay(loop, front->local());
   RdmaClient c(loop, client_engine);
   ASSERT_TRUE(c.connect(relay.local()));
   c.call(samples::null_call(0x1000));
   (void)c.await(0x1000);
-  relay.pace_calls(kBig / 2, 175ms);
+  relay.pace_calls(kBig / 2, 400ms);
   std::vector<std::shared_ptr<Exposed>> calls;
   for (std::uint32_t xid = 1; xid <= 4; ++xid) {
     calls.push_back(c.expose_for_read(samples::write_call(xid, pattern(kBig, xid))));
@@ -101,14 +101,14 @@ TEST_F(StalledPeers, SlowUploadsAreNoUnreadReplies) {
 
 // A single Read, or a single Reply, takes longer than the limit, and goes on all the time.
 TEST_F(StalledPeers, OneLongReadOfASlowClient) {
-  options.read_deadline = options.reply_deadline = 400ms;
+  options.read_deadline = options.reply_deadline = 1200ms;
   open();
   Relay relay(loop, front->local());
   RdmaClient c(loop, client_engine);
   ASSERT_TRUE(c.connect(relay.local()));
   c.call(samples::null_call(7));
   (void)c.await(7);
-  relay.pace_calls(kBig / 8, 100ms);
+  relay.pace_calls(kBig / 8, 250ms);
   const auto call = c.expose_for_read(samples::write_call(1, pattern(kBig)));
   auto h = samples::header(1, rpcrdma::Proc::kNomsg);
   h.read_list = {{0, call->segment}};
@@ -118,7 +118,7 @@ TEST_F(StalledPeers, OneLongReadOfASlowClient) {
 
 TEST_F(StalledPeers, OneLongReplyToASlowClient) {
   constexpr std::uint32_t kHuge = 24 * kBig;
-  options.reply_deadline = 400ms;
+  options.reply_deadline = 800ms;
   options.max_record_bytes = kHuge + (64u << 10);
   options.memory_bytes = 2 * options.max_record_bytes;
   open();
@@ -127,7 +127,7 @@ TEST_F(StalledPeers, OneLongReplyToASlowClient) {
   ASSERT_TRUE(c.connect(relay.local()));
   c.call(samples::null_call(7));
   (void)c.await(7);
-  relay.pace_replies(kBig, 50ms);
+  relay.pace_replies(kBig, 100ms);
   const auto room = c.expose_for_write(kHuge);
   auto h = samples::header(1);
   h.write_list = {rpcrdma::WriteChunk{{room->segment}}};
