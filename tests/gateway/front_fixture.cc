@@ -4,8 +4,18 @@
 #include <spdlog/spdlog.h>
 
 namespace iwarp::gateway::test {
+namespace {
+
+// As it was before the first test.
+const std::shared_ptr<spdlog::logger>& logger_of_the_process() {
+  static const auto logger = spdlog::default_logger();
+  return logger;
+}
+
+}  // namespace
 
 FrontFixture::FrontFixture() {
+  (void)logger_of_the_process();
   auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("gateway", sink));
 }
@@ -15,6 +25,7 @@ FrontFixture::~FrontFixture() {
   front.reset();
   loop.run_for(std::chrono::milliseconds(1));
   if (HasFailure()) std::cerr << "--- log of the gateway\n" << log.str() << "---\n";
+  spdlog::set_default_logger(logger_of_the_process());
 }
 
 void FrontFixture::open() {
