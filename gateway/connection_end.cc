@@ -1,5 +1,7 @@
 #include "iwarp/gateway/connection_end.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <chrono>
 
 namespace iwarp::gateway {
@@ -10,6 +12,15 @@ void tell_end(EventLog& log, Stats& stats, const cm::Connection& connection, con
   const std::string line = "closed " + cm::describe_end(connection, how) + " tcp_peer=" + cm::to_string(tcp_peer);
   const TimePoint now = std::chrono::steady_clock::now();
   cm::ordinary_end(how) ? log.info(LogKind::kClosed, line, now) : log.warn(LogKind::kClosed, line, now);
+}
+
+void tell_given_up(EventLog& log, Stats& stats, const cm::Connection& connection, EndReason why, const Error& error,
+                   const boost::asio::ip::tcp::endpoint& tcp_peer) {
+  stats.connection_given_up(why);
+  log.warn(LogKind::kClosing,
+           fmt::format("closing peer={} tcp_peer={} reason={} why=\"{}\"", cm::to_string(connection.remote()),
+                       cm::to_string(tcp_peer), name(why), error.why),
+           std::chrono::steady_clock::now());
 }
 
 }  // namespace iwarp::gateway

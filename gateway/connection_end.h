@@ -12,4 +12,8 @@ namespace iwarp::gateway {
 void tell_end(EventLog& log, Stats& stats, const cm::Connection& connection, const stream::Disconnected& how,
               const boost::asio::ip::tcp::endpoint& tcp_peer);
 
+// "closing peer=... tcp_peer=... reason=... why=...": the gateway itself is about to end it.
+void tell_given_up(EventLog& log, Stats& stats, const cm::Connection& connection, EndReason why, const Error& error,
+                   const boost::asio::ip::tcp::endpoint& tcp_peer);
+
 }  // namespace iwarp::gateway

@@ -1,6 +1,4 @@
 // RdmaSession: how it ends.
-#include <spdlog/spdlog.h>
-
 #include "iwarp/gateway/connection_end.h"
 #include "iwarp/gateway/rdma_counters.h"
 #include "iwarp/gateway/rdma_session.h"
@@ -17,11 +15,7 @@ constexpr std::uint64_t kProgressBytes = std::uint64_t{64} << 10;
 
 void RdmaSession::give_up(EndReason why, const Error& error) {
   if (!step(life_, LifeInput::kClose)) return;
-  stats_.connection_given_up(why);
-  log_.warn(LogKind::kClosing,
-            fmt::format("closing peer={} tcp_peer={} reason={} why=\"{}\"", cm::to_string(connection_->remote()),
-                        cm::to_string(tcp_->remote()), name(why), error.why),
-            Clock::now());
+  tell_given_up(log_, stats_, *connection_, why, error, tcp_->remote());
   connection_->abort(error);
 }
 

@@ -18,11 +18,7 @@ constexpr unsigned kRecordBudget = 64;
 
 void TcpSession::give_up(EndReason why, const Error& error) {
   if (!step(life_, LifeInput::kClose)) return;
-  stats_.connection_given_up(why);
-  log_.warn(LogKind::kClosing,
-            fmt::format("closing peer={} tcp_peer={} reason={} why=\"{}\"", cm::to_string(connection_->remote()),
-                        cm::to_string(tcp_->remote()), name(why), error.why),
-            Clock::now());
+  tell_given_up(log_, stats_, *connection_, why, error, tcp_->remote());
   connection_->abort(error);
 }
 

@@ -17,9 +17,29 @@ class StalledPeers : public Chained {
     open();
     open_tcp(front->local());
   }
+  // An RDMA client of `front` behind `relay`, which has been served once.
+  RdmaClient& relayed_client() {
+    relay.emplace(loop, front->local());
+    behind_relay.emplace(loop, client_engine);
+    EXPECT_TRUE(behind_relay->connect(relay->local()));
+    behind_relay->call(samples::null_call(0x1000));
+    (void)behind_relay->await(0x1000);
+    return *behind_relay;
+  }
+  // A Call of kBig octets, which the gateway has to read.
+  static std::shared_ptr<Exposed> upload(RdmaClient& c, std::uint32_t xid) {
+    auto call = c.expose_for_read(samples::write_call(xid, pattern(kBig, xid)));
+    auto h = samples::header(xid, rpcrdma::Proc::kNomsg);
+    h.read_list = {{0, call->segment}};
+    c.send(h);
+    return call;
+  }
   static std::uint64_t given_up(const Front& at, EndReason why) {
     return at.snapshot().given_up[static_cast<std::size_t>(why)];
   }
+
+  std::optional<Relay> relay;
+  std::optional<RdmaClient> behind_relay;
 };
 
 TEST_F(StalledPeers, AHalfRecordOfAClient) {
@@ -61,16 +81,9 @@ TEST_F(StalledPeers, IdleClientsStay) {
 TEST_F(StalledPeers, AClientThatAnswersNoReads) {
   options.read_deadline = 50ms;
   open();
-  Relay relay(loop, front->local());
-  RdmaClient c(loop, client_engine);
-  ASSERT_TRUE(c.connect(relay.local()));
-  c.call(samples::null_call(7));
-  (void)c.await(7);
-  relay.hold_replies(true);  // and with them the Read Requests
-  const auto call = c.expose_for_read(samples::write_call(1, pattern(kBig)));
-  auto h = samples::header(1, rpcrdma::Proc::kNomsg);
-  h.read_list = {{0, call->segment}};
-  c.send(h);
+  RdmaClient& c = relayed_client();
+  relay->hold_replies(true);  // and with them the Read Requests
+  const auto call = upload(c, 1);
   ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
   EXPECT_EQ(given_up(*front, EndReason::kUnansweredRead), 1U);
   EXPECT_EQ(log_lines("reason=unanswered_read"), 1U);
@@ -81,19 +94,10 @@ TEST_F(StalledPeers, AClientThatAnswersNoReads) {
 TEST_F(StalledPeers, SlowUploadsAreNoUnreadReplies) {
   options.reply_deadline = 1200ms;
   open();
-  Relay relay(loop, front->local());
-  RdmaClient c(loop, client_engine);
-  ASSERT_TRUE(c.connect(relay.local()));
-  c.call(samples::null_call(0x1000));
-  (void)c.await(0x1000);
-  relay.pace_calls(kBig / 2, 400ms);
+  RdmaClient& c = relayed_client();
+  relay->pace_calls(kBig / 2, 400ms);
   std::vector<std::shared_ptr<Exposed>> calls;
-  for (std::uint32_t xid = 1; xid <= 4; ++xid) {
-    calls.push_back(c.expose_for_read(samples::write_call(xid, pattern(kBig, xid))));
-    auto h = samples::header(xid, rpcrdma::Proc::kNomsg);
-    h.read_list = {{0, calls.back()->segment}};
-    c.send(h);
-  }
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) calls.push_back(upload(c, xid));
   c.call(samples::null_call(5));
   for (std::uint32_t xid = 1; xid <= 4; ++xid) ASSERT_EQ(c.await(xid).payload, samples::write_reply(xid));
   EXPECT_EQ(c.await(5).payload, samples::rpc_reply(5));
@@ -103,16 +107,9 @@ TEST_F(StalledPeers, SlowUploadsAreNoUnreadReplies) {
 TEST_F(StalledPeers, OneLongReadOfASlowClient) {
   options.read_deadline = options.reply_deadline = 1200ms;
   open();
-  Relay relay(loop, front->local());
-  RdmaClient c(loop, client_engine);
-  ASSERT_TRUE(c.connect(relay.local()));
-  c.call(samples::null_call(7));
-  (void)c.await(7);
-  relay.pace_calls(kBig / 8, 250ms);
-  const auto call = c.expose_for_read(samples::write_call(1, pattern(kBig)));
-  auto h = samples::header(1, rpcrdma::Proc::kNomsg);
-  h.read_list = {{0, call->segment}};
-  c.send(h);
+  RdmaClient& c = relayed_client();
+  relay->pace_calls(kBig / 8, 250ms);
+  const auto call = upload(c, 1);
   EXPECT_EQ(c.await(1).payload, samples::write_reply(1));
 }
 
@@ -122,12 +119,8 @@ TEST_F(StalledPeers, OneLongReplyToASlowClient) {
   options.max_record_bytes = kHuge + (64u << 10);
   options.memory_bytes = 2 * options.max_record_bytes;
   open();
-  Relay relay(loop, front->local());
-  RdmaClient c(loop, client_engine);
-  ASSERT_TRUE(c.connect(relay.local()));
-  c.call(samples::null_call(7));
-  (void)c.await(7);
-  relay.pace_replies(kBig, 100ms);
+  RdmaClient& c = relayed_client();
+  relay->pace_replies(kBig, 100ms);
   const auto room = c.expose_for_write(kHuge);
   auto h = samples::header(1);
   h.write_list = {rpcrdma::WriteChunk{{room->segment}}};
@@ -139,12 +132,8 @@ TEST_F(StalledPeers, AnRdmaClientThatTakesNoReplies) {
   options.reply_deadline = 50ms;
   options.memory_bytes = 64u << 20;
   open();
-  Relay relay(loop, front->local());
-  RdmaClient c(loop, client_engine);
-  ASSERT_TRUE(c.connect(relay.local()));
-  c.call(samples::null_call(0x1000));
-  (void)c.await(0x1000);
-  relay.stall_replies(true);
+  RdmaClient& c = relayed_client();
+  relay->stall_replies(true);
   std::vector<std::shared_ptr<Exposed>> rooms;
   for (std::uint32_t xid = 1; xid <= kMany; ++xid) {
     rooms.push_back(c.expose_for_write(kBig));
