@@ -163,7 +163,8 @@ TEST_F(MemoryLimit, ARefusedClientKeepsItsSourcePort) {
   busy.listen(16);
   for (int n = 0; n < 2; ++n) accept();
   ASSERT_TRUE(loop.until([&] { return again.decided() && clients[0]->decided() && clients[1]->decided(); }));
-  EXPECT_EQ(again.error().code == Errc::kOk, false);
+  EXPECT_NE(again.error().code, Errc::kOk);
+  EXPECT_EQ(refused(RefuseReason::kLimit), 1U) << "it found no memory for its Receives";
   clients.clear();
   ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
   for (int n = 0; n < 3; ++n) accept();
