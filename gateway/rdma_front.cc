@@ -18,7 +18,6 @@ RdmaFront::RdmaFront(cm::Engine& engine, HostPort server, const Options& options
       options_(options),
       ports_({}),
       places_(options.max_connections_per_client),
-      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes, options.least_part())),
       sessions_(engine.io()),
       first_reserved_(std::random_device{}()) {}
 
@@ -63,7 +62,7 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   if (sessions_.draining() || sessions_.size() + connecting_ >= options_.max_connections) {
     return refuse(*request, RefuseReason::kLimit, "too many connections, or shutting down");
   }
-  if (!memory_->admits_connection()) return refuse(*request, RefuseReason::kLimit, kNoMemory);
+  if (!shared_.memory->admits_connection()) return refuse(*request, RefuseReason::kLimit, kNoMemory);
   const auto place = places_.take(client);
   if (!place) return refuse(*request, RefuseReason::kLimit, "this client has as many connections as it may have");
   BackendRequest backend{.server = server_,
@@ -119,12 +118,12 @@ bool RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, c
               fmt::format("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why));
   }
   if (sessions_.draining()) return no(RefuseReason::kLimit, "shutting down");
-  if (!memory_->admits_connection()) return no(RefuseReason::kLimit, kNoMemory);  // others have come meanwhile
+  if (!shared_.memory->admits_connection()) return no(RefuseReason::kLimit, kNoMemory);  // others have come meanwhile
   const auto client = request->remote().address();
   std::shared_ptr<RdmaSession> session;
   try {
     session =
-        std::make_shared<RdmaSession>(engine_, options_, stats_, log_, memory_, *request, std::move(socket),
+        std::make_shared<RdmaSession>(shared_, *request, std::move(socket),
                                       [this, client, place](RdmaSession& ended, std::uint16_t port, bool outstanding) {
                                         ports_.remember(client, port, outstanding, Clock::now());
                                         sessions_.remove(&ended);

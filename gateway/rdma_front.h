@@ -43,9 +43,9 @@ class RdmaFront final : public Front {
   Options options_;
   Stats stats_;
   EventLog log_{stats_};
+  const Shared shared_{engine_, options_, stats_, log_};
   PortMemory ports_;
   ClientPlaces places_;
-  std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   SessionSet sessions_;
   std::size_t connecting_ = 0;  // backend connections under way
   std::size_t first_reserved_;  // where the search for a reserved port begins: another place each time

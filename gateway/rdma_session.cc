@@ -47,28 +47,27 @@ std::size_t ord_for(const Options& o, const cm::ConnectRequest& request) {
 
 }  // namespace
 
-RdmaSession::RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log,
-                         std::shared_ptr<rpcrdma::MemoryBudget> memory, const cm::ConnectRequest& request,
-                         boost::asio::ip::tcp::socket backend, Ended ended)
-    : engine_(engine),
-      options_(options),
-      stats_(stats),
-      log_(log),
+RdmaSession::RdmaSession(const Shared& shared, const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend,
+                         Ended ended)
+    : options_(shared.options),
+      stats_(shared.stats),
+      log_(shared.log),
+      turns_(shared.turns),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options, std::move(memory)), ord_for(options, request),
-               options.keep_idle_memory),
-      responder_options_(responder_options(options)),
+      channel_(shared.engine, options_.stream, pool_options(options_, shared.memory), ord_for(options_, request),
+               options_.keep_idle_memory),
+      responder_options_(responder_options(options_)),
       responder_(channel_.endpoint(), channel_.pool(),
                  // req: RFC8797-4-2 RFC8797-4-3
                  rpcrdma::negotiate(rpcrdma::PrivateData::parse(request.private_data()),
                                     rpcrdma::private_data(responder_options_)),
                  responder_options_),
-      tcp_(std::make_shared<RecordStream>(std::move(backend), record_options(options), channel_.pool(),
-                                          RecordStream::Purpose::kReply, stats)),
-      timer_(engine.io()),
-      record_(options.record_deadline),
-      reads_(options.read_deadline),
-      replies_(options.reply_deadline),
+      tcp_(std::make_shared<RecordStream>(std::move(backend), record_options(options_), channel_.pool(),
+                                          RecordStream::Purpose::kReply, stats_)),
+      timer_(shared.engine.io()),
+      record_(options_.record_deadline),
+      reads_(options_.read_deadline),
+      replies_(options_.reply_deadline),
       backend_port_(tcp_->local().port()) {}
 
 void RdmaSession::accept(cm::ConnectRequest& request) {
@@ -103,7 +102,7 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
   connection_->async_wait_disconnected(
       [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   tcp_->start([weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->pump();
+    if (auto self = weak.lock()) self->wake();
   });
   pump();
 }
@@ -120,7 +119,7 @@ void RdmaSession::pump() {
   pumping_ = true;
   bool progress = true;
   channel_.disarm();
-  tcp_->start_turn();
+  tcp_->start_turn(turns_->octets());
   for (unsigned round = 0; round < kWorkBudget && progress && !tcp_->turn_is_over(); ++round) {
     progress = channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); });
     while (auto event = responder_.poll_event()) {
@@ -153,16 +152,17 @@ void RdmaSession::pump() {
   timer_.set(earliest({responder_.deadline(), ends, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
-  if (progress || tcp_->turn_is_over()) return post_pump();
+  if (progress || tcp_->turn_is_over()) return wait_for_turn();
   channel_.arm([weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->pump();
+    if (auto self = weak.lock()) self->wake();
   });
-  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) return post_pump();
+  if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) return wait_for_turn();
   if (channel_.take_rest()) responder_.rest();
 }
 
-void RdmaSession::post_pump() {
-  turn_.post(engine_.io(), weak_from_this(), &RdmaSession::pump);
+// Who has just moved bulk data comes behind those who have not.
+void RdmaSession::wake() {
+  tcp_->moved_much() ? wait_for_turn() : pump();
 }
 
 void RdmaSession::on_deadline() {

@@ -16,7 +16,7 @@
 #include "iwarp/gateway/session.h"
 #include "iwarp/gateway/session_life.h"
 #include "iwarp/gateway/stall_watch.h"
-#include "iwarp/gateway/turn.h"
+#include "iwarp/gateway/turn_queue.h"
 #include "iwarp/rpcrdma/memory_budget.h"
 #include "iwarp/rpcrdma/responder.h"
 
@@ -29,9 +29,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   using Ended = std::function<void(RdmaSession&, std::uint16_t backend_port, bool calls_outstanding)>;
 
   // `request` is the client's; it is answered by accept(). `backend` is connected.
-  RdmaSession(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log,
-              std::shared_ptr<rpcrdma::MemoryBudget> memory, const cm::ConnectRequest& request,
-              boost::asio::ip::tcp::socket backend, Ended ended);
+  RdmaSession(const Shared& shared, const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend,
+              Ended ended);
 
   // Answers the client's MPA Request.
   void accept(cm::ConnectRequest& request);
@@ -40,13 +39,15 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void stop() override;
   void orphan() override;
   void add_live_counters(Stats::Snapshot& to) const override;
+  void take_turn() override { pump(); }
 
  private:
   void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
   void on_refused(const std::string& line);
   void on_disconnected(const stream::Disconnected& how);
   void pump();
-  void post_pump();
+  void wake();
+  void wait_for_turn() { turns_->add(shared_from_this()); }
   void handle(rpcrdma::Responder::CallReceived call);
   void handle(const rpcrdma::Responder::CallRepeated& repeated);
   void handle(rpcrdma::Responder::BackwardReply reply);
@@ -72,10 +73,10 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
     MessageKind kind;
   };
 
-  cm::Engine& engine_;
   const Options& options_;
   Stats& stats_;
   EventLog& log_;
+  std::shared_ptr<TurnQueue> turns_;
   Ended ended_;
   RdmaChannel channel_;
   rpcrdma::ResponderOptions responder_options_;
@@ -97,7 +98,6 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   std::uint64_t releases_seen_ = 0;
   rpcrdma::Responder::Stats refusals_seen_{};
   std::uint16_t backend_port_ = 0;
-  Turn turn_;
   Life life_ = Life::kOpening;
   bool shutting_down_ = false;  // the whole gateway: nobody comes back
   bool pumping_ = false;

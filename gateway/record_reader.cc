@@ -59,9 +59,6 @@ std::optional<Error> RecordReader::rx_end() const {
 
 void RecordReader::give_buffer(MutBytes buffer) {
   assert(state_ == State::kNeedBuffer && buffer.size() >= wanted_bytes_);
-  if (received_bytes_ > 0 && buffer.data() != buffer_.data()) {
-    std::memcpy(buffer.data(), buffer_.data(), received_bytes_);
-  }
   buffer_ = buffer;
   state_ = State::kReceiving;
   advance();
@@ -115,8 +112,8 @@ bool RecordReader::take_header() {
   }
   in_fragment_ = true;
   fragment_left_ = bytes;
-  if (received_bytes_ + bytes > buffer_.size()) {
-    wanted_bytes_ = received_bytes_ + bytes;
+  if (bytes > 0 && buffer_.empty()) {
+    wanted_bytes_ = last_fragment_ ? bytes : options_.max_record_bytes;
     state_ = State::kNeedBuffer;
   }
   return true;

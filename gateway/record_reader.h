@@ -52,15 +52,12 @@ class RecordReader {
   // The stream ended. An Error when that was inside a record; nothing between two records.
   [[nodiscard]] std::optional<Error> rx_end() const;
 
-  // kNeedBuffer: total size of the record as far as it is known now, at least 1 and at most max_record_bytes. When
-  // further fragments follow that do not fit, kNeedBuffer comes again; a buffer of max_record_bytes is never asked for
-  // twice.
+  // kNeedBuffer: what the whole record may need, once for each record: its size when it comes in one fragment, else
+  // max_record_bytes. (A record that took a larger buffer with each fragment would wait for memory with memory in its
+  // hands, and some of them could wait for each other.)
   [[nodiscard]] std::size_t wanted_bytes() const { return wanted_bytes_; }
-  // Bytes of the current record that are in the buffer already.
-  [[nodiscard]] std::size_t received_bytes() const { return received_bytes_; }
   // Lends the buffer of the current record until next(). Precondition: state() is kNeedBuffer, buffer.size() is at
-  // least wanted_bytes(). If another buffer was lent before, its first received_bytes() are copied here and it is free
-  // after the call; a buffer that begins at the same address is taken as the old one, grown in place.
+  // least wanted_bytes().
   void give_buffer(MutBytes buffer);
 
   // kRecord: the whole record, in the lent buffer.

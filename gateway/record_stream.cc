@@ -86,6 +86,7 @@ bool RecordStream::receive_some() {
   if (!ec) {
     stats_.tcp_bytes(Way::kIn, n);
     octets_read_ += n;
+    moved_ += n;
     reader_.rx_commit(n);
     may_read_ -= n;
     drained_ = n < boost::asio::buffer_size(into);  // an end of the stream would only come next: the wait tells
@@ -126,6 +127,7 @@ void RecordStream::flush() {
     }
     stats_.tcp_bytes(Way::kOut, n);
     octets_sent_ += n;
+    moved_ += n;
     may_write_ -= n;
     writer_.tx_commit(n);
     for (; writer_.poll_written(); ++records_sent_) sending_.pop_front();
@@ -178,10 +180,7 @@ void RecordStream::wait_writable() {
   write_armed_ = true;
   socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](boost::system::error_code ec) {
     self->write_armed_ = false;
-    if (ec || self->closed_) return;
-    self->start_turn();
-    self->flush();
-    if (self->wake_) self->wake_();
+    if (!ec && !self->closed_ && self->wake_) self->wake_();
   });
 }
 

@@ -33,12 +33,17 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   // read is lost.
   void watch_for_reset();
 
-  // Begins a turn of the owner, in which read() and flush() move about kTurnBytes each: bulk data of one connection do
-  // not hold up the others.
-  void start_turn() { may_read_ = may_write_ = kTurnBytes; }
+  // Begins a turn of the owner, in which read() and flush() move about so many octets each: bulk data of one connection
+  // do not hold up the others.
+  void start_turn(std::size_t octets) {
+    may_read_ = may_write_ = octets;
+    moved_ = 0;
+  }
   // One of them has moved its share, and perhaps there is more: the owner has to come back by itself, for no wake will
   // tell.
   [[nodiscard]] bool turn_is_over() const { return may_read_ == 0 || may_write_ == 0; }
+  // This turn has moved bulk data: who moves less comes before the owner's next one.
+  [[nodiscard]] bool moved_much() const { return moved_ >= kMuch; }
 
   // The next record, or nothing: no complete record yet, no buffer to be had (call again when buffers came back), the
   // end of the turn, or the end of the stream: see ended().
@@ -48,9 +53,9 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   // The connection is lost: what is queued will never leave, and no more will come.
   [[nodiscard]] bool broken() const { return broken_; }
 
-  // A record has begun to come and the peer owes the rest: it is not we who have no memory for it. read_progress()
-  // rises with each record and with each 64 KiB.
-  [[nodiscard]] bool in_record() const { return filling_ && reader_.state() == RecordReader::State::kReceiving; }
+  // A record has begun to come and has its buffer: the peer owes the rest. read_progress() rises with each record and
+  // with each 64 KiB.
+  [[nodiscard]] bool in_record() const { return static_cast<bool>(filling_); }
   [[nodiscard]] std::uint64_t read_progress() const { return records_read_ + (octets_read_ >> kProgressShift); }
   // Rises with each record sent and with each 64 KiB.
   [[nodiscard]] std::uint64_t sent_progress() const { return records_sent_ + (octets_sent_ >> kProgressShift); }
@@ -62,7 +67,7 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   // Sends what TCP takes of all that is queued, many records with one system call. Buffers come back to the pool.
   void flush();
   // Octets queued since the last flush(): enough of them are worth a system call.
-  [[nodiscard]] bool worth_a_flush() const { return unflushed_ >= kTurnBytes; }
+  [[nodiscard]] bool worth_a_flush() const { return unflushed_ >= may_write_; }
   [[nodiscard]] bool all_sent() const { return sending_.empty(); }
   // All sent, and acknowledged by the other end's TCP: close() cannot take it away any more.
   [[nodiscard]] bool all_taken();
@@ -78,7 +83,7 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   };
   [[nodiscard]] const SystemCalls& system_calls() const { return system_calls_; }
 
-  static constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kMuch = std::size_t{16} << 10;
 
   [[nodiscard]] tcp::endpoint local() const { return local_; }
   [[nodiscard]] tcp::endpoint remote() const { return remote_; }
@@ -103,7 +108,8 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   rpcrdma::Buffer filling_;              // lent to the reader
   std::deque<rpcrdma::Buffer> sending_;  // lent to the writer, in order
   std::uint64_t next_id_ = 0;
-  std::size_t may_read_ = kTurnBytes, may_write_ = kTurnBytes;  // in this turn
+  std::size_t may_read_ = 0, may_write_ = 0;  // in this turn
+  std::size_t moved_ = 0;                     // in this turn
   std::size_t unflushed_ = 0;
   SystemCalls system_calls_{};
   bool drained_ = false;  // the last receive left nothing behind

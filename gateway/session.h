@@ -6,14 +6,29 @@
 #include <functional>
 #include <memory>
 
+#include "iwarp/cm/engine.h"
+#include "iwarp/gateway/event_log.h"
+#include "iwarp/gateway/options.h"
 #include "iwarp/gateway/stats.h"
+#include "iwarp/gateway/turn_queue.h"
+#include "iwarp/rpcrdma/memory_budget.h"
 
 namespace iwarp::gateway {
 
+// What the sessions of a front share. The references are to what outlives them, or their orphan().
+struct Shared {
+  cm::Engine& engine;
+  const Options& options;
+  Stats& stats;
+  EventLog& log;
+  std::shared_ptr<rpcrdma::MemoryBudget> memory =
+      std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes, options.least_part());
+  std::shared_ptr<TurnQueue> turns = std::make_shared<TurnQueue>(engine.io());
+};
+
 // One client connection with its server connection.
-class Session {
+class Session : public TurnTaker {
  public:
-  virtual ~Session() = default;
   // Close as soon as nothing is outstanding.
   virtual void drain() = 0;
   // Close now.

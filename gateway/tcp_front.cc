@@ -15,7 +15,6 @@ TcpFront::TcpFront(cm::Engine& engine, HostPort server, const Options& options)
       server_(std::move(server)),
       options_(options),
       places_(options.max_connections_per_client),
-      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes, options.least_part())),
       sessions_(engine.io()),
       acceptor_(engine.io()),
       pause_(engine.io(), [](const Error& error) { spdlog::warn("short of resources: {}", error.why); }) {}
@@ -72,11 +71,11 @@ void TcpFront::on_client(tcp::socket socket) {
     return refuse(RefuseReason::kLimit, "too many connections, or shutting down");
   const auto place = places_.take(remote.address());
   if (!place) return refuse(RefuseReason::kLimit, "this client has as many connections as it may have");
-  if (!memory_->admits_connection()) return refuse(RefuseReason::kLimit, kNoMemory);
+  if (!shared_.memory->admits_connection()) return refuse(RefuseReason::kLimit, kNoMemory);
   if (auto ok = cm::prepare(socket, {}); !ok) return refuse(RefuseReason::kHandshakeFailed, ok.error().why);
   std::shared_ptr<TcpSession> session;
   try {
-    session = std::make_shared<TcpSession>(engine_, options_, stats_, log_, memory_, std::move(socket),
+    session = std::make_shared<TcpSession>(shared_, std::move(socket),
                                            [this, place](TcpSession& ended) { sessions_.remove(&ended); });
     sessions_.add(session);
   } catch (const std::bad_alloc&) {

@@ -38,8 +38,8 @@ class TcpFront final : public Front {
   Options options_;
   Stats stats_;
   EventLog log_{stats_};
+  const Shared shared_{engine_, options_, stats_, log_};
   ClientPlaces places_;
-  std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   SessionSet sessions_;
   boost::asio::ip::tcp::acceptor acceptor_;
   cm::AcceptPause pause_;

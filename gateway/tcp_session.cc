@@ -78,23 +78,24 @@ Incident incident(rpcrdma::Requester::Failure why) {
 
 }  // namespace
 
-TcpSession::TcpSession(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log,
-                       std::shared_ptr<rpcrdma::MemoryBudget> memory, boost::asio::ip::tcp::socket client, Ended ended)
-    : engine_(engine),
-      options_(options),
-      stats_(stats),
-      log_(log),
-      memory_(std::move(memory)),
+TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client, Ended ended)
+    : engine_(shared.engine),
+      options_(shared.options),
+      stats_(shared.stats),
+      log_(shared.log),
+      turns_(shared.turns),
+      memory_(shared.memory),
       ended_(std::move(ended)),
-      channel_(engine, options.stream, pool_options(options, memory_), options.policy.ord, options.keep_idle_memory),
-      requester_options_(requester_options(options)),
-      tcp_(std::make_shared<RecordStream>(std::move(client), record_options(options), channel_.pool(),
-                                          RecordStream::Purpose::kCall, stats)),
-      timer_(engine.io()),
-      record_(options.record_deadline),
-      replies_(options.reply_deadline),
-      credits_(options.lost_call_limit * kNoCreditFactor),
-      leaving_(options.delivery_timeout) {}
+      channel_(engine_, options_.stream, pool_options(options_, memory_), options_.policy.ord,
+               options_.keep_idle_memory),
+      requester_options_(requester_options(options_)),
+      tcp_(std::make_shared<RecordStream>(std::move(client), record_options(options_), channel_.pool(),
+                                          RecordStream::Purpose::kCall, stats_)),
+      timer_(engine_.io()),
+      record_(options_.record_deadline),
+      replies_(options_.reply_deadline),
+      credits_(options_.lost_call_limit * kNoCreditFactor),
+      leaving_(options_.delivery_timeout) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   cm::ConnectOptions o;
@@ -144,7 +145,7 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
       [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   if (auto ok = requester_->start(); !ok) return handle(rpcrdma::Requester::MustClose{ok.error()});
   tcp_->start([weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->resume();
+    if (auto self = weak.lock()) self->wake();
   });
   tcp_->watch_for_reset();
   pump();
@@ -155,7 +156,7 @@ void TcpSession::pump() {
   pumping_ = true;
   bool progress = true;
   channel_.disarm();
-  tcp_->start_turn();
+  tcp_->start_turn(turns_->octets());
   for (unsigned round = 0; round < kWorkBudget && progress && !tcp_->turn_is_over(); ++round) {
     progress = channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); });
     while (auto event = requester_->poll_event()) {
@@ -187,20 +188,21 @@ void TcpSession::pump() {
   timer_.set(earliest({unanswered, stalled, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
-  if (progress || tcp_->turn_is_over()) return post_resume();
+  if (progress || tcp_->turn_is_over()) return wait_for_turn();
   channel_.arm([weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->pump();
+    if (auto self = weak.lock()) self->wake();
   });
-  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) return post_resume();
+  if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) return wait_for_turn();
   if (channel_.take_rest()) requester_->rest();
 }
 
-void TcpSession::resume() {
+void TcpSession::take_turn() {
   life_ == Life::kRest ? deliver_rest() : pump();
 }
 
-void TcpSession::post_resume() {
-  turn_.post(engine_.io(), weak_from_this(), &TcpSession::resume);
+// Who has just moved bulk data comes behind those who have not.
+void TcpSession::wake() {
+  tcp_->moved_much() ? wait_for_turn() : take_turn();
 }
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {

@@ -15,7 +15,7 @@
 #include "iwarp/gateway/session.h"
 #include "iwarp/gateway/session_life.h"
 #include "iwarp/gateway/stall_watch.h"
-#include "iwarp/gateway/turn.h"
+#include "iwarp/gateway/turn_queue.h"
 #include "iwarp/rpcrdma/memory_budget.h"
 #include "iwarp/rpcrdma/requester.h"
 
@@ -25,8 +25,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
  public:
   using Ended = std::function<void(TcpSession&)>;
 
-  TcpSession(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log,
-             std::shared_ptr<rpcrdma::MemoryBudget> memory, boost::asio::ip::tcp::socket client, Ended ended);
+  TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client, Ended ended);
 
   // Connects to the RPC-over-RDMA server; Calls are read once that succeeded.
   void connect(const HostPort& server, std::optional<boost::asio::ip::address> source);
@@ -35,14 +34,15 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void stop() override;
   void orphan() override;
   void add_live_counters(Stats::Snapshot& to) const override;
+  void take_turn() override;  // pump(), or deliver_rest() at the end
 
  private:
   void refuse(RefuseReason why, const std::string& text);
   void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
   void on_disconnected(const stream::Disconnected& how);
   void pump();
-  void resume();  // pump(), or deliver_rest() at the end
-  void post_resume();
+  void wake();
+  void wait_for_turn() { turns_->add(shared_from_this()); }
   void handle(rpcrdma::Requester::ReplyReceived reply);
   void handle(const rpcrdma::Requester::CallFailed& failed);
   void handle(rpcrdma::Requester::BackwardCall call);
@@ -74,6 +74,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   const Options& options_;
   Stats& stats_;
   EventLog& log_;
+  std::shared_ptr<TurnQueue> turns_;
   std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   Ended ended_;
   RdmaChannel channel_;
@@ -95,7 +96,6 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   std::optional<rpcrdma::Buffer> held_record_;
   StallWatch record_, replies_, credits_, leaving_;
   std::uint64_t releases_seen_ = 0;
-  Turn turn_;
   Life life_ = Life::kOpening;
   bool shutting_down_ = false;  // the whole gateway: nobody comes back
   bool pumping_ = false;

@@ -66,7 +66,7 @@ void TcpSession::on_disconnected(const stream::Disconnected& how) {
 
 void TcpSession::deliver_rest() {
   if (life_ != Life::kRest) return;
-  tcp_->start_turn();
+  tcp_->start_turn(turns_->octets());
   (void)forward_to_tcp();
   tcp_->flush();
   std::optional<rpcrdma::Buffer> record;
@@ -81,7 +81,7 @@ void TcpSession::deliver_rest() {
   if (tcp_->broken() || (sent && (tcp_->all_taken() || tcp_->ended())) || Clock::now() >= *delivery_ends_) return end();
   if (sent) tcp_->end_sending();
   const bool more_to_queue = !to_tcp_.empty() && tcp_->can_send();
-  if (record || more_to_queue || tcp_->turn_is_over()) post_resume();  // perhaps there are more
+  if (record || more_to_queue || tcp_->turn_is_over()) wait_for_turn();  // perhaps there are more
 }
 
 void TcpSession::end() {

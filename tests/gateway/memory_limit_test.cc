@@ -68,6 +68,25 @@ TEST_F(MemoryLimit, LetsEveryTcpClientFinish) {
   expect_tcp_front_adds_up();
 }
 
+// Each holds the memory of a first fragment, and needs more for its second one.
+TEST_F(MemoryLimit, RecordsThatGrowDoNotWaitForEachOther) {
+  constexpr std::uint32_t kFragment = 250u << 10;
+  options.process_memory_bytes = 32u << 20;
+  options.record_deadline = 200ms;
+  open();
+  open_tcp(front->local());
+  const auto honest = warm_client();
+  std::vector<std::shared_ptr<TcpPeer>> growing;
+  for (int n = 0; n < 36; ++n) growing.push_back(warm_client());
+  for (const auto& c : growing) {
+    c->send_raw(record_mark(kFragment, false) + pattern(kFragment));
+    c->send_raw(record_mark(kBig - kFragment));
+  }
+  ASSERT_TRUE(loop.until([&] { return log_lines("no memory for a message") > 0; }));
+  honest->send(samples::write_call(1, pattern(kBig)));
+  EXPECT_EQ(await(*honest), samples::write_reply(1));
+}
+
 TEST_F(MemoryLimit, RefusesConnectionsWhenItIsUsedUp) {
   options.process_memory_bytes = 8u << 20;
   open();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "iwarp/gateway/turn_queue.h"
 #include "tests/gateway/loop.h"
 #include "tests/gateway/tcp_peer.h"
 #include "tests/rpcrdma/rpc_samples.h"
@@ -13,6 +14,9 @@ namespace samples = rpcrdma::test;
 using Purpose = rpcrdma::BufferPool::Purpose;
 using iwarp::test::operator+;
 using iwarp::test::pattern;
+using namespace std::chrono_literals;
+
+constexpr std::size_t kTurn = TurnQueue::kTurnBytes;
 
 struct Keys : rpcrdma::Registrar {
   Result<Stag> register_local(MutBytes) override { return Stag{++last}; }
@@ -31,6 +35,7 @@ class RecordStreamTest : public ::testing::Test {
     peer = std::make_shared<TcpPeer>(std::move(far));
     peer->start();
     stream->start([this] { ++wakes; });
+    stream->start_turn(kTurn);
   }
   ~RecordStreamTest() override {
     stream->close(true);
@@ -59,7 +64,7 @@ class RecordStreamTest : public ::testing::Test {
 
 TEST_F(RecordStreamTest, RecordsOfOneTurnLeaveTogether) {
   constexpr std::uint32_t kReplies = 32;
-  stream->start_turn();
+  stream->start_turn(kTurn);
   for (std::uint32_t xid = 1; xid <= kReplies; ++xid) send(samples::rpc_reply(xid));
   EXPECT_FALSE(stream->all_sent());
   EXPECT_FALSE(stream->worth_a_flush());
@@ -95,16 +100,17 @@ TEST_F(RecordStreamTest, NoticesTheEndWhileItWaits) {
 
 TEST_F(RecordStreamTest, ThePeerOwesNothingWhileThereIsNoMemory) {
   const Bytes record = samples::write_call(1, pattern(100u << 10));
-  peer->send_raw(record_mark(200, false) + Bytes(record.begin(), record.begin() + 200));
-  ASSERT_TRUE(loop.until([&] { return take() == 0 && stream->in_record(); }));
   std::vector<rpcrdma::Buffer> all;
   for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{4096}}) {
     while (auto buffer = pool.acquire(bytes, Purpose::kCall)) all.push_back(std::move(*buffer));
   }
-  peer->send_raw(record_mark(record.size() - 200) + Bytes(record.begin() + 200, record.end()));
-  ASSERT_TRUE(loop.until([&] { return take() == 0 && !stream->in_record(); }));
+  peer->send_raw(record_mark(200, false) + Bytes(record.begin(), record.begin() + 200));
+  EXPECT_FALSE(loop.until([&] { return take() == 0 && stream->in_record(); }, 50ms));
   all.clear();
+  ASSERT_TRUE(loop.until([&] { return take() == 0 && stream->in_record(); }));
+  peer->send_raw(record_mark(record.size() - 200) + Bytes(record.begin() + 200, record.end()));
   ASSERT_TRUE(loop.until([&] { return take() == 1; }));
+  EXPECT_FALSE(stream->in_record());
 }
 
 TEST_F(RecordStreamTest, ATurnReadsABoundedAmount) {
@@ -114,27 +120,40 @@ TEST_F(RecordStreamTest, ATurnReadsABoundedAmount) {
   std::size_t turns = 0;
   std::size_t records = 0;
   ASSERT_TRUE(loop.until([&] {
-    stream->start_turn();
+    stream->start_turn(kTurn);
     const std::size_t n = take();
-    EXPECT_LE(n, RecordStream::kTurnBytes / kBytes + 1);
+    EXPECT_LE(n, kTurn / kBytes + 1);
     records += n;
     turns += n > 0 ? 1 : 0;
     return records == kRecords;
   }));
-  EXPECT_GE(turns, kRecords * kBytes / (RecordStream::kTurnBytes + kBytes));
+  EXPECT_GE(turns, kRecords * kBytes / (kTurn + kBytes));
+}
+
+TEST_F(RecordStreamTest, TellsBulkDataFromAFewSmallRecords) {
+  const auto turn_with = [&](const Bytes& record) {
+    peer->send(record);
+    stream->start_turn(kTurn);
+    EXPECT_FALSE(stream->moved_much());
+    EXPECT_TRUE(loop.until([&] { return take() == 1; }));
+    return stream->moved_much();
+  };
+  EXPECT_TRUE(turn_with(samples::write_call(1, pattern(RecordStream::kMuch))));
+  EXPECT_FALSE(turn_with(samples::write_call(2, pattern(RecordStream::kMuch / 2))));
 }
 
 TEST_F(RecordStreamTest, ATurnWritesABoundedAmount) {
   constexpr std::size_t kBytes = 1u << 20;
   for (std::uint32_t xid = 1; xid <= 4; ++xid) send(samples::read_reply(xid, pattern(kBytes)));
   EXPECT_TRUE(stream->worth_a_flush());
-  stream->start_turn();
+  EXPECT_FALSE(stream->moved_much());
   stream->flush();
   EXPECT_EQ(stream->system_calls().sends, 1u);
   EXPECT_TRUE(stream->turn_is_over());
+  EXPECT_TRUE(stream->moved_much());
   EXPECT_FALSE(stream->all_sent());
   ASSERT_TRUE(loop.until([&] {
-    stream->start_turn();
+    stream->start_turn(kTurn);
     stream->flush();
     return peer->inbox.size() == 4;
   }));
