@@ -93,6 +93,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16 };
 
   Driven drive(unsigned fired, TimePoint now);
+  [[nodiscard]] bool take_turn(Turn& turn, bool writable);
   std::pair<bool, bool> rounds(Turn& turn);
   void on_disconnected(Completion<stream::Disconnected> completion);
   void cancel_wait(const Canceller* which);
@@ -108,6 +109,9 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Of sending or receiving.
   void on_tcp_end(const Transfer& failed, TimePoint now);
   void post_drive();
+  void send_now();
+  // Ends the connection where there is no memory to go on with it.
+  void fail_for_memory();
   void apply_link_action();
   void release_socket(bool reset);
   void arm();

@@ -55,6 +55,25 @@ class Connection::Turn {
 void Connection::kick() {
   const auto self = weak_from_this().lock();
   if (released_ || self == nullptr) return;
+  try {
+    send_now();
+  } catch (const std::bad_alloc&) {
+    // The peer hears of it at once, which needs no memory; the application with the next drive().
+    fail_for_memory();
+    try {
+      post_drive();
+    } catch (const std::bad_alloc&) {
+    }
+  }
+}
+
+void Connection::fail_for_memory() {
+  qp_->core().abort(make_error(Errc::kResource, "no memory to go on with the connection"));
+  qp_->drain_completions();
+  apply_link_action();
+}
+
+void Connection::send_now() {
   Turn turn(advance(Clock::now()));
   bool sent = false;
   if (!is_dry(tx_side_)) sent = transmit(turn);
@@ -177,10 +196,17 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   if ((fired & kPosted) != 0) drive_posted_ = false;
   if ((fired & kReadable) != 0) step(rx_side_, SideInput::kFired);
   if ((fired & kWritable) != 0) step(tx_side_, SideInput::kFired);
-  if (released_) return {};
-  stream::Connection& core = qp_->core();
-  if ((fired & kWritable) != 0) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
+  const bool moved = !released_ && take_turn(turn, (fired & kWritable) != 0);
+  while (auto event = qp_->core().poll_event()) events.push_back(std::move(*event));
+  const bool blocked = is_dry(tx_side_), told = !events.empty();
+  if (told) deliver(events, lock, (fired & kApplication) != 0);
+  return {.moved = moved, .blocked = blocked, .told = told};
+}
 
+// Whether octets moved.
+bool Connection::take_turn(Turn& turn, bool writable) {
+  stream::Connection& core = qp_->core();
+  if (writable) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
   bool moved = false, more = true;
   try {
     std::tie(moved, more) = rounds(turn);
@@ -196,14 +222,9 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
       if (more) post_drive();
     }
   } catch (const std::bad_alloc&) {
-    core.abort(make_error(Errc::kResource, "no memory to go on with the connection"));
-    qp_->drain_completions();
-    apply_link_action();
+    fail_for_memory();
   }
-  while (auto event = core.poll_event()) events.push_back(std::move(*event));
-  const bool blocked = is_dry(tx_side_), told = !events.empty();
-  if (told) deliver(events, lock, (fired & kApplication) != 0);
-  return {.moved = moved, .blocked = blocked, .told = told};
+  return moved;
 }
 
 // Sends and receives in turn, until nothing moves any more or the turn is over. Whether octets moved, and whether more

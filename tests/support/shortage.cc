@@ -11,13 +11,14 @@ thread_local std::optional<std::size_t> left;  // to the one that fails
 thread_local bool counting = false;
 thread_local bool failed = false;
 
+bool is_the_one() {
+  if (!counting || !left || (*left)-- != 0) return false;
+  left.reset();
+  return failed = true;
+}
+
 void* allocate(std::size_t bytes) {
-  if (counting && left && (*left)-- == 0) {
-    left.reset();
-    failed = true;
-    return nullptr;
-  }
-  return std::malloc(bytes == 0 ? 1 : bytes);
+  return is_the_one() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
 }
 
 }  // namespace
@@ -41,6 +42,12 @@ Shortage::Short::~Short() {
 
 }  // namespace iwarp::test
 
+// Asio takes memory with this one.
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  void* p = nullptr;
+  const bool made = !iwarp::test::is_the_one() && ::posix_memalign(&p, alignment, bytes) == 0;
+  return made ? p : nullptr;
+}
 void* operator new(std::size_t bytes) {
   void* const p = iwarp::test::allocate(bytes);
   if (p == nullptr) throw std::bad_alloc();

@@ -1,5 +1,5 @@
-// A shortage of memory that comes at a chosen moment: replaces the global operator new of its executable. Within a
-// Short the allocation number `n` of this thread fails, once; outside nothing does.
+// A shortage of memory that comes at a chosen moment: replaces the global operator new and aligned_alloc() of its
+// executable. Within a Short the allocation number `n` of this thread fails, once; outside nothing does.
 #pragma once
 
 #include <cstddef>
