@@ -191,16 +191,22 @@ void Connection::abort_sparing(const Error& reason, TimePoint now) {
 }
 
 bool Connection::must_be_heard() const {
-  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer && heard_ != Heard::kFpdu;
+  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer && !peer_is_awake_;
 }
 
-// The peer's first octets of full operation.
+// Octets of full operation came. Who sends them has taken over its socket, whatever they turn out to be.
 void Connection::heard() {
-  if (heard_ == Heard::kFpdu) return;
-  heard_ = Heard::kFpdu;
+  peer_is_awake_ = true;
   wake_.end();
   tx_.drop_wake();
   linger_end_.reset();
+  step(Input::kHeard);
+}
+
+// An FPDU came that is valid as far as MPA can tell.
+void Connection::heard_fpdu() {
+  if (heard_ == Heard::kFpdu) return;
+  heard_ = Heard::kFpdu;
   if (phase_ == Phase::kFull) deadline_.reset();
 }
 

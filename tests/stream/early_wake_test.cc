@@ -15,6 +15,7 @@ using test::pattern;
 using test::RawPeer;
 using test::RawPeerOptions;
 using test::send_segment;
+using test::operator|;
 
 constexpr TimePoint kStart{1000s};
 
@@ -198,6 +199,7 @@ TEST(UnheardPeer, IsWaitedForBeforeTheFin) {
   EXPECT_EQ(p.ulpdus().size(), 1U);
   p.end.disconnect(p.now);
   EXPECT_EQ(p.ulpdus(), kOneWake);
+  EXPECT_EQ(p.end.receive({}, p.now), 0U) << "a read that brings nothing";
   EXPECT_EQ(p.link_action(), LinkAction::kNone);
   p.feed_ulpdu(kWake);
   EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
@@ -323,6 +325,66 @@ TEST(UnheardPeer, IsWaitedForBehindOurTerminate) {
     EXPECT_GT(*p.end.conn().deadline(), kStart + 1s) << "now its FIN is waited for";
     p.end.end(TcpEnd::kFin, p.now);
     EXPECT_EQ(p.link_action(), LinkAction::kClose);
+  }
+}
+
+// A Terminate is due: a Send was posted from memory that is not registered any more.
+void post_from_revoked_memory(RawPeer& p) {
+  auto& local = p.end.region(1000);
+  local.revoke();
+  p.end.post(test::send_wr(9, local.all()));
+}
+
+// TCP takes nothing just now.
+void offer_in_vain(RawPeer& p) {
+  (void)p.end.conn().tx_buffers(p.now);
+  p.end.conn().tx_commit(0, p.now);
+}
+
+// With CRC off such an FPDU is refused before it is whole.
+TEST(HeardPeer, IsNotWaitedForBehindATerminateForALargeFpdu) {
+  RawPeer p(initiating(true, false));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  const Bytes whole = test::fpdu(test::write_segment(Stag{0xBAD00}, 0, pattern(20000)), false);
+  p.feed(Bytes(whole.begin(), whole.begin() + 5000));
+  EXPECT_EQ(p.terminate().substr(0, 4), "1100");
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+}
+
+TEST(HeardPeer, IsNotWaitedForBehindATerminateForABadCrc) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  Bytes bad = test::fpdu(kWake, true);
+  bad.back() ^= std::byte{1};
+  p.feed(bad);
+  EXPECT_EQ(p.terminate(), "20020000");
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+}
+
+TEST(HeardPeer, IsNotWaitedForWhenItsOctetsCameBeforeTheTerminateLeft) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  post_from_revoked_memory(p);
+  offer_in_vain(p);
+  ASSERT_EQ(p.end.conn().phase(), Phase::kTerminating);
+  p.feed_ulpdu(kWake);
+  EXPECT_NE(p.terminate(), "");
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+}
+
+TEST(HeardPeer, NeedsNoWholeFpdu) {
+  for (const bool with_the_reply : {false, true}) {
+    RawPeerOptions o = initiating(true);
+    o.finish_startup = !with_the_reply;
+    RawPeer p(o);
+    Bytes part = test::fpdu(kWake, true);
+    part.resize(5);
+    p.feed(with_the_reply ? p.reply | part : part);
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+    EXPECT_FALSE(p.end.conn().deadline()) << "no wake will be due";
+    p.end.disconnect(p.now);
+    EXPECT_FALSE(p.end.conn().tx_pending());
+    EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
   }
 }
 
