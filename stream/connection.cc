@@ -309,7 +309,9 @@ void Connection::on_startup_failed(const mpa::Failed& failed) {
 
 std::optional<TimePoint> Connection::deadline() const {
   std::optional<TimePoint> first = deadline_;
-  for (const auto& other : {wake_.deadline(), linger_end_}) {
+  // Behind what TCP has not taken there is no FIN yet, though the peer's moment be over: the close timer counts.
+  const auto linger = gather_.empty() ? linger_end_ : std::nullopt;
+  for (const auto& other : {wake_.deadline(), linger}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first;

@@ -341,6 +341,31 @@ void offer_in_vain(RawPeer& p) {
   p.end.conn().tx_commit(0, p.now);
 }
 
+TEST(UnheardPeer, ThatTakesNothingIsNotWaitedForInThePast) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  p.end.disconnect(p.now);
+  offer_in_vain(p);  // the wake
+  at(p, 200ms);
+  ASSERT_TRUE(p.end.conn().deadline());
+  EXPECT_GT(*p.end.conn().deadline(), p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  for (int i = 0; i < 3 && p.end.conn().phase() != Phase::kClosed; ++i) p.expire();
+  EXPECT_EQ(p.now, kStart + 5s) << "the close time-out";
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+}
+
+TEST(UnheardPeer, ThatTakesTheWakeLateGetsTheFinBehindIt) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  p.end.disconnect(p.now);
+  offer_in_vain(p);
+  at(p, 250ms);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_FALSE(p.ulpdus().empty());
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+}
+
 // With CRC off such an FPDU is refused before it is whole.
 TEST(HeardPeer, IsNotWaitedForBehindATerminateForALargeFpdu) {
   RawPeer p(initiating(true, false));
