@@ -88,10 +88,8 @@ void Connection::enter(Phase phase) {
     gather_.clear();
     tx_.abandon();
   }
-  if (phase > Phase::kDraining) {
-    wake_.end();
-    linger_end_.reset();
-  }
+  const auto linger = std::exchange(linger_end_, std::nullopt);
+  if (phase > Phase::kDraining) wake_.end();
   if (phase == Phase::kFinWait && ending_ != Ending::kOrderly && must_be_heard())
     linger_end_ = add_saturating(now_, options_.unheard_wait);  // behind our Terminate
   switch (phase) {
@@ -101,7 +99,7 @@ void Connection::enter(Phase phase) {
       arm_close_timer(now_);
       break;
     case Phase::kLingering:
-      deadline_ = add_saturating(now_, options_.unheard_wait);
+      deadline_ = linger ? *linger : add_saturating(now_, options_.unheard_wait);  // under way: one moment, not two
       break;
     case Phase::kClosed:
       deadline_.reset();
@@ -181,11 +179,14 @@ void Connection::abort_sparing(const Error& reason, TimePoint now) {
   now_ = now;
   if (phase_ == Phase::kLingering) return;  // under way
   if (!must_be_heard() || !next(phase_, Input::kAbortUnheard)) return abort(reason);
-  // Octets wake the peer: the rest of a begun FPDU, or, between two messages, a wake.
-  gather_.empty() && !tx_.mid_message() ? tx_.queue_wake() : tx_.drop_wake();
-  attempt([&] { gather_.drop_unbegun(); });
-  tx_.abandon();
-  flush();
+  if (phase_ == Phase::kFinWait && !linger_end_) return abort(reason);  // its moment is over
+  if (phase_ <= Phase::kDraining) {
+    // Octets wake the peer: the rest of a begun FPDU, or, between two messages, a wake. Later our Terminate does.
+    gather_.empty() && !tx_.mid_message() ? tx_.queue_wake() : tx_.drop_wake();
+    attempt([&] { gather_.drop_unbegun(); });
+    tx_.abandon();
+    flush();
+  }
   end_with(Input::kAbortUnheard, reason);
   assert(is_consistent());
 }

@@ -140,8 +140,9 @@ class Connection {
   // Abortive close with RST, at once.
   void abort(const Error& reason);
   // Abortive close that spares a peer which must be heard first (Options::early_wake): all work completes as kFlushed
-  // at once, the RST and Disconnected follow when the peer's first octets come, or after Options::unheard_wait. Of any
-  // other peer it is abort().
+  // at once, the RST and Disconnected follow when the peer's first octets come, or after Options::unheard_wait. A wait
+  // that an orderly end or our Terminate began is not begun anew, and a Terminate that is due still leaves. Of any
+  // other peer, and of one whose wait is over, it is abort().
   void abort_sparing(const Error& reason, TimePoint now);
   // Effective maximum segment size of TCP, octets; may change at any time. Takes effect with the next segment cut.
   void set_emss(std::size_t emss) { emss_ = emss; }

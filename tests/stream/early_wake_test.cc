@@ -284,8 +284,10 @@ TEST(UnheardPeer, IsSparedWhileDrainingToo) {
   RawPeer p(initiating(true));
   EXPECT_EQ(p.ulpdus().size(), 1U);
   p.end.disconnect(p.now);
+  p.now += 10ms;
   p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
   EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_EQ(p.end.conn().deadline(), kStart + 200ms) << "from disconnect()";
   p.expire();
   EXPECT_EQ(p.link_action(), LinkAction::kReset);
 }
@@ -339,6 +341,78 @@ void post_from_revoked_memory(RawPeer& p) {
 void offer_in_vain(RawPeer& p) {
   (void)p.end.conn().tx_buffers(p.now);
   p.end.conn().tx_commit(0, p.now);
+}
+
+// The application sees its Send fail, and gives the connection up before our FIN.
+TEST(UnheardPeer, IsSparedBehindOurTerminate) {
+  for (const bool answers : {false, true}) {
+    RawPeer p(initiating(true));
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+    post_from_revoked_memory(p);
+    EXPECT_NE(p.terminate(), "");
+    p.now += 50ms;
+    p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
+    EXPECT_EQ(p.link_action(), LinkAction::kNone);
+    EXPECT_FALSE(p.end.conn().tx_pending());
+    EXPECT_EQ(p.end.conn().deadline(), kStart + 200ms) << "no longer than the FIN would have waited";
+    if (answers) {
+      p.feed_ulpdu(kWake);
+    } else {
+      p.expire();
+    }
+    EXPECT_EQ(p.link_action(), LinkAction::kReset);
+    p.end.collect();
+    ASSERT_NE(p.end.disconnected(), nullptr);
+    EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kLocalProtection) << "the first cause stands";
+    EXPECT_TRUE(p.end.disconnected()->sent);
+  }
+}
+
+TEST(UnheardPeer, GetsTheTerminateThoughTheApplicationAborts) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  post_from_revoked_memory(p);
+  offer_in_vain(p);
+  ASSERT_EQ(p.end.conn().phase(), Phase::kTerminating);
+  p.now += 50ms;
+  p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_NE(p.terminate(), "");
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_EQ(p.end.conn().deadline(), kStart + 250ms);
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+}
+
+TEST(UnheardPeer, GetsTheTerminateBehindTheRestOfAnFpdu) {
+  RawPeer p(initiating(true));
+  p.end.post(test::send_wr(1, p.end.region(50000).all()));
+  (void)p.drain(3000);
+  post_from_revoked_memory(p);
+  offer_in_vain(p);
+  ASSERT_EQ(p.end.conn().phase(), Phase::kTerminating);
+  p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
+  const auto sent = p.ulpdus();  // whole FPDUs, or this fails
+  ASSERT_GE(sent.size(), 2U);
+  EXPECT_EQ(sent.back()[1], std::byte{0x47});
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+}
+
+// A reset may be no later than the FIN that it comes instead of.
+TEST(UnheardPeer, IsNotSparedAgainBehindTheWaitForIt) {
+  for (const bool fin_given : {false, true}) {
+    RawPeer p(initiating(true));
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+    post_from_revoked_memory(p);
+    EXPECT_NE(p.terminate(), "");
+    p.expire();
+    if (fin_given) {
+      EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+    }
+    p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
+    EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  }
 }
 
 TEST(UnheardPeer, ThatTakesNothingIsNotWaitedForInThePast) {
