@@ -47,7 +47,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Orderly close: posted work goes out, then FIN. No-op when closed.
   void disconnect();
   // Reset. Outstanding work completes as kFlushed, at once. An unheard peer that may not like it is waited for first,
-  // stream::Options::unheard_wait at most.
+  // stream::Options::unheard_wait at most, and so it is when a Terminate of ours is on its way or has left.
   void abort(const Error& reason = make_error(Errc::kAborted));
   // Completes with void(stream::Disconnected) when the connection is over and its socket released; at once if it is
   // already. Cancelled, its reason is kAborted with kCancelledWhy, and nothing else.

@@ -88,10 +88,8 @@ void Connection::enter(Phase phase) {
     gather_.clear();
     tx_.abandon();
   }
-  if (phase > Phase::kDraining) {
-    wake_.end();
-    linger_end_.reset();
-  }
+  const auto linger = std::exchange(linger_end_, std::nullopt);
+  if (phase > Phase::kDraining) wake_.end();
   if (phase == Phase::kFinWait && ending_ != Ending::kOrderly && must_be_heard())
     linger_end_ = add_saturating(now_, options_.unheard_wait);  // behind our Terminate
   switch (phase) {
@@ -101,7 +99,7 @@ void Connection::enter(Phase phase) {
       arm_close_timer(now_);
       break;
     case Phase::kLingering:
-      deadline_ = add_saturating(now_, options_.unheard_wait);
+      deadline_ = linger ? *linger : add_saturating(now_, options_.unheard_wait);  // under way: one moment, not two
       break;
     case Phase::kClosed:
       deadline_.reset();
@@ -181,26 +179,35 @@ void Connection::abort_sparing(const Error& reason, TimePoint now) {
   now_ = now;
   if (phase_ == Phase::kLingering) return;  // under way
   if (!must_be_heard() || !next(phase_, Input::kAbortUnheard)) return abort(reason);
-  // Octets wake the peer: the rest of a begun FPDU, or, between two messages, a wake.
-  gather_.empty() && !tx_.mid_message() ? tx_.queue_wake() : tx_.drop_wake();
-  attempt([&] { gather_.drop_unbegun(); });
-  tx_.abandon();
-  flush();
+  if (phase_ == Phase::kFinWait && !linger_end_) return abort(reason);  // its moment is over
+  if (phase_ <= Phase::kDraining) {
+    // Octets wake the peer: the rest of a begun FPDU, or, between two messages, a wake. Later our Terminate does.
+    gather_.empty() && !tx_.mid_message() ? tx_.queue_wake() : tx_.drop_wake();
+    attempt([&] { gather_.drop_unbegun(); });
+    tx_.abandon();
+    flush();
+  }
   end_with(Input::kAbortUnheard, reason);
   assert(is_consistent());
 }
 
 bool Connection::must_be_heard() const {
-  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer && heard_ != Heard::kFpdu;
+  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer && !peer_is_awake_;
 }
 
-// The peer's first octets of full operation.
+// Octets of full operation came. Who sends them has taken over its socket, whatever they turn out to be.
 void Connection::heard() {
-  if (heard_ == Heard::kFpdu) return;
-  heard_ = Heard::kFpdu;
+  peer_is_awake_ = true;
   wake_.end();
   tx_.drop_wake();
   linger_end_.reset();
+  step(Input::kHeard);
+}
+
+// An FPDU came that is valid as far as MPA can tell.
+void Connection::heard_fpdu() {
+  if (heard_ == Heard::kFpdu) return;
+  heard_ = Heard::kFpdu;
   if (phase_ == Phase::kFull) deadline_.reset();
 }
 
@@ -303,7 +310,9 @@ void Connection::on_startup_failed(const mpa::Failed& failed) {
 
 std::optional<TimePoint> Connection::deadline() const {
   std::optional<TimePoint> first = deadline_;
-  for (const auto& other : {wake_.deadline(), linger_end_}) {
+  // Behind what TCP has not taken there is no FIN yet, though the peer's moment be over: the close timer counts.
+  const auto linger = gather_.empty() ? linger_end_ : std::nullopt;
+  for (const auto& other : {wake_.deadline(), linger}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first;

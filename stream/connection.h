@@ -48,13 +48,14 @@ struct Options {
   // After disconnect(): how long the peer may take for what was posted before, however busily it does. 30 s. Lower cuts
   // slow peers off, higher lets a hostile one keep a closing connection for longer.
   std::chrono::milliseconds drain_timeout{30000};
-  // Initiator: from its first FPDU to the peer's first one, send a zero-length RDMA Write now and then (EarlyWake),
+  // Initiator: from its first FPDU to the peer's first octets, send a zero-length RDMA Write now and then (EarlyWake),
   // and, with the peer-to-peer model, before an end that comes sooner. Default on: Linux siw overlooks what arrives
   // before it has taken over the socket, until more comes, and crashes when a peer-to-peer connection ends overlooked.
   // Off: such connections stall until the application sends again.
   bool early_wake = true;
-  // How long that end waits for the peer's first FPDU. 200 ms: emulated, siw takes up to 30 ms for its socket, and the
-  // Write of 100 ms has its chance. Shorter risks the peer, longer delays the end of connections that were never used.
+  // How long that end waits for the peer's first octets. 200 ms: emulated, siw takes up to 30 ms for its socket, and
+  // the Write of 100 ms has its chance. Shorter risks the peer, longer delays the end of connections that were never
+  // used.
   std::chrono::milliseconds unheard_wait{200};
 };
 
@@ -139,8 +140,9 @@ class Connection {
   // Abortive close with RST, at once.
   void abort(const Error& reason);
   // Abortive close that spares a peer which must be heard first (Options::early_wake): all work completes as kFlushed
-  // at once, the RST and Disconnected follow when the peer's first octets come, or after Options::unheard_wait. Of any
-  // other peer it is abort().
+  // at once, the RST and Disconnected follow when the peer's first octets come, or after Options::unheard_wait. A wait
+  // that an orderly end or our Terminate began is not begun anew, and a Terminate that is due still leaves. Of any
+  // other peer, and of one whose wait is over, it is abort().
   void abort_sparing(const Error& reason, TimePoint now);
   // Effective maximum segment size of TCP, octets; may change at any time. Takes effect with the next segment cut.
   void set_emss(std::size_t emss) { emss_ = emss; }
@@ -176,6 +178,7 @@ class Connection {
   void check_drained();
   [[nodiscard]] Disconnected disconnected();
   void heard();
+  void heard_fpdu();
   [[nodiscard]] bool must_be_heard() const;
   void arm_close_timer(TimePoint now);
   [[nodiscard]] bool receiving() const;
@@ -205,6 +208,7 @@ class Connection {
   Phase phase_ = Phase::kIdle;
   bool is_initiator_ = false;
   Heard heard_ = Heard::kNothing;
+  bool peer_is_awake_ = false;  // octets of full operation came from it, good or bad
   Told told_ = Told::kNothing;
   Link link_ = Link::kOpen;
   Ending ending_ = Ending::kError;

@@ -91,12 +91,11 @@ void Connection::rx_commit(std::size_t n, TimePoint now) {
 
 void Connection::received(std::size_t n, TimePoint now) {
   const LetGo let_go{rx_};
-  switch (std::exchange(rx_mode_, RxMode::kNone)) {
+  const RxMode mode = std::exchange(rx_mode_, RxMode::kNone);
+  if (n > 0 && mode != RxMode::kStartup && !peer_is_awake_) heard();
+  switch (mode) {
     case RxMode::kNone:
     case RxMode::kDiscard:
-      if (n == 0) return;
-      linger_end_.reset();  // behind our Terminate: the peer is awake
-      step(Input::kHeard);
       return;
     case RxMode::kStartup:
       rx_startup(scratch_.first(n), now);
@@ -118,7 +117,9 @@ void Connection::rx_startup(MutBytes bytes, TimePoint now) {
   if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) used = initiator->rx(bytes, now);
   if (auto* responder = std::get_if<mpa::Responder>(&startup_)) used = responder->rx(bytes, now);
   drain_startup();
-  if (receiving()) process(bytes.subspan(used));  // req: RFC5044-7.1-6 RFC5044-7.1.5-1
+  if (!receiving()) return;
+  if (used < bytes.size()) heard();
+  process(bytes.subspan(used));  // req: RFC5044-7.1-6 RFC5044-7.1.5-1
 }
 
 void Connection::rx_direct(std::size_t& n) {
@@ -203,7 +204,7 @@ void Connection::process(MutBytes bytes) {
 
 void Connection::process_fpdu(const mpa::FpduFrame& frame) {
   last_fpdu_bytes_ = frame.fpdu_bytes;
-  heard();  // valid as far as MPA can tell; should DDP think otherwise, the peer may be told
+  heard_fpdu();  // should DDP think otherwise, the peer may be told
   // req: RFC5041-3-9
   auto ok = rx_.begin(frame.ulpdu, frame.ulpdu.size());
   if (ok) ok = rx_.place(frame.ulpdu.subspan(rx_.header_bytes()));
@@ -255,7 +256,7 @@ bool Connection::begin_direct(ConstBytes partial) {
     violation(ok.error(), rx_.terminate_for(ok.error()));
     return true;
   }
-  heard();
+  heard_fpdu();
   last_fpdu_bytes_ = layout->fpdu_bytes;
   direct_ = Direct{*layout, layout->trailer_bytes};
   return true;

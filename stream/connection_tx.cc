@@ -141,8 +141,7 @@ void Connection::tx_commit(std::size_t n, TimePoint now) {
 void Connection::batch_taken(std::size_t n, TimePoint now) {
   done_.clear();
   gather_.commit(n, done_);
-  if (options_.early_wake && heard_ != Heard::kFpdu)
-    wake_.begin(now);  // a Responder has heard its peer before it sends
+  if (options_.early_wake) wake_.begin(now);  // a Responder has heard its peer before it sends
   bool terminate_sent = false;
   for (const auto& done : done_) {
     tx_.segment_sent(done);

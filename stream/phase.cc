@@ -52,12 +52,14 @@ constexpr std::array kRows = {
     Row{kTerminating, Input::kPeerReset, kClosed},
     Row{kTerminating, Input::kTimeout, kClosed},
     Row{kTerminating, Input::kAbort, kClosed},
+    Row{kTerminating, Input::kAbortUnheard, kLingering},
 
     Row{kFinWait, Input::kPeerFin, kClosed},
     // req: RFC5040-6.2.1-3
     Row{kFinWait, Input::kPeerReset, kClosed},
     Row{kFinWait, Input::kTimeout, kClosed},
     Row{kFinWait, Input::kAbort, kClosed},
+    Row{kFinWait, Input::kAbortUnheard, kLingering},
 
     Row{kLingering, Input::kHeard, kClosed},
     Row{kLingering, Input::kPeerFin, kClosed},

@@ -13,7 +13,7 @@ enum class Phase : std::uint8_t {
   kDraining,     // local disconnect(): what was posted before still goes out
   kTerminating,  // an error: our Terminate is on its way, input is dropped
   kFinWait,      // our FIN is due or sent, waiting for the peer's
-  kLingering,    // local abort before the peer was heard: a last wake, and a moment for the peer, before the RST
+  kLingering,    // local abort before the peer was heard: a last wake or our Terminate, and a moment for it, before RST
   kClosed,
 };
 

@@ -15,6 +15,7 @@ using test::pattern;
 using test::RawPeer;
 using test::RawPeerOptions;
 using test::send_segment;
+using test::operator|;
 
 constexpr TimePoint kStart{1000s};
 
@@ -198,6 +199,7 @@ TEST(UnheardPeer, IsWaitedForBeforeTheFin) {
   EXPECT_EQ(p.ulpdus().size(), 1U);
   p.end.disconnect(p.now);
   EXPECT_EQ(p.ulpdus(), kOneWake);
+  EXPECT_EQ(p.end.receive({}, p.now), 0U) << "a read that brings nothing";
   EXPECT_EQ(p.link_action(), LinkAction::kNone);
   p.feed_ulpdu(kWake);
   EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
@@ -282,8 +284,10 @@ TEST(UnheardPeer, IsSparedWhileDrainingToo) {
   RawPeer p(initiating(true));
   EXPECT_EQ(p.ulpdus().size(), 1U);
   p.end.disconnect(p.now);
+  p.now += 10ms;
   p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
   EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_EQ(p.end.conn().deadline(), kStart + 200ms) << "from disconnect()";
   p.expire();
   EXPECT_EQ(p.link_action(), LinkAction::kReset);
 }
@@ -323,6 +327,163 @@ TEST(UnheardPeer, IsWaitedForBehindOurTerminate) {
     EXPECT_GT(*p.end.conn().deadline(), kStart + 1s) << "now its FIN is waited for";
     p.end.end(TcpEnd::kFin, p.now);
     EXPECT_EQ(p.link_action(), LinkAction::kClose);
+  }
+}
+
+// A Terminate is due: a Send was posted from memory that is not registered any more.
+void post_from_revoked_memory(RawPeer& p) {
+  auto& local = p.end.region(1000);
+  local.revoke();
+  p.end.post(test::send_wr(9, local.all()));
+}
+
+// TCP takes nothing just now.
+void offer_in_vain(RawPeer& p) {
+  (void)p.end.conn().tx_buffers(p.now);
+  p.end.conn().tx_commit(0, p.now);
+}
+
+// The application sees its Send fail, and gives the connection up before our FIN.
+TEST(UnheardPeer, IsSparedBehindOurTerminate) {
+  for (const bool answers : {false, true}) {
+    RawPeer p(initiating(true));
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+    post_from_revoked_memory(p);
+    EXPECT_NE(p.terminate(), "");
+    p.now += 50ms;
+    p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
+    EXPECT_EQ(p.link_action(), LinkAction::kNone);
+    EXPECT_FALSE(p.end.conn().tx_pending());
+    EXPECT_EQ(p.end.conn().deadline(), kStart + 200ms) << "no longer than the FIN would have waited";
+    if (answers) {
+      p.feed_ulpdu(kWake);
+    } else {
+      p.expire();
+    }
+    EXPECT_EQ(p.link_action(), LinkAction::kReset);
+    p.end.collect();
+    ASSERT_NE(p.end.disconnected(), nullptr);
+    EXPECT_EQ(p.end.disconnected()->reason.code, Errc::kLocalProtection) << "the first cause stands";
+    EXPECT_TRUE(p.end.disconnected()->sent);
+  }
+}
+
+TEST(UnheardPeer, GetsTheTerminateThoughTheApplicationAborts) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  post_from_revoked_memory(p);
+  offer_in_vain(p);
+  ASSERT_EQ(p.end.conn().phase(), Phase::kTerminating);
+  p.now += 50ms;
+  p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_NE(p.terminate(), "");
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_EQ(p.end.conn().deadline(), kStart + 250ms);
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+}
+
+TEST(UnheardPeer, GetsTheTerminateBehindTheRestOfAnFpdu) {
+  RawPeer p(initiating(true));
+  p.end.post(test::send_wr(1, p.end.region(50000).all()));
+  (void)p.drain(3000);
+  post_from_revoked_memory(p);
+  offer_in_vain(p);
+  ASSERT_EQ(p.end.conn().phase(), Phase::kTerminating);
+  p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
+  const auto sent = p.ulpdus();  // whole FPDUs, or this fails
+  ASSERT_GE(sent.size(), 2U);
+  EXPECT_EQ(sent.back()[1], std::byte{0x47});
+  p.expire();
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+}
+
+// A reset may be no later than the FIN that it comes instead of.
+TEST(UnheardPeer, IsNotSparedAgainBehindTheWaitForIt) {
+  for (const bool fin_given : {false, true}) {
+    RawPeer p(initiating(true));
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+    post_from_revoked_memory(p);
+    EXPECT_NE(p.terminate(), "");
+    p.expire();
+    if (fin_given) {
+      EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+    }
+    p.end.conn().abort_sparing(make_error(Errc::kAborted), p.now);
+    EXPECT_EQ(p.link_action(), LinkAction::kReset);
+  }
+}
+
+TEST(UnheardPeer, ThatTakesNothingIsNotWaitedForInThePast) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  p.end.disconnect(p.now);
+  offer_in_vain(p);  // the wake
+  at(p, 200ms);
+  ASSERT_TRUE(p.end.conn().deadline());
+  EXPECT_GT(*p.end.conn().deadline(), p.now);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  for (int i = 0; i < 3 && p.end.conn().phase() != Phase::kClosed; ++i) p.expire();
+  EXPECT_EQ(p.now, kStart + 5s) << "the close time-out";
+  EXPECT_EQ(p.link_action(), LinkAction::kReset);
+}
+
+TEST(UnheardPeer, ThatTakesTheWakeLateGetsTheFinBehindIt) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  p.end.disconnect(p.now);
+  offer_in_vain(p);
+  at(p, 250ms);
+  EXPECT_EQ(p.link_action(), LinkAction::kNone);
+  EXPECT_FALSE(p.ulpdus().empty());
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+}
+
+// With CRC off such an FPDU is refused before it is whole.
+TEST(HeardPeer, IsNotWaitedForBehindATerminateForALargeFpdu) {
+  RawPeer p(initiating(true, false));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  const Bytes whole = test::fpdu(test::write_segment(Stag{0xBAD00}, 0, pattern(20000)), false);
+  p.feed(Bytes(whole.begin(), whole.begin() + 5000));
+  EXPECT_EQ(p.terminate().substr(0, 4), "1100");
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+}
+
+TEST(HeardPeer, IsNotWaitedForBehindATerminateForABadCrc) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  Bytes bad = test::fpdu(kWake, true);
+  bad.back() ^= std::byte{1};
+  p.feed(bad);
+  EXPECT_EQ(p.terminate(), "20020000");
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+}
+
+TEST(HeardPeer, IsNotWaitedForWhenItsOctetsCameBeforeTheTerminateLeft) {
+  RawPeer p(initiating(true));
+  EXPECT_EQ(p.ulpdus().size(), 1U);
+  post_from_revoked_memory(p);
+  offer_in_vain(p);
+  ASSERT_EQ(p.end.conn().phase(), Phase::kTerminating);
+  p.feed_ulpdu(kWake);
+  EXPECT_NE(p.terminate(), "");
+  EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
+}
+
+TEST(HeardPeer, NeedsNoWholeFpdu) {
+  for (const bool with_the_reply : {false, true}) {
+    RawPeerOptions o = initiating(true);
+    o.finish_startup = !with_the_reply;
+    RawPeer p(o);
+    Bytes part = test::fpdu(kWake, true);
+    part.resize(5);
+    p.feed(with_the_reply ? p.reply | part : part);
+    EXPECT_EQ(p.ulpdus().size(), 1U);
+    EXPECT_FALSE(p.end.conn().deadline()) << "no wake will be due";
+    p.end.disconnect(p.now);
+    EXPECT_FALSE(p.end.conn().tx_pending());
+    EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
   }
 }
 
