@@ -77,7 +77,9 @@ TEST_F(ConnectFailure, LocalAddressIsOfAnotherFamilyOrHost) {
   const RawListener somebody;
   ConnectOptions o = to_port(somebody.port());
   o.local = {boost::asio::ip::address_v6::loopback(), 0};
-  EXPECT_EQ(fail(o).code, Errc::kSystem);
+  const Error of_another_family = fail(o);
+  EXPECT_EQ(of_another_family.code, Errc::kSystem);
+  EXPECT_STREQ(of_another_family.why, "local address is of another family than the peer's");
 
   Node other(engine_);
   o.local = {boost::asio::ip::make_address("192.0.2.1"), 0};

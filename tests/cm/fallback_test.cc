@@ -114,9 +114,10 @@ TEST_P(Fallback, BeginsWithWhatWorkedAndForgetsWhatDoesNotAnyMore) {
   EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
 
   Node afresh(engine_);
-  policy.allow_peer_to_peer_fallback = policy.allow_revision_1_fallback = false;
   connecting = start_connect(afresh, to_port(peer_.port(), policy));
   EXPECT_FALSE(refuse(2));
+  EXPECT_TRUE(refuse(2));
+  EXPECT_FALSE(refuse(1));
   EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
 }
 
