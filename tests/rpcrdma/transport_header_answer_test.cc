@@ -143,8 +143,12 @@ TEST(TransportHeaderAnswer, DropsRdmaDone) {
   COVERS("RFC8166-4.6.2-2");
   COVERS("RFC8166-4.1.2-13");
   COVERS("RFC8166-4.2.4-3");
-  EXPECT_EQ(bad(fixed(1, 3).bytes()).answer, Answer::kDrop);
-  EXPECT_EQ(bad(fixed(1, 3).fill(32).bytes()).answer, Answer::kDrop);
+  for (const std::size_t more : {0u, 8u, 12u, 32u}) {
+    const ParseError error = bad(fixed(1, 3).fill(more).bytes());
+    EXPECT_EQ(error.answer, Answer::kDrop) << more;
+    EXPECT_TRUE(error.done) << more;
+    EXPECT_STREQ(error.why, "RDMA_DONE") << more;
+  }
   EXPECT_EQ(make_answer(bad(fixed(1, 3).bytes()), 1), std::nullopt);
 }
 
