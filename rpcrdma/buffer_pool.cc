@@ -145,7 +145,7 @@ void BufferPool::release(Buffer& buffer) {
   if (buffer.size_class_ == 0) {
     free_[0].push_back(piece);
   } else if (buffer.size_class_ != kOneOff && idle_ + charge <= idle_limit_ &&
-             !(process_ && process_->presses(registered_))) {
+             !(process_ && process_->presses(*this))) {
     idle_ += charge;
     free_[buffer.size_class_].push_back(piece);
   } else {
@@ -188,15 +188,20 @@ void BufferPool::forget(const Buffer& buffer) {
   forget_pages(buffer.storage());
 }
 
+bool BufferPool::is_unused(const FreePiece& slab) const {
+  const auto inside = [&](const FreePiece& piece) { return piece.lkey == slab.lkey; };
+  return std::count_if(free_[0].begin(), free_[0].end(), inside) == std::ptrdiff_t{kPiecesPerSlab};
+}
+
 void BufferPool::free_unused_slabs() {
-  const auto unused = [&](const FreePiece& slab) {
+  const auto free_it = [&](const FreePiece& slab) {
+    if (!is_unused(slab)) return false;
     const auto inside = [&](const FreePiece& piece) { return piece.lkey == slab.lkey; };
-    if (std::count_if(free_[0].begin(), free_[0].end(), inside) < std::ptrdiff_t{kPiecesPerSlab}) return false;
     free_[0].erase(std::remove_if(free_[0].begin(), free_[0].end(), inside), free_[0].end());
     free_piece(slab);
     return true;
   };
-  small_slabs_.erase(std::remove_if(small_slabs_.begin(), small_slabs_.end(), unused), small_slabs_.end());
+  small_slabs_.erase(std::remove_if(small_slabs_.begin(), small_slabs_.end(), free_it), small_slabs_.end());
 }
 
 void BufferPool::give_back() {
@@ -204,8 +209,15 @@ void BufferPool::give_back() {
   free_unused_slabs();
 }
 
+std::size_t BufferPool::unused_bytes() const {
+  std::size_t sum = idle_;
+  if (free_[0].size() < kPiecesPerSlab) return sum;
+  for (const FreePiece& slab : small_slabs_) sum += is_unused(slab) ? slab.storage.size() : 0;
+  return sum;
+}
+
 std::optional<BufferPool::FreePiece> BufferPool::allocate(std::size_t bytes, Purpose purpose) {
-  if (process_ && !process_->take(bytes, stage_of(purpose), registered_)) return std::nullopt;
+  if (process_ && !process_->take(bytes, stage_of(purpose), *this)) return std::nullopt;
   // Fresh pages: a peer can make us show octets that it did not write, and the heap may hold what others left there.
   const MutBytes storage = map_pages(bytes);
   const Result<Stag> lkey = storage.empty() ? make_error(Errc::kResource) : registrar_.register_local(storage);

@@ -126,9 +126,9 @@ class BufferPool final : private MemoryBudget::Member {
   [[nodiscard]] std::size_t in_use_bytes(Purpose purpose) const { return in_use_[static_cast<std::size_t>(purpose)]; }
   [[nodiscard]] std::size_t budget_bytes(Purpose purpose) const { return budget_[static_cast<std::size_t>(purpose)]; }
   // Memory registered at present, used or not.
-  [[nodiscard]] std::size_t registered_bytes() const { return registered_; }
+  [[nodiscard]] std::size_t registered_bytes() const override { return registered_; }
   // What trim() would free.
-  [[nodiscard]] std::size_t idle_bytes() const override { return idle_; }
+  [[nodiscard]] std::size_t idle_bytes() const { return idle_; }
   // Rises whenever a Buffer comes back: a cheap way to see whether waiting work may go on.
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
   // Requests that failed because the system gave no memory, with budget left. No Buffer need be on its way back then:
@@ -151,8 +151,11 @@ class BufferPool final : private MemoryBudget::Member {
   [[nodiscard]] static std::uint8_t class_of(std::size_t bytes);
   [[nodiscard]] std::optional<FreePiece> allocate(std::size_t bytes, Purpose purpose);
   [[nodiscard]] bool grow_small(Purpose purpose);
+  // Whether none of its pieces is in use.
+  [[nodiscard]] bool is_unused(const FreePiece& slab) const;
   void free_unused_slabs();
   void give_back() override;
+  [[nodiscard]] std::size_t unused_bytes() const override;
   void free_piece(const FreePiece& piece);
   [[nodiscard]] FreePiece take_free(std::size_t size_class);
   void free_last(std::size_t size_class);

@@ -30,35 +30,39 @@ void MemoryBudget::leave(Member& member) {
   members_.erase(std::remove(members_.begin(), members_.end(), &member), members_.end());
 }
 
-bool MemoryBudget::take(std::size_t bytes, Stage stage, std::size_t held) {
-  if (!fits(bytes, stage, held)) {
-    if (has_room(bytes, stage) && used_ + bytes > limit_ / 2 + idle_bytes()) return false;  // its part is used up
-    reclaim();
-    if (!fits(bytes, stage, held)) return false;
+bool MemoryBudget::take(std::size_t bytes, Stage stage, Member& member) {
+  const auto fits_without = [&](std::size_t own, std::size_t all) {
+    return fits(bytes, stage, used_ - all, member.registered_bytes() - own);
+  };
+  if (!fits_without(0, 0)) {
+    const std::size_t own = member.unused_bytes();
+    if (fits_without(own, own)) {
+      member.give_back();
+    } else if (fits_without(own, unused_bytes())) {
+      reclaim();
+    }
+    if (!fits_without(0, 0)) return false;
   }
   used_ += bytes;
   return true;
 }
 
 bool MemoryBudget::admits_connection() {
-  if (!fits(0, Stage::kConnection, 0)) reclaim();
-  return fits(0, Stage::kConnection, 0);
+  const auto fits_without = [&](std::size_t all) { return fits(0, Stage::kConnection, used_ - all, 0); };
+  if (!fits_without(0) && fits_without(unused_bytes())) reclaim();
+  return fits_without(0);
 }
 
-bool MemoryBudget::fits(std::size_t bytes, Stage stage, std::size_t held) const {
-  if (!has_room(bytes, stage)) return false;
-  // Not for what lets Calls finish that are there already: they would wait for each other.
-  return stage != Stage::kCall || used_ + bytes <= limit_ / 2 || held + bytes <= part();
-}
-
-bool MemoryBudget::has_room(std::size_t bytes, Stage stage) const {
+bool MemoryBudget::fits(std::size_t bytes, Stage stage, std::size_t used, std::size_t held) const {
   const std::size_t ceiling = stage == Stage::kControl ? limit_ : limit_ / 8 * eighths(stage);
-  return used_ < ceiling && bytes <= ceiling - used_;
+  if (used >= ceiling || bytes > ceiling - used) return false;
+  // Not for what lets Calls finish that are there already: they would wait for each other.
+  return stage != Stage::kCall || used + bytes <= limit_ / 2 || held + bytes <= part();
 }
 
-std::size_t MemoryBudget::idle_bytes() const {
+std::size_t MemoryBudget::unused_bytes() const {
   std::size_t sum = 0;
-  for (const Member* member : members_) sum += member->idle_bytes();
+  for (const Member* member : members_) sum += member->unused_bytes();
   return sum;
 }
 

@@ -2,28 +2,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "iwarp/base/wire.h"
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 
 namespace iwarp::rpcrdma {
-namespace {
-
-// RDMA_DONE: fixed words of version 1, of which procedure 3, and three more.
-bool is_done(ConstBytes message) {
-  constexpr std::uint32_t kDone = 3;
-  const auto fixed = FixedView<kMinHeaderBytes>::of(message);
-  return fixed && fixed->be<std::uint32_t, 4>() == kVersion1 && fixed->be<std::uint32_t, 12>() == kDone;
-}
-
-}  // namespace
 
 void Requester::on_message(Buffer message) {
   const ParseResult result = Header::parse(message.bytes(), options_.header_limits);
   const auto* parsed = std::get_if<ParsedHeader>(&result);
   if (parsed == nullptr) {
-    if (!is_done(message.bytes())) return lose_reply();  // req: RFC8166-4.6.1-3 RFC8166-4.2.4-11
-    ++stats_.dropped_messages;                           // no Reply. req: RFC8166-4.6.2-2
+    if (!std::get<ParseError>(result).done) return lose_reply();  // req: RFC8166-4.6.1-3 RFC8166-4.2.4-11
+    ++stats_.dropped_messages;                                    // no Reply. req: RFC8166-4.6.2-2
     return;
   }
   const Header& h = parsed->header;

@@ -155,6 +155,10 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
   const auto error = [&](Answer answer, const char* why) { return ParseError{answer, h.xid, h.version, why}; };
   if (!in.ok()) return ParseError{Answer::kDrop, 0, 0, "shorter than the fixed words"};
   if (proc == static_cast<std::uint32_t>(Proc::kError)) return parse_error_body(in, std::move(h), message.size());
+  // Before its length is looked at: four words are all of it. req: RFC8166-4.6.2-2 RFC8166-4.2.4-3
+  if (h.version == kVersion1 && proc == static_cast<std::uint32_t>(Proc::kDone)) {
+    return ParseError{Answer::kDrop, h.xid, h.version, "RDMA_DONE", true};
+  }
   if (message.size() < kMinHeaderBytes) return error(Answer::kDrop, "shorter than 28 octets");  // req: RFC8166-4.5-2
   // req: RFC8166-7-1
   if (h.version != kVersion1) return error(Answer::kErrVers, "unsupported version");  // req: RFC8166-4.5.1-1
@@ -163,9 +167,6 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
     // req: RFC8166-4-3
     case static_cast<std::uint32_t>(Proc::kNomsg):
       break;
-    // req: RFC8166-4.2.4-3
-    case static_cast<std::uint32_t>(Proc::kDone):
-      return error(Answer::kDrop, "RDMA_DONE");  // req: RFC8166-4.6.2-2
     case static_cast<std::uint32_t>(Proc::kMsgp):
       return error(Answer::kErrChunk, "RDMA_MSGP");  // req: RFC8166-4.6.1-2
     default:

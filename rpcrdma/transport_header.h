@@ -104,6 +104,7 @@ struct ParseError {
   std::uint32_t xid = 0;      // as received; meaningful unless kDrop
   std::uint32_t version = 0;  // as received; meaningful unless kDrop
   const char* why = "";       // static text
+  bool done = false;          // it is an RDMA_DONE, and no Call or Reply that was damaged
 
   friend constexpr bool operator==(const ParseError& a, const ParseError& b) {
     return a.answer == b.answer && a.xid == b.xid && a.version == b.version;

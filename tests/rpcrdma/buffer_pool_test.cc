@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
+#include <memory>
 #include <vector>
 
 namespace iwarp::rpcrdma {
@@ -158,6 +160,74 @@ TEST(BufferPool, FailedRegistrationIsExhaustion) {
   keys.refuse = false;
   EXPECT_TRUE(pool.acquire(10, Purpose::kReply));
   EXPECT_EQ(pool.shortages(), 3u);
+}
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+class SharedBudget : public ::testing::Test {
+ protected:
+  void start(std::size_t pools, std::size_t limit) {
+    budget_ = std::make_shared<MemoryBudget>(limit);
+    while (pools-- > 0) pools_.emplace_back(keys_, BufferPool::Options{.budget = budget_});
+  }
+  static std::vector<Buffer> some(BufferPool& pool, std::size_t count, std::size_t bytes, Purpose purpose) {
+    std::vector<Buffer> out;
+    while (count-- > 0) out.push_back(std::move(*pool.acquire(bytes, purpose)));
+    return out;
+  }
+
+  Keys keys_;
+  std::shared_ptr<MemoryBudget> budget_;
+  std::deque<BufferPool> pools_;
+};
+
+// Memory is short, and the part of a connection is full with what it keeps for reuse.
+TEST_F(SharedBudget, ItsOwnIdleMemoryKeepsNoCallWaiting) {
+  start(8, 32 * kMiB);
+  BufferPool& a = pools_[0];
+  BufferPool& b = pools_[1];
+  some(a, 56, 64u << 10, Purpose::kReply);
+  some(b, 1, 256u << 10, Purpose::kReply);
+  const auto replies = some(b, 15, kMiB, Purpose::kReply);
+  const std::size_t idle = b.idle_bytes();
+  ASSERT_GT(idle, 0u);
+  ASSERT_GT(a.idle_bytes() + BufferPool::charged_bytes(kMiB), 4 * kMiB);
+  EXPECT_TRUE(a.acquire(kMiB, Purpose::kCall));
+  EXPECT_EQ(b.idle_bytes(), idle);
+}
+
+// Slabs of 4 KiB pieces are given back too.
+TEST_F(SharedBudget, UnusedSlabsKeepNoCallWaiting) {
+  start(4, 16 * kMiB);
+  BufferPool& a = pools_[0];
+  BufferPool& b = pools_[1];
+  some(b, 8 * 32, 4096, Purpose::kControl);
+  const auto others = some(b, 2, kMiB, Purpose::kReply);
+  const auto own = some(a, 4, kMiB, Purpose::kReply);
+  const std::size_t used = budget_->used();
+  ASSERT_GT(used + BufferPool::charged_bytes(kMiB), 8 * kMiB);
+  ASSERT_GT(a.registered_bytes(), 4 * kMiB);
+  EXPECT_TRUE(a.acquire(kMiB, Purpose::kCall));
+  EXPECT_EQ(budget_->used(), used - kMiB + BufferPool::charged_bytes(kMiB));
+}
+
+TEST_F(SharedBudget, ASlabWithAPieceInUseIsNotUnused) {
+  start(2, 16 * kMiB);
+  BufferPool& a = pools_[0];
+  BufferPool& b = pools_[1];
+  some(b, 1, 256u << 10, Purpose::kReply);
+  auto pieces = some(b, 33, 4096, Purpose::kControl);
+  pieces.erase(pieces.begin(), pieces.end() - 1);
+  const auto large = some(a, 7, kMiB, Purpose::kReply);
+  const auto small = some(a, 7, 64u << 10, Purpose::kReply);
+  const std::size_t slab = 128u << 10;
+  ASSERT_GE(budget_->used(), 8 * kMiB + b.idle_bytes() + slab);
+  ASSERT_LT(budget_->used(), 8 * kMiB + b.idle_bytes() + 2 * slab);
+  EXPECT_FALSE(budget_->admits_connection());
+  EXPECT_GT(b.idle_bytes(), 0u);
+  pieces.clear();
+  EXPECT_TRUE(budget_->admits_connection());
+  EXPECT_EQ(b.registered_bytes(), 0u);
 }
 
 TEST(Buffer, MovesAndSlices) {

@@ -120,16 +120,34 @@ TEST(NfsPnfs, WhatAsksForNoLayoutsPassesUnchanged) {
   EXPECT_TRUE(hide_layout_attributes(plain));
 }
 
-// Every prefix, and every word of a Call replaced: only bits of layouts go.
+// What looks like a GETATTR, within octets that have all bits of layouts, is data.
+TEST(NfsPnfs, DataPassesUnchanged) {
+  const Bytes bitmap = words({3, ~0u, ~0u, ~0u});
+  const Bytes data =
+      opaque(getattr(bitmap) + Bytes(61, std::byte{0xFF}) + getattr(bitmap) + Bytes(40, std::byte{0xFF}));
+  const Bytes write = words({38, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 2}) + data;  // stateid, offset, FILE_SYNC4
+  const Bytes setxattr = words({73, 0}) + opaque(Bytes(8, std::byte{0xFF})) + data;
+  for (const Bytes& operation : {write, setxattr}) {
+    const Bytes before = words({22}) + opaque(Bytes(12, std::byte{0xFF})) + operation;
+    Bytes call = compound(2, before + getattr(bitmap), 3);
+    EXPECT_TRUE(hide_layout_attributes(call));
+    EXPECT_EQ(call, compound(2, before + getattr(words({3, ~0u, ~0x40000000u, ~0x17u})), 3));
+    EXPECT_FALSE(hide_layout_attributes(call)) << "a second time";
+  }
+}
+
+// Every prefix, and every word of a Call replaced: only bits of layouts go, and only where a bitmap has them.
 TEST(NfsPnfs, NobodyAsksForLayoutsInTruncationAndLies) {
   const Bytes good = compound(1, asking(words({3, kAsked1, kAsked1, kAsked2})), kAsking);
-  const auto check = [](const Bytes& before) {
+  const Bytes left = compound(1, asking(words({3, kAsked1, kLeft1, kLeft2})), kAsking);
+  const auto check = [&](const Bytes& before) {
     Bytes call = before;
     const bool hidden = hide_layout_attributes(call);
     EXPECT_EQ(hidden, call != before);
     for (std::size_t i = 0; i < call.size(); ++i) {
-      EXPECT_EQ(call[i] & ~before[i], std::byte{0});
-      EXPECT_EQ((before[i] & ~call[i]) & ~std::byte{0x57}, std::byte{0});
+      const std::byte layouts = good[i] & ~left[i];
+      EXPECT_EQ(call[i] & ~before[i], std::byte{0}) << i;
+      EXPECT_EQ((before[i] & ~call[i]) & ~layouts, std::byte{0}) << i;
     }
   };
   for (std::size_t n = 0; n <= good.size(); ++n)

@@ -97,9 +97,12 @@ TEST(ReplyPlan, ReducesBeforeItComparesWithTheThreshold) {
   EXPECT_EQ(p.header.reply_chunk->segments[0].length, 1000u);
   EXPECT_EQ(p.header.reply_chunk->length(), reply.size() - 3000);
   EXPECT_TRUE(p.in_line.empty());
-  std::size_t written = 0;
-  for (const RemoteWrite& w : p.writes) written += w.from.length;
-  EXPECT_EQ(written, reply.size());
+  // What is in front of the data, and what is behind it: without a gap, from one segment into the next.
+  const std::size_t head = reply.size() - read_result(900).size() * 2 - 3000;
+  EXPECT_EQ(p.writes, (RemoteWrites{{{head, 3000}, Stag{1}, 1000},
+                                    {{0, head}, Stag{7}, 7000},
+                                    {{head + 3000, 1000 - head}, Stag{7}, 7000 + head},
+                                    {{4000, reply.size() - 4000}, Stag{8}, 8000}}));
 }
 
 TEST(ReplyPlan, EchoedListsCountAgainstTheThreshold) {

@@ -20,13 +20,14 @@ TEST_F(ResponderTest, AnswersABadVersionAndDropsDone) {
   EXPECT_EQ(d.header.error, (ErrorBody{HeaderError::kVers, 1, 1}));
   EXPECT_EQ(d.header.version, 2u);
   EXPECT_EQ(d.header.credits, 64u);
-  server_.receive(words({2, 1, 5, 3, 0, 0, 0}));  // RDMA_DONE
+  server_.receive(words({2, 1, 5, 3}));  // RDMA_DONE
+  server_.receive(words({2, 1, 5, 3, 0, 0, 0}));
   run();
   EXPECT_TRUE(client_.inbox.empty());
   server_.receive(words({3, 1, 5, 2, 0, 0, 0, 0, 0}));  // RDMA_MSGP
   expect_err_chunk(3);
   EXPECT_EQ(server_.receives.size(), 66u);
-  EXPECT_EQ(responder_->stats().dropped_messages, 1u);
+  EXPECT_EQ(responder_->stats().dropped_messages, 2u);
   EXPECT_EQ(responder_->stats().err_vers_sent, 1u);
 }
 
@@ -261,8 +262,11 @@ TEST_F(ResponderTest, ACallThatCanNeverFitIsRefusedInsteadOfDelayed) {
   expect_err_chunk(3);
 }
 
-TEST_F(ResponderTest, WritesOfManySegmentsRespectTheSendQueue) {
-  server_.limits_now.send_queue_depth = 3;
+class NarrowSendQueue : public ResponderTest, public ::testing::WithParamInterface<std::size_t> {};
+
+// With room for one, all that is posted of a message has completed before the rest is.
+TEST_P(NarrowSendQueue, IsRespectedByWritesOfManySegments) {
+  server_.limits_now.send_queue_depth = GetParam();
   start();
   Exposed sink(client_, Bytes(16'000), RemoteAccess::kWrite);
   Header h = header(9);
@@ -274,7 +278,19 @@ TEST_F(ResponderTest, WritesOfManySegmentsRespectTheSendQueue) {
   reply(expect_call(read_call(9, 15'999)), read_reply(9, data));
   EXPECT_EQ(received().header.write_list[0].length(), 15'999u);
   EXPECT_EQ(Bytes(sink.bytes.begin(), sink.bytes.end() - 1), data);
-  EXPECT_EQ(server_.max_posted_seen, 3u);
+  EXPECT_EQ(server_.max_posted_seen, GetParam());
+}
+INSTANTIATE_TEST_SUITE_P(All, NarrowSendQueue, ::testing::Values(1u, 3u));
+
+TEST_F(ResponderTest, TakesNoMoreOutOfAReceiveThanItHolds) {
+  start();
+  const auto [id, into] = server_.receives.front();
+  server_.receives.pop_front();
+  const Bytes call = encode(header(1), getattr_call(1));
+  std::copy(call.begin(), call.end(), into.bytes.begin());
+  responder_->on_completion({.id = id, .byte_len = static_cast<std::uint32_t>(into.bytes.size()) + 1});
+  EXPECT_FALSE(next_call());
+  EXPECT_EQ(server_.receives.size(), 66u);
 }
 
 TEST_F(ResponderTest, FailedAccessClosesTheConnection) {

@@ -143,8 +143,12 @@ TEST(TransportHeaderAnswer, DropsRdmaDone) {
   COVERS("RFC8166-4.6.2-2");
   COVERS("RFC8166-4.1.2-13");
   COVERS("RFC8166-4.2.4-3");
-  EXPECT_EQ(bad(fixed(1, 3).bytes()).answer, Answer::kDrop);
-  EXPECT_EQ(bad(fixed(1, 3).fill(32).bytes()).answer, Answer::kDrop);
+  for (const std::size_t more : {0u, 8u, 12u, 32u}) {
+    const ParseError error = bad(fixed(1, 3).fill(more).bytes());
+    EXPECT_EQ(error.answer, Answer::kDrop) << more;
+    EXPECT_TRUE(error.done) << more;
+    EXPECT_STREQ(error.why, "RDMA_DONE") << more;
+  }
   EXPECT_EQ(make_answer(bad(fixed(1, 3).bytes()), 1), std::nullopt);
 }
 
@@ -191,13 +195,13 @@ TEST(TransportHeaderAnswer, CallsNeedTheirPayloadInOnePlace) {
   h.reply_chunk = chunk(100);
   EXPECT_EQ(check_call(h), (ParseError{Answer::kErrChunk, kXid, 1, ""}));
   h.read_list.push_back({4, {}});
-  EXPECT_EQ(check_call(h)->answer, Answer::kErrChunk);
+  EXPECT_EQ(check_call(h).value().answer, Answer::kErrChunk);
   h.read_list.push_back({0, {}});
   EXPECT_EQ(check_call(h), std::nullopt);
   h.proc = Proc::kMsg;
-  EXPECT_EQ(check_call(h)->answer, Answer::kErrChunk);
+  EXPECT_EQ(check_call(h).value().answer, Answer::kErrChunk);
   EXPECT_EQ(check_call(Header{}), std::nullopt);
-  EXPECT_EQ(check_call(make_err_chunk(1, 1, 1))->answer, Answer::kDrop);
+  EXPECT_EQ(check_call(make_err_chunk(1, 1, 1)).value().answer, Answer::kDrop);
 }
 
 // The last octet may have the last offset.
@@ -232,12 +236,12 @@ TEST(TransportHeaderAnswer, BadRepliesAreDropped) {
   EXPECT_EQ(check_reply(h), std::nullopt);
   EXPECT_EQ(check_reply(make_err_vers(1, 1, 1)), std::nullopt);
   h.read_list.push_back({4, {}});
-  EXPECT_EQ(check_reply(h)->answer, Answer::kDrop);
+  EXPECT_EQ(check_reply(h).value().answer, Answer::kDrop);
   h = nomsg();
   h.write_list.push_back(chunk(100));
-  EXPECT_EQ(check_reply(h)->answer, Answer::kDrop);
+  EXPECT_EQ(check_reply(h).value().answer, Answer::kDrop);
   h.reply_chunk = chunk(0);
-  EXPECT_EQ(check_reply(h)->answer, Answer::kDrop);
+  EXPECT_EQ(check_reply(h).value().answer, Answer::kDrop);
   h.reply_chunk = chunk(1);
   EXPECT_EQ(check_reply(h), std::nullopt);
 }
