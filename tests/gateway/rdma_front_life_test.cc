@@ -220,6 +220,9 @@ TEST_F(RdmaFrontLife, DrainsWhenOutstandingCallsAreAnswered) {
   EXPECT_FALSE(busy->closed());
   RdmaClient late(loop, client_engine);
   EXPECT_FALSE(late.connect(front->local()));  // nobody listens any more
+  busy->call(samples::null_call(2));
+  ASSERT_TRUE(loop.until([&] { return dropped(MessageKind::kCall, DropReason::kConnectionClosed) == 1; }));
+  EXPECT_EQ(answers.size(), 1U) << "there would be no end of it";
   answers[0]();
   EXPECT_EQ(busy->await(1).payload, samples::rpc_reply(1));
   ASSERT_TRUE(loop.until([&] { return drained; }));
@@ -246,6 +249,23 @@ TEST_F(RdmaFrontLife, StopsAtTheEndOfTheDrainTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 3s);
   ASSERT_TRUE(loop.until([&] { return busy->closed(); }));
   relay.cut();
+}
+
+TEST_F(RdmaFrontLife, DrainsWhoIsAcceptedMeanwhile) {
+  options.drain_timeout = 60s;
+  open();
+  Relay relay(loop, front->local());
+  relay.hold_replies(true);
+  RdmaClient half(loop, client_engine);
+  half.begin_connect(relay.local());
+  ASSERT_TRUE(loop.until([&] { return relay.held_bytes() > 0; }));
+  bool drained = false;
+  front->drain([&] { drained = true; });
+  loop.run_for(20ms);
+  EXPECT_FALSE(drained);
+  relay.hold_replies(false);
+  EXPECT_TRUE(loop.until([&] { return drained; }));
+  EXPECT_EQ(half.error().code, Errc::kOk);
 }
 
 TEST_F(RdmaFrontLife, DrainsAtOnceWhenIdle) {

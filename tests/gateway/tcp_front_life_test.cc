@@ -137,6 +137,9 @@ TEST_F(Chained, DrainsAndStops) {
   tcp_front->drain([&] { drained = true; });
   ASSERT_TRUE(loop.until([&] { return quiet->ended(); }));
   EXPECT_FALSE(drained);
+  busy->send(samples::null_call(3));
+  loop.run_for(50ms);
+  EXPECT_EQ(waiting.size(), 1U) << "there would be no end of it";
   server.peers[0]->send(serve(waiting[0]));
   EXPECT_EQ(await(*busy), samples::rpc_reply(1));
   ASSERT_TRUE(loop.until([&] { return drained && busy->ended(); }));
@@ -148,6 +151,21 @@ TEST_F(Chained, DrainsAndStops) {
   drained = false;
   tcp_front->drain([&] { drained = true; });
   ASSERT_TRUE(loop.until([&] { return drained && busy->ended(); }));  // after 300 ms, unanswered
+}
+
+TEST_F(Chained, DrainsWhoIsConnectedMeanwhile) {
+  options.drain_timeout = 60s;
+  Relay relay(loop, front->local());
+  relay.hold_replies(true);
+  open_tcp(relay.local());
+  const auto c = tcp_client();
+  ASSERT_TRUE(loop.until([&] { return relay.held_bytes() > 0; }));
+  bool drained = false;
+  tcp_front->drain([&] { drained = true; });
+  loop.run_for(20ms);
+  EXPECT_FALSE(drained);
+  relay.hold_replies(false);
+  EXPECT_TRUE(loop.until([&] { return drained && c->ended(); }));
 }
 
 TEST_F(Chained, MayBeDestroyedAtAnyTime) {
