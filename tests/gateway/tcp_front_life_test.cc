@@ -126,10 +126,10 @@ TEST_F(Chained, ServesReservedPortsOnlyUnlessToldOtherwise) {
 
 TEST_F(Chained, DrainsAndStops) {
   std::vector<Bytes> waiting;
-  server.on_call = [&](TcpPeer&, const Bytes& call) { waiting.push_back(call); };
   options.drain_timeout = 300ms;
   open_tcp(front->local());
-  auto busy = tcp_client();
+  auto busy = warm_client();  // which has credits for more than one Call
+  server.on_call = [&](TcpPeer&, const Bytes& call) { waiting.push_back(call); };
   auto quiet = tcp_client();
   busy->send(samples::null_call(1));
   ASSERT_TRUE(loop.until([&] { return waiting.size() == 1; }));
