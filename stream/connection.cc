@@ -192,7 +192,11 @@ void Connection::abort_sparing(const Error& reason, TimePoint now) {
 }
 
 bool Connection::must_be_heard() const {
-  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer && !peer_is_awake_;
+  return waits_for_peer() && !peer_is_awake_;
+}
+
+bool Connection::waits_for_peer() const {
+  return options_.early_wake && is_initiator_ && negotiated_.peer_to_peer;
 }
 
 // Octets of full operation came. Who sends them has taken over its socket, whatever they turn out to be.
@@ -200,7 +204,7 @@ void Connection::heard() {
   peer_is_awake_ = true;
   wake_.end();
   tx_.drop_wake();
-  linger_end_.reset();
+  if (phase_ != Phase::kDraining) linger_end_.reset();
   step(Input::kHeard);
 }
 
@@ -208,15 +212,16 @@ void Connection::heard() {
 void Connection::heard_fpdu() {
   if (heard_ == Heard::kFpdu) return;
   heard_ = Heard::kFpdu;
+  linger_end_.reset();
   if (phase_ == Phase::kFull) deadline_.reset();
 }
 
 void Connection::check_drained() {
   if (phase_ != Phase::kDraining || !sends_.idle() || !gather_.empty() || !reads_.empty() || tx_.mid_message()) return;
-  if (must_be_heard()) {
+  if (waits_for_peer() && heard_ != Heard::kFpdu) {  // a part of an FPDU may want a Terminate yet
     if (!linger_end_) {
       linger_end_ = add_saturating(now_, options_.unheard_wait);
-      tx_.queue_wake();
+      if (!peer_is_awake_) tx_.queue_wake();
     }
     if (now_ < *linger_end_) return;
     linger_end_.reset();

@@ -180,6 +180,7 @@ class Connection {
   void heard();
   void heard_fpdu();
   [[nodiscard]] bool must_be_heard() const;
+  [[nodiscard]] bool waits_for_peer() const;
   void arm_close_timer(TimePoint now);
   [[nodiscard]] bool receiving() const;
   // req: RFC5044-7.1.2-18

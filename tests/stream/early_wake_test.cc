@@ -471,18 +471,27 @@ TEST(HeardPeer, IsNotWaitedForWhenItsOctetsCameBeforeTheTerminateLeft) {
   EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
 }
 
+// Whether the rest of an FPDU comes with it or later, it is judged before our FIN: a Terminate could not follow that.
 TEST(HeardPeer, NeedsNoWholeFpdu) {
   for (const bool with_the_reply : {false, true}) {
+    SCOPED_TRACE(with_the_reply);
     RawPeerOptions o = initiating(true);
     o.finish_startup = !with_the_reply;
     RawPeer p(o);
     Bytes part = test::fpdu(kWake, true);
+    const Bytes rest(part.begin() + 5, part.end());
     part.resize(5);
     p.feed(with_the_reply ? p.reply | part : part);
     EXPECT_EQ(p.ulpdus().size(), 1U);
     EXPECT_FALSE(p.end.conn().deadline()) << "no wake will be due";
     p.end.disconnect(p.now);
-    EXPECT_FALSE(p.end.conn().tx_pending());
+    EXPECT_FALSE(p.end.conn().tx_pending()) << "no wake";
+    EXPECT_EQ(p.link_action(), LinkAction::kNone);
+    if (with_the_reply) {
+      p.expire();
+    } else {
+      p.feed(rest);
+    }
     EXPECT_EQ(p.link_action(), LinkAction::kShutdownWrite);
   }
 }
