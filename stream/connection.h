@@ -53,9 +53,9 @@ struct Options {
   // before it has taken over the socket, until more comes, and crashes when a peer-to-peer connection ends overlooked.
   // Off: such connections stall until the application sends again.
   bool early_wake = true;
-  // How long that end waits for the peer's first octets. 200 ms: emulated, siw takes up to 30 ms for its socket, and
-  // the Write of 100 ms has its chance. Shorter risks the peer, longer delays the end of connections that were never
-  // used.
+  // How long that end waits for the peer's first octets (before an orderly FIN: its first FPDU). 200 ms: emulated, siw
+  // takes up to 30 ms for its socket, and the Write of 100 ms has its chance. Shorter risks the peer, longer delays the
+  // end of connections that were never used.
   std::chrono::milliseconds unheard_wait{200};
 };
 
