@@ -5,9 +5,13 @@
 #include <boost/asio/post.hpp>
 #include <functional>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace iwarp::gateway::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 class TurnQueueTest : public ::testing::Test {
  protected:
@@ -15,6 +19,7 @@ class TurnQueueTest : public ::testing::Test {
     Bulk(TurnQueueTest& t, char n) : test(t), name(n) {}
     void take_turn() override {
       test.told += name;
+      test.now += test.cost;
       if (then) then();
     }
     TurnQueueTest& test;
@@ -28,7 +33,8 @@ class TurnQueueTest : public ::testing::Test {
   }
 
   boost::asio::io_context io{1};
-  std::shared_ptr<TurnQueue> queue = std::make_shared<TurnQueue>(io);
+  std::chrono::nanoseconds now{}, cost{};  // processor time, and what a turn takes of it
+  std::shared_ptr<TurnQueue> queue = std::make_shared<TurnQueue>(io, [this] { return now; });
   std::string told;
 };
 
@@ -46,7 +52,31 @@ TEST_F(TurnQueueTest, ServesWhatCameBetweenTwoTurns) {
   for (const auto& each : {a, b}) queue->add(each);
   something_comes('y');
   io.run();
-  EXPECT_EQ(told, "aybx") << "b's turn was asked for before x came, and no other is";
+  EXPECT_EQ(told, "ayxb");
+}
+
+// Else hundreds of busy sessions that move little would leave 64 KiB a round to those that move much.
+TEST_F(TurnQueueTest, GivesMoreTurnsWhereTheOthersTakeLong) {
+  cost = 300us;
+  for (const auto& [others, expected] : {std::pair{100us, "axbcdef"}, {1000us, "abxcdef"}, {50'000us, "abcdxef"}}) {
+    std::vector<std::shared_ptr<Bulk>> all;
+    told.clear();
+    for (const char name : {'a', 'b', 'c', 'd', 'e', 'f'}) queue->add(all.emplace_back(bulk(name)));
+    something_comes('x');
+    now += others;
+    io.restart();
+    io.run();
+    EXPECT_EQ(told, expected) << "others took " << others.count() << " us";
+  }
+}
+
+TEST_F(TurnQueueTest, ProcessorTimePassesWithWork) {
+  const auto begin = TurnQueue::processor_time();
+  while (TurnQueue::processor_time() - begin < 1ms) {
+  }
+  const auto worked = TurnQueue::processor_time();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_LT(TurnQueue::processor_time() - worked, 40ms);
 }
 
 TEST_F(TurnQueueTest, NobodyWaitsTwice) {
