@@ -5,23 +5,23 @@
 namespace iwarp::cm {
 namespace {
 
-struct Row {
+struct SideRow {
   Side from;
   SideInput on;
   Side to;
 };
 using enum Side;
 constexpr std::array kRows = {
-    Row{kReady, SideInput::kShort, kDry},        Row{kReadyArmed, SideInput::kShort, kDryArmed},
-    Row{kReadyArmed, SideInput::kFired, kReady}, Row{kDry, SideInput::kWhole, kReady},
-    Row{kDry, SideInput::kArm, kDryArmed},       Row{kDryArmed, SideInput::kWhole, kReadyArmed},
-    Row{kDryArmed, SideInput::kFired, kReady},
+    SideRow{kReady, SideInput::kShort, kDry},        SideRow{kReadyArmed, SideInput::kShort, kDryArmed},
+    SideRow{kReadyArmed, SideInput::kFired, kReady}, SideRow{kDry, SideInput::kWhole, kReady},
+    SideRow{kDry, SideInput::kArm, kDryArmed},       SideRow{kDryArmed, SideInput::kWhole, kReadyArmed},
+    SideRow{kDryArmed, SideInput::kFired, kReady},
 };
 
 }  // namespace
 
 std::optional<Side> next(Side from, SideInput on) {
-  for (const Row& row : kRows) {
+  for (const SideRow& row : kRows) {
     if (row.from == from && row.on == on) return row.to;
   }
   return std::nullopt;
