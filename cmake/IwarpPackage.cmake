@@ -19,7 +19,6 @@ install(TARGETS iwarp EXPORT iwarpTargets)
 install(EXPORT iwarpTargets NAMESPACE iwarp:: DESTINATION ${package_dir})
 
 # What the layers need from outside: what users of their headers see, and what only the code needs.
-set(archives "")
 set(objects "")
 set(seen_links "")
 set(hidden_links "")
@@ -27,7 +26,6 @@ set(seen_definitions "")
 foreach(layer IN LISTS layers)
   get_target_property(type iwarp_${layer} TYPE)
   if(type STREQUAL STATIC_LIBRARY)
-    list(PREPEND archives -liwarp_${layer})  # a layer links only earlier ones, so the linker wants them in reverse
     list(APPEND objects $<TARGET_OBJECTS:iwarp_${layer}>)
   endif()
   get_target_property(links iwarp_${layer} INTERFACE_LINK_LIBRARIES)
@@ -46,6 +44,11 @@ endforeach()
 foreach(list IN ITEMS seen_links hidden_links seen_definitions)
   list(REMOVE_DUPLICATES ${list})
 endforeach()
+
+# All layers as one archive: what -liwarp stands for where there is no shared library, or the program is to be static.
+add_library(iwarp_archive STATIC ${objects})
+set_target_properties(iwarp_archive PROPERTIES OUTPUT_NAME iwarp LINKER_LANGUAGE CXX)
+install(TARGETS iwarp_archive ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 if(IWARP_BUILD_SHARED)
   # The objects of the static libraries, so that nothing is compiled twice. Only names of iwarp leave it: exports.map.
@@ -69,6 +72,15 @@ if(IWARP_BUILD_SHARED)
   install(EXPORT iwarpSharedTargets NAMESPACE iwarp:: DESTINATION ${package_dir})
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/shared-libraries.txt CONTENT "$<TARGET_FILE:iwarp_shared>\n")
 endif()
+
+# All that is installed but the command: for scripts/package.
+add_custom_target(libraries)
+list(TRANSFORM layers PREPEND iwarp_ OUTPUT_VARIABLE library_targets)
+list(APPEND library_targets iwarp_archive)
+if(IWARP_BUILD_SHARED)
+  list(APPEND library_targets iwarp_shared)
+endif()
+add_dependencies(libraries ${library_targets})
 
 # Each dependency as a line of iwarpConfig.cmake, and as a word of iwarp.pc. Types of Boost.Asio go from the application into the
 # library and back, with what is inlined in both: so both need the same version of it.
@@ -110,10 +122,6 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/iwarpConfig.cmake.in $
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/iwarpConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/iwarpConfig.cmake ${PROJECT_BINARY_DIR}/iwarpConfigVersion.cmake DESTINATION ${package_dir})
 
-# -liwarp without a shared library: a script for the linker that names the archives of the layers.
-list(JOIN archives " " archives)
-file(WRITE ${PROJECT_BINARY_DIR}/libiwarp.a "/* Script for the linker: the static libraries of iwarp. */\nINPUT(${archives})\n")
-install(FILES ${PROJECT_BINARY_DIR}/libiwarp.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 list(TRANSFORM seen_definitions PREPEND -D OUTPUT_VARIABLE pc_definitions)
