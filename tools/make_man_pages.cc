@@ -1,25 +1,31 @@
-// Run by the build: writes the man pages of `iwarp` into a directory.
+// Run by the build: writes the man pages of `iwarp` into a directory, and its completion for bash into a file.
 #include <cstdio>
 #include <fstream>
 
 #include "tools/command_line.h"
+#include "tools/completion.h"
 #include "tools/man_page.h"
 
+namespace {
+
+bool write(const std::string& file, const std::string& text) {
+  std::ofstream out(file);
+  out << text;
+  out.close();
+  if (!out) std::fprintf(stderr, "cannot write %s\n", file.c_str());
+  return static_cast<bool>(out);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: %s DIRECTORY COMPLETION\n", argv[0]);
     return 2;
   }
   const iwarp::tools::CommandLine commands;
   for (const auto& page : iwarp::tools::man_pages(commands.app())) {
-    const std::string file = std::string(argv[1]) + "/" + page.name + ".1";
-    std::ofstream out(file);
-    out << page.text;
-    out.close();
-    if (!out) {
-      std::fprintf(stderr, "cannot write %s\n", file.c_str());
-      return 1;
-    }
+    if (!write(std::string(argv[1]) + "/" + page.name + ".1", page.text)) return 1;
   }
-  return 0;
+  return write(argv[2], iwarp::tools::bash_completion(commands.app())) ? 0 : 1;
 }

@@ -1,7 +1,11 @@
 #include "tools/man_page.h"
 
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <sstream>
+
+#include "tools/man_text.h"
 
 namespace iwarp::tools {
 namespace {
@@ -61,37 +65,99 @@ std::string option_text(const CLI::Option& o) {
   return s + "\n";
 }
 
-// Options by their groups, as --help has them; `level` is the macro of the headings.
-std::string options_text(const CLI::App& app, const char* level) {
-  std::string s;
+// Options by their groups, as --help has them: those of no special group first.
+std::string options_text(const CLI::App& app) {
+  std::string usual, grouped;
   for (const std::string& group : app.get_groups()) {
     std::string options;
     for (const CLI::Option* o : shown_options(app)) {
       if (o->get_group() == group) options += option_text(*o);
     }
-    if (!options.empty()) s += std::string(level) + " \"" + upper(group) + "\"\n" + options;
+    if (options.empty()) continue;
+    if (upper(group) == "OPTIONS") {
+      usual += options;
+    } else {
+      grouped += ".SS \"" + group + "\"\n" + options;
+    }
   }
-  return s;
+  return usual.empty() && grouped.empty() ? "" : ".SH OPTIONS\n" + usual + grouped;
 }
 
-// The footer as it stands, its lines kept, under the headings that man pages have for them.
-std::string footer_text(const CLI::App& app, const char* level) {
-  const std::string kExit = "Exit code:";
-  std::string s, heading;
-  std::istringstream lines(app.get_footer());
-  for (std::string line; std::getline(lines, line);) {
-    const bool examples = line == "Examples:" || line == "Example:";
-    const bool exit_code = line.compare(0, kExit.size(), kExit) == 0;
-    const std::string next = examples ? "EXAMPLES" : exit_code ? "EXIT STATUS" : heading.empty() ? "NOTES" : heading;
-    if (next != heading) {
-      s += (heading.empty() ? "" : ".fi\n") + std::string(level) + " \"" + next + "\"\n.nf\n";
-      heading = next;
-    }
-    if (exit_code) line.erase(0, line.find_first_not_of(' ', kExit.size()));
-    if (!examples) s += escaped(line) + "\n";
+std::string paragraphs(std::string_view text) {
+  std::string s;
+  for (;;) {
+    const std::size_t end = text.find("\n\n");
+    s += (s.empty() ? "" : ".PP\n") + escaped(std::string(text.substr(0, end))) + "\n";
+    if (end == std::string_view::npos) return s;
+    text.remove_prefix(end + 2);
   }
-  return heading.empty() ? s : s + ".fi\n";
 }
+
+// The sections of a --help footer: a line that begins with "Word:" or "Two words:" begins one. What is indented keeps
+// its lines. What comes before the first is NOTES.
+class FooterSections {
+ public:
+  explicit FooterSections(const std::string& footer) {
+    std::istringstream lines(footer);
+    for (std::string line; std::getline(lines, line);) add(std::move(line));
+    end_of_kept_lines();
+  }
+  // Empty without it. Each can be taken once.
+  std::string take(const std::string& heading) {
+    const auto found = sections_.extract(heading);
+    return found.empty() || found.mapped().empty() ? "" : ".SH \"" + heading + "\"\n" + found.mapped();
+  }
+  // Those not taken, in their order.
+  std::string take_rest() {
+    std::string s;
+    for (const std::string& heading : order_) s += take(heading);
+    return s;
+  }
+
+ private:
+  // The length of the heading's words at the beginning of the line; 0: none.
+  static std::size_t heading_length(const std::string& line) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || colon == 0 || colon > 20 ||
+        std::isupper(static_cast<unsigned char>(line[0])) == 0)
+      return 0;
+    if (colon + 1 < line.size() && line[colon + 1] != ' ') return 0;
+    const auto is_word = [](unsigned char c) { return std::isalpha(c) != 0 || c == ' '; };
+    const auto words = std::ranges::count(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon), ' ') + 1;
+    return words <= 2 && std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon), is_word) ? colon
+                                                                                                               : 0;
+  }
+  static std::string usual_name(const std::string& heading) {
+    if (heading == "EXAMPLE") return "EXAMPLES";
+    return heading == "EXIT CODE" || heading == "EXIT CODES" ? "EXIT STATUS" : heading;
+  }
+  void add(std::string line) {
+    if (const std::size_t length = heading_length(line); length != 0) {
+      end_of_kept_lines();
+      heading_ = usual_name(upper(line.substr(0, length)));
+      if (std::ranges::find(order_, heading_) == order_.end()) order_.push_back(heading_);
+      line.erase(0, std::min(line.size(), line.find_first_not_of(' ', length + 1)));
+      if (line.empty()) return;
+    } else if (order_.empty()) {
+      order_.push_back(heading_);
+    }
+    std::string& text = sections_[heading_];
+    const bool keep = line.starts_with(' ');
+    if (keep && !kept_) text += ".nf\n";
+    if (!keep) end_of_kept_lines();
+    kept_ = keep;
+    text += line.empty() ? ".PP\n" : escaped(line) + "\n";
+  }
+  void end_of_kept_lines() {
+    if (kept_) sections_[heading_] += ".fi\n";
+    kept_ = false;
+  }
+
+  std::map<std::string, std::string> sections_;
+  std::vector<std::string> order_;
+  std::string heading_ = "NOTES";
+  bool kept_ = false;
+};
 
 std::string synopsis(const std::string& command, const CLI::App& app) {
   std::string s = ".SH SYNOPSIS\n";
@@ -113,34 +179,55 @@ std::string synopsis(const std::string& command, const CLI::App& app) {
   return s;
 }
 
-std::string page_start(const std::string& page, const std::string& command, const CLI::App& app,
-                       const std::string& version) {
-  return ".TH " + upper(page) + " 1 \"\" \"iwarp " + version + "\" \"User Commands\"\n.SH NAME\n" + escaped(page) +
-         " \\- " + escaped(app.get_description()) + "\n" + synopsis(command, app);
+std::string name_of_page(std::string command) {
+  std::ranges::replace(command, ' ', '-');
+  return command;
+}
+std::string reference(const std::string& page) {
+  return bold(page) + "(1)";
 }
 
-ManPage subcommand_page(const CLI::App& parent, const CLI::App& app, const std::string& version) {
-  const std::string page = parent.get_name() + "-" + app.get_name();
-  const std::string command = parent.get_name() + " " + app.get_name();
-  std::string s = page_start(page, command, app, version) + options_text(app, ".SH") + footer_text(app, ".SH");
-  for (const CLI::App* sub : subcommands_of(app)) {
-    s += ".SH \"" + upper(command + " " + sub->get_name()) + "\"\n" + escaped(sub->get_description()) + "\n";
-    s += options_text(*sub, ".SS") + footer_text(*sub, ".SS");
+std::string exit_status(FooterSections& footer, const ManText* text) {
+  if (std::string s = footer.take("EXIT STATUS"); !s.empty()) return s;
+  std::string s = ".SH \"EXIT STATUS\"\n";
+  for (const ManItem& item : text == nullptr ? usual_exit_statuses() : text->exit_statuses)
+    s += ".TP\n" + bold(std::string(item.name)) + "\n" + escaped(std::string(item.text)) + "\n";
+  return s;
+}
+
+// The page of a command, and those of its subcommands. `parents`: their pages, from the top.
+void add_pages(std::vector<ManPage>& pages, const CLI::App& app, const std::string& command,
+               const std::vector<std::string>& parents, const std::string& version) {
+  const std::string page = name_of_page(command);
+  const std::size_t index = pages.size();
+  pages.push_back({page, ""});
+  std::string s = ".TH " + upper(page) + " 1 \"\" \"iwarp " + version + "\" \"User Commands\"\n.SH NAME\n" +
+                  escaped(page) + " \\- " + escaped(app.get_description()) + "\n" + synopsis(command, app);
+  const ManText* text = man_text(command);
+  s += ".SH DESCRIPTION\n" + paragraphs(text != nullptr ? std::string(text->description) : app.get_description() + ".");
+  std::vector<std::string> related = parents;
+  if (const auto list = subcommands_of(app); !list.empty()) {
+    s += ".SH COMMANDS\n";
+    std::vector<std::string> above = parents;
+    above.push_back(page);
+    for (const CLI::App* sub : list) {
+      related.push_back(page + "-" + sub->get_name());
+      s += ".TP\n" + reference(related.back()) + "\n" + escaped(sub->get_description()) + "\n";
+      add_pages(pages, *sub, command + " " + sub->get_name(), above, version);
+    }
   }
-  return {page, s + ".SH \"SEE ALSO\"\n" + bold(parent.get_name()) + "(1)\n"};
+  FooterSections footer(app.get_footer());
+  const std::string files = footer.take("FILES"), examples = footer.take("EXAMPLES"), exit = exit_status(footer, text);
+  s += options_text(app) + footer.take_rest() + exit + files + examples + ".SH \"SEE ALSO\"\n";
+  for (std::size_t i = 0; i < related.size(); ++i) s += reference(related[i]) + (i + 1 < related.size() ? ",\n" : "\n");
+  pages[index].text = std::move(s);
 }
 
 }  // namespace
 
 std::vector<ManPage> man_pages(const CLI::App& app) {
-  const std::string version = app.version();
-  std::string main = page_start(app.get_name(), app.get_name(), app, version) + ".SH COMMANDS\n";
-  std::vector<ManPage> pages(1);
-  for (const CLI::App* sub : subcommands_of(app)) {
-    main += ".TP\n" + bold(app.get_name() + "-" + sub->get_name()) + "(1)\n" + escaped(sub->get_description()) + "\n";
-    pages.push_back(subcommand_page(app, *sub, version));
-  }
-  pages[0] = {app.get_name(), main + options_text(app, ".SH")};
+  std::vector<ManPage> pages;
+  add_pages(pages, app, app.get_name(), {}, app.version());
   return pages;
 }
 

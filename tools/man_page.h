@@ -12,7 +12,7 @@ struct ManPage {
   std::string text;  // roff, man(7) macros
 };
 
-// One for the command, one for each of its subcommands; those of a subcommand are sections of its page.
+// One for the command, and one for each of its subcommands and theirs.
 [[nodiscard]] std::vector<ManPage> man_pages(const CLI::App& app);
 
 }  // namespace iwarp::tools

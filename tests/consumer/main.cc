@@ -1,5 +1,8 @@
 // Uses the installed package as a stranger would: two queue pairs of one process, joined by iWARP over loopback TCP,
-// exchange a message.
+// exchange a message. First with an engine that has a thread of its own, then with one that borrows an io_context: code
+// of Asio that is part of the application then calls code of Asio that is part of the library.
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/use_future.hpp>
 #include <cstdio>
@@ -7,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "iwarp/cm/link.h"
 #include "iwarp/verbs/memory_region.h"
@@ -46,9 +50,8 @@ struct End {
   cm::Link link;  // goes first, and nothing touches the others afterwards
 };
 
-void run() {
+void run(cm::Engine& engine) {
   using boost::asio::use_future;
-  cm::Engine engine;
   End server(engine), client(engine);
   need(server.link->post_recv({.wr_id = 1, .sges = server.sge(server.buffer.size())}));
 
@@ -84,7 +87,18 @@ void run() {
 
 int main() {
   try {
-    run();
+    {
+      cm::Engine engine;
+      run(engine);
+    }
+    boost::asio::io_context io;
+    auto work = boost::asio::make_work_guard(io);
+    const std::jthread runs([&io] { io.run(); });
+    {
+      cm::Engine engine(io);
+      run(engine);
+    }
+    work.reset();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -32,26 +32,36 @@ std::string in_roff(const std::string& flag) {
   return s + "\\fR";
 }
 
-void expect_all_flags(const CLI::App& app, const std::string& page, const std::string& name) {
+void expect_pages(const CLI::App& app, const std::string& name, const std::map<std::string, std::string>& pages,
+                  std::size_t& count) {
+  ++count;
+  ASSERT_EQ(pages.count(name), 1U) << name;
+  const std::string& page = pages.at(name);
   for (const CLI::Option* o : app.get_options()) {
     if (o->get_group().empty()) continue;
     for (const std::string& flag : o->get_lnames()) EXPECT_THAT(page, HasSubstr(in_roff(flag))) << name;
   }
-  for (const CLI::App* sub : app.get_subcommands({})) expect_all_flags(*sub, page, name);
+  std::size_t last = 0;
+  for (const char* section : {"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "\"EXIT STATUS\"", "\"SEE ALSO\""}) {
+    const std::size_t at = page.find(std::string(".SH ") + section + "\n");
+    ASSERT_NE(at, std::string::npos) << name << " has no section " << section;
+    EXPECT_GT(at, last) << name << ": " << section << " is too early";
+    last = at;
+  }
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    EXPECT_THAT(page, HasSubstr("\\-" + sub->get_name() + "\\fR(1)")) << name;
+    expect_pages(*sub, name + "-" + sub->get_name(), pages, count);
+  }
 }
 
-TEST(ManPages, EachSubcommandHasOneWithEveryFlag) {
+TEST(ManPages, EachCommandHasOneWithEveryFlagAndAllSections) {
   const tools::CommandLine commands;
   const auto pages = pages_of(commands.app());
-  const auto subcommands = commands.app().get_subcommands([](const CLI::App*) { return true; });
-  EXPECT_EQ(pages.size(), subcommands.size() + 1);
-  for (const CLI::App* sub : subcommands) {
-    const std::string name = "iwarp-" + sub->get_name();
-    ASSERT_EQ(pages.count(name), 1U) << name;
-    expect_all_flags(*sub, pages.at(name), name);
-    EXPECT_THAT(pages.at("iwarp"), HasSubstr("iwarp\\-" + sub->get_name()));
-    EXPECT_THAT(pages.at(name), AllOf(HasSubstr("EXAMPLES"), HasSubstr(".TH IWARP-"))) << name;
-  }
+  std::size_t count = 0;
+  expect_pages(commands.app(), "iwarp", pages, count);
+  EXPECT_EQ(pages.size(), count);
+  for (const char* name : {"iwarp-perf-run", "iwarp-gateway", "iwarp-rping"})
+    EXPECT_THAT(pages.at(name), AllOf(HasSubstr(".SH \"EXAMPLES\""), HasSubstr(".TH IWARP-"))) << name;
 }
 
 TEST(ManPages, AreWrittenByTheBuild) {
@@ -79,15 +89,19 @@ TEST(ManPages, TextIsNoMarkup) {
 
 TEST(ManPages, FooterHasTheUsualHeadings) {
   CLI::App app("x", "top");
-  app.add_subcommand("all", "a")->footer("Odd.\nExamples:\n  top all\nExit code: 0 well,\n1 ill.");
+  app.add_subcommand("all", "a")
+      ->footer("Odd.\nExamples:\n  top all\nBehind.\nExit code: 0 well,\n1 ill.\nFiles:\n  /etc/x\nTwo words: t");
   app.add_subcommand("some", "b")->footer("Example:\n  top some");
   app.add_subcommand("none", "c");
   const auto pages = pages_of(app);
-  EXPECT_THAT(pages.at("top-all"), HasSubstr(".SH \"NOTES\"\n.nf\nOdd.\n.fi\n.SH \"EXAMPLES\"\n.nf\n  top all\n.fi\n"
-                                             ".SH \"EXIT STATUS\"\n.nf\n0 well,\n1 ill.\n.fi\n"));
+  EXPECT_THAT(pages.at("top-all"),
+              HasSubstr(".SH \"NOTES\"\nOdd.\n.SH \"TWO WORDS\"\nt\n.SH \"EXIT STATUS\"\n0 well,\n1 ill.\n"
+                        ".SH \"FILES\"\n.nf\n  /etc/x\n.fi\n"
+                        ".SH \"EXAMPLES\"\n.nf\n  top all\n.fi\nBehind.\n.SH \"SEE ALSO\"\n"));
   EXPECT_THAT(pages.at("top-some"),
               AllOf(HasSubstr(".SH \"EXAMPLES\"\n.nf\n  top some\n.fi\n"), Not(HasSubstr("NOTES"))));
-  EXPECT_THAT(pages.at("top-none"), Not(HasSubstr(".nf")));
+  EXPECT_THAT(pages.at("top-none"), AllOf(Not(HasSubstr(".nf")), HasSubstr(".SH DESCRIPTION\nc.\n"),
+                                          HasSubstr(".SH \"EXIT STATUS\"\n.TP\n\\fB0\\fR\n")));
 }
 
 TEST(ManPages, AreWithoutWarnings) {

@@ -1,0 +1,66 @@
+#include "tools/man_text.h"
+
+#include <algorithm>
+#include <array>
+
+namespace iwarp::tools {
+namespace {
+
+constexpr std::array kUsual{ManItem{"0", "Success."}, ManItem{"1", "The operation failed."},
+                            ManItem{"2", "Wrong usage."}, ManItem{"130", "Interrupted."}};
+
+constexpr std::array kOfGateway{
+    ManItem{"0", "Ended by SIGTERM or SIGINT, after outstanding RPCs were answered or the time for that was over."},
+    ManItem{"1", "It could not start, or failed."}, ManItem{"2", "Wrong usage."}};
+
+const std::array kTexts{
+    ManText{
+        "iwarp",
+        "RDMA over plain TCP, in user space: the protocols of iWARP, that is MPA (RFC 5044, RFC 6581), DDP (RFC 5041) "
+        "and RDMAP (RFC 5040), and RPC-over-RDMA version 1 (RFC 8166) on top. It needs no RNIC, no kernel module and "
+        "no privilege: sockets are enough.\n\n"
+        "Each command has a page of its own."},
+    ManText{
+        "iwarp gateway",
+        "Joins NFS or other ONC RPC clients and servers of which one side speaks RPC-over-RDMA and the other plain "
+        "TCP. With --rdma-listen and --tcp, a TCP server gets a front for RPC-over-RDMA clients. With --tcp-listen "
+        "and --rdma, TCP clients reach an RPC-over-RDMA server.\n\n"
+        "The server sees the address of the gateway instead of those of its clients, so its export rules do not tell "
+        "them apart: --allow says who is served at all. Nothing on the wire is encrypted or authenticated.",
+        kOfGateway},
+    ManText{"iwarp perf",
+            "Measures throughput, latency and rates of iWARP beside plain TCP that does the same work in the same run. "
+            "Both ends run on this machine, or the other end runs iwarp perf serve."},
+    ManText{"iwarp perf serve",
+            "The other end of iwarp perf run and iwarp perf idle. Serves one client at a time. It does what any client "
+            "asks for, so let only trusted hosts reach it."},
+    ManText{
+        "iwarp perf run",
+        "Runs tests and prints a table. Without PEER the other end is a process of its own on the loopback "
+        "interface. A sample of iWARP and one of plain TCP alternate, so that both meet the same load of the machine."},
+    ManText{"iwarp perf idle",
+            "Opens many connections, and tells how much memory, how many descriptors and how many wake-ups they cost "
+            "while nothing is sent."},
+    ManText{"iwarp probe",
+            "Examines an iWARP listener: connects to it in several ways, and tells what it negotiates and where it "
+            "deviates from RFC 5044 and RFC 6581. Each question is a connection of its own."},
+    ManText{
+        "iwarp rping",
+        "RDMA ping. Client and server advertise buffers to each other and move the data by RDMA Read and RDMA Write, "
+        "as the rping of rdma-core does. The other end may be that program over any iWARP device."},
+    ManText{"iwarp trace",
+            "Reads a capture of TCP packets, finds the iWARP connections in it, and prints a line for each message of "
+            "MPA, RDMAP and RPC-over-RDMA, both directions, in the order of time."}};
+
+}  // namespace
+
+const ManText* man_text(std::string_view command) {
+  const auto* const found = std::ranges::find(kTexts, command, &ManText::command);
+  return found == kTexts.end() ? nullptr : found;
+}
+
+std::span<const ManItem> usual_exit_statuses() {
+  return kUsual;
+}
+
+}  // namespace iwarp::tools
