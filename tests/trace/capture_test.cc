@@ -65,8 +65,8 @@ TEST_F(TraceCapture, OneConnection) {
   EXPECT_THAT(
       lines(),
       ElementsAre("0.000 1 tx tcp Open(client=10.0.0.1:4000, server=10.0.0.2:7174, syn=1)",
-                  "3.000 1 tx mpa Request(M=0, C=1, R=0, S=0, rev=2, pd=0)",
-                  "4.000 1 rx mpa Reply(M=0, C=1, R=0, S=0, rev=2, pd=0)",
+                  "3.000 1 tx mpa Request(rev=2, crc=1, markers=0, enhanced=0, pd=0)",
+                  "4.000 1 rx mpa Reply(rev=2, reject=0, crc=1, markers=0, enhanced=0, pd=0)",
                   "5.000 1 tx rdmap Send(msn=1, length=8, segments=1)", "6.000 1 tx tcp Fin()", "7.000 1 rx tcp Fin()",
                   "7.000 1 tx tcp Total(bytes=52, fpdus=1, messages=1, undecoded=0, lost=0, bad_crc=0, malformed=0)",
                   "7.000 1 rx tcp Total(bytes=20, fpdus=0, messages=0, undecoded=0, lost=0, bad_crc=0, malformed=0)"));

@@ -58,9 +58,10 @@ TEST_F(TraceDecoder, StartupFrames) {
   f.private_data = data;
   decoder_.receive(kTx, to_bytes(f), milliseconds(1));
   decoder_.receive(kRx, reply(true, true), milliseconds(2));
-  EXPECT_THAT(decoder_.take_lines(), ElementsAre("1.000 c tx mpa Request(M=0, C=1, R=0, S=1, rev=2, A=1, B=0, C=1, "
-                                                 "D=1, ird=8, ord=4, pd=2, private_data=0102)",
-                                                 "2.000 c rx mpa Reply(M=0, C=1, R=1, S=0, rev=2, pd=0)"));
+  EXPECT_THAT(decoder_.take_lines(),
+              ElementsAre("1.000 c tx mpa Request(rev=2, crc=1, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=1, "
+                          "rtr_read=1, ird=8, ord=4, pd=2, private_data=0102)",
+                          "2.000 c rx mpa Reply(rev=2, reject=1, crc=1, markers=0, enhanced=0, pd=0)"));
 }
 
 TEST_F(TraceDecoder, SendsOfEveryKind) {
