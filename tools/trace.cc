@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "iwarp/trace/capture.h"
+#include "iwarp/trace/line_writer.h"
 #include "tools/command.h"
 
 namespace iwarp::tools {
@@ -40,8 +41,8 @@ std::optional<trace::LinkType> link_type(int dlt) {
 }
 
 // False when standard output takes no more: nobody reads it any longer.
-bool print(trace::Capture& capture) {
-  for (const std::string& line : capture.take_lines()) std::puts(line.c_str());
+bool print(trace::Capture& capture, trace::LineWriter& writer) {
+  for (const trace::Record& r : capture.take()) std::puts(writer.line(r).c_str());
   return std::ferror(stdout) == 0;
 }
 
@@ -64,6 +65,7 @@ int run(const Flags& flags) {
     return kExitFailed;
   }
   trace::Capture capture(flags.options);
+  trace::LineWriter writer{{}};
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;
   std::optional<Duration> first;
@@ -74,10 +76,10 @@ int run(const Flags& flags) {
     if (!first) first = time;
     at = std::max(at, time - *first);
     capture.packet(at, *link, std::as_bytes(std::span(bytes, header->caplen)), header->len);
-    if (!print(capture)) return kExitFailed;
+    if (!print(capture, writer)) return kExitFailed;
   }
   capture.finish(at);
-  if (!print(capture) || std::fflush(stdout) != 0) return kExitFailed;
+  if (!print(capture, writer) || std::fflush(stdout) != 0) return kExitFailed;
   if (more != PCAP_ERROR_BREAK) std::fprintf(stderr, "iwarp: %s: %s\n", flags.file.c_str(), pcap_geterr(file.get()));
   const trace::Capture::Counts& c = capture.counts();
   const auto n = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };

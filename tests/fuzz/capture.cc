@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "iwarp/trace/line_writer.h"
 #include "iwarp/trace/packet_maker.h"
 #include "tests/fuzz/check.h"
 #include "tests/support/hex.h"
@@ -102,13 +103,15 @@ class Run {
   }
 
   void check_lines() {
-    for (const std::string& line : capture_.take_lines()) {
+    for (const trace::Record& record : capture_.take()) {
+      const std::string line = writer_.line(record);
       FUZZ_CHECK(!line.empty() && line.back() == ')');
       FUZZ_CHECK(std::all_of(line.begin(), line.end(), [](unsigned char c) { return std::isprint(c) != 0; }));
     }
   }
 
   trace::Capture capture_;
+  trace::LineWriter writer_{{}};
   trace::PacketMaker maker_;
   Packet held_;
   Duration at_{};
