@@ -81,14 +81,17 @@ void Decoder::end(Direction d, End how, Duration at) {
 }
 
 void Decoder::finish(Duration at) {
+  const std::uint64_t frame = frame_;
   for (const Direction d : {Direction::kTx, Direction::kRx}) {
     Half& h = half(d);
     if (is_not_mpa()) return;
+    frame_ = frame;
     h.stream.close();
     drain(d, at);
     flush_undecoded(d, at);
     interrupt(d, at);
     const Totals& t = h.totals;
+    frame_ = 0;  // a Total is about no packet
     Pdu pdu("Total");
     pdu.number("bytes", t.bytes).number("fpdus", t.fpdus).number("messages", t.messages);
     pdu.number("undecoded", t.undecoded).number("lost", t.lost).number("bad_crc", t.bad_crc);

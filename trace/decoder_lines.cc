@@ -29,8 +29,8 @@ std::optional<Pdu> read_request(const Message& m) {
   Pdu pdu("ReadRequest");
   pdu.number("msn", m.msn);
   if (const auto r = rdmap::ReadRequest::parse(m.head)) {
-    pdu.hex("sink_stag", raw(r->sink_stag)).hex("sink_to", r->sink_to).number("size", r->size);
-    pdu.hex("source_stag", raw(r->source_stag)).hex("source_to", r->source_to);
+    pdu.number("size", r->size).hex("source_stag", raw(r->source_stag)).hex("source_to", r->source_to);
+    pdu.hex("sink_stag", raw(r->sink_stag)).hex("sink_to", r->sink_to);
     return pdu;
   }
   if (m.head.size() == m.length) return std::nullopt;

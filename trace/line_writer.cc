@@ -42,23 +42,22 @@ std::string cut_list(const Field& f, std::size_t room) {
   return whole.substr(0, blank).append(kRest);
 }
 
-// "Name(...)" in at most `room` columns, if the first field fits into them.
+// "Name(...)" in at most `room` columns, if the first field and a "..." fit into them.
 std::string pdu_text(const Pdu& pdu, std::size_t room) {
   constexpr std::string_view kMore = ", ...)";
-  std::string out = pdu.str();
-  if (out.size() <= room) return out;
-  out = std::string(pdu.name()) + '(';
-  bool first = true;
-  for (const Field& f : pdu.fields()) {
+  std::string whole = pdu.str();
+  if (whole.size() <= room || pdu.fields().size() < 2) return whole;
+  std::string out = std::string(pdu.name()) + '(' + pdu.fields().front().str();
+  for (std::size_t i = 1; i < pdu.fields().size(); ++i) {
+    const Field& f = pdu.fields()[i];
+    const std::size_t taken = out.size() + 2 + kMore.size();
     const std::string text = f.str();
-    const std::size_t taken = out.size() + (first ? 0 : 2) + kMore.size();
-    if (!first && taken + text.size() > room) {
+    if (taken + text.size() > room) {
       const std::string part = taken < room ? cut_list(f, room - taken) : std::string();
       if (!part.empty()) out.append(", ").append(part);
       break;
     }
-    if (!std::exchange(first, false)) out += ", ";
-    out += text;
+    out.append(", ").append(text);
   }
   return out.append(kMore);
 }

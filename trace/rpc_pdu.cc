@@ -154,8 +154,8 @@ std::optional<Pdu> call_pdu(ConstBytes message, std::uint64_t bytes, const std::
   rpc.name = rpc_name(rpc, what);
   Pdu pdu("Call");
   pdu.hex("xid", call->xid).word("prog", program_name(call->program)).word("vers", version_text(rpc));
-  pdu.word("proc", procedure);
   if (view.minor_version) pdu.list("ops", view.ops_list(callback));
+  pdu.word("proc", procedure);
   if (call->program == kMountProgram && rpc.plain &&
       std::find(std::begin(kMountPath), std::end(kMountPath), call->procedure) != std::end(kMountPath)) {
     add_path(pdu, message.subspan(call->arguments_offset));
@@ -176,21 +176,20 @@ std::optional<ReplyPdu> reply_pdu(ConstBytes message, std::uint64_t bytes, const
                          std::chrono::duration_cast<std::chrono::microseconds>(when.at - rpc->sent.at).count());
   }
   const bool known = rpc != nullptr && rpc->known;
-  if (known) out.pdu.word("proc", procedure_name(rpc->program, rpc->version, rpc->procedure));
   CompoundView view;
   if (known && reply->success()) {
     out.error = add_results(out.pdu, message, reply->results_offset, write_chunks, *rpc, view);
   }
+  // What says most comes first: lines may be cut.
+  if (view.count > 0) out.pdu.list("ops", view.ops_list(is_callback_program(rpc->program)));
+  if (known) out.pdu.word("proc", procedure_name(rpc->program, rpc->version, rpc->procedure));
   if (reply->accepted) {
     out.pdu.word("stat", accept_stat_name(static_cast<std::uint32_t>(reply->accept_stat)));
   } else {
     add_denial(out.pdu, message);
   }
   out.error = out.error || !reply->success();
-  if (known) {
-    if (view.count > 0) out.pdu.list("ops", view.ops_list(is_callback_program(rpc->program)));
-    out.pdu.word("prog", program_name(rpc->program)).word("vers", version_text(*rpc));
-  }
+  if (known) out.pdu.word("prog", program_name(rpc->program)).word("vers", version_text(*rpc));
   add_tag(out.pdu, view);
   out.pdu.number("bytes", bytes);
   return out;

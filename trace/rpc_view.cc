@@ -133,15 +133,14 @@ void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstByte
     rpc->send_bytes += m.length;
     events.back().record.rpc = rpc;
     // A Call whose chunk was not read to its end: what was seen of it must do.
-    if (!rpc->known) add_call(call.mapped(), chunks_.call_head(*rpc), chunks_.call_bytes(*rpc), when, events);
+    if (!rpc->known) add_call_of_chunk(call.mapped(), when, events);
   }
   if (h.proc == Proc::kMsg) {
     add_reply(rpc, write_chunks_of(h), payload, m.length - (m.head.size() - payload.size()), when, events);
   } else if (rpc != nullptr && h.reply_chunk) {
     const ConstBytes head = chunks_.reply_head(*rpc);
     const std::uint64_t bytes = h.reply_chunk->length();
-    // The chunk may be larger than the message: only what was written now is of it.
-    if (!head.empty()) {
+    if (rpcrdma::rpc_xid(head) == h.xid) {
       const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(head.size(), bytes));
       add_reply(rpc, write_chunks_of(h), head.first(n), bytes, when, events);
     }
@@ -162,11 +161,17 @@ void RpcView::on_error(const Header& h, Direction d, Events& events) {
   chunks_.remove(*r.rpc);
 }
 
+// What was collected is no Call when its xid is another one.
+void RpcView::add_call_of_chunk(Call& call, const When& when, Events& events) {
+  const ConstBytes head = chunks_.call_head(*call.rpc);
+  if (rpcrdma::rpc_xid(head) == call.rpc->xid) add_call(call, head, chunks_.call_bytes(*call.rpc), when, events);
+}
+
 void RpcView::add_call(Call& call, ConstBytes message, std::uint64_t bytes, const When& when, Events& events) {
   const bool in_chunk = call.rpc->sent.frame != when.frame || call.rpc->sent.at != when.at;
   auto pdu = call_pdu(message, bytes, call.read_positions, *call.rpc);
   if (!pdu) {
-    if (!message.empty()) events.push_back(unreadable("rpc", kNoRpc, message.size(), bytes));
+    events.push_back(unreadable("rpc", kNoRpc, message.size(), bytes));
     return;
   }
   Event e;
@@ -216,7 +221,7 @@ RpcView::Read RpcView::on_read_response(Direction d, const Message& m, const Whe
   if (rpc == nullptr || rpc->known || chunks_.call_bytes(*rpc) == 0 || !chunks_.call_is_read(*rpc)) return out;
   const auto call = calls_.find({rpc->caller, rpc->xid});
   if (call == calls_.end() || call->second.rpc != rpc) return out;
-  add_call(call->second, chunks_.call_head(*rpc), chunks_.call_bytes(*rpc), when, out.events);
+  add_call_of_chunk(call->second, when, out.events);
   return out;
 }
 

@@ -74,6 +74,7 @@ class RpcView {
   void on_error(const rpcrdma::Header& h, Direction d, Events& events);
   // `message`: the beginning of an RPC message of `bytes` octets.
   void add_call(Call& call, ConstBytes message, std::uint64_t bytes, const When& when, Events& events);
+  void add_call_of_chunk(Call& call, const When& when, Events& events);
   void add_reply(const std::shared_ptr<SeenRpc>& rpc, const std::vector<bool>& write_chunks, ConstBytes message,
                  std::uint64_t bytes, const When& when, Events& events);
 

@@ -65,14 +65,13 @@ TEST_F(TraceCapture, OneConnection) {
   give(maker_.fin(kRx));
   EXPECT_THAT(
       lines(),
-      ElementsAre(
-          "0.000 1 tx tcp Open(frame=1, client=10.0.0.1:4000, server=10.0.0.2:7174, syn=1)",
-          "3.000 1 tx mpa Request(frame=4, rev=2, crc=1, markers=0, enhanced=0, pd=0)",
-          "4.000 1 rx mpa Reply(frame=5, rev=2, reject=0, crc=1, markers=0, enhanced=0, pd=0)",
-          "5.000 1 tx rdmap Send(frame=6, msn=1, length=8, segments=1)", "6.000 1 tx tcp Fin(frame=7)",
-          "7.000 1 rx tcp Fin(frame=8)",
-          "7.000 1 tx tcp Total(frame=8, bytes=52, fpdus=1, messages=1, undecoded=0, lost=0, bad_crc=0, malformed=0)",
-          "7.000 1 rx tcp Total(frame=8, bytes=20, fpdus=0, messages=0, undecoded=0, lost=0, bad_crc=0, malformed=0)"));
+      ElementsAre("0.000 1 tx tcp Open(frame=1, client=10.0.0.1:4000, server=10.0.0.2:7174, syn=1)",
+                  "3.000 1 tx mpa Request(frame=4, rev=2, crc=1, markers=0, enhanced=0, pd=0)",
+                  "4.000 1 rx mpa Reply(frame=5, rev=2, reject=0, crc=1, markers=0, enhanced=0, pd=0)",
+                  "5.000 1 tx rdmap Send(frame=6, msn=1, length=8, segments=1)", "6.000 1 tx tcp Fin(frame=7)",
+                  "7.000 1 rx tcp Fin(frame=8)",
+                  "7.000 1 tx tcp Total(bytes=52, fpdus=1, messages=1, undecoded=0, lost=0, bad_crc=0, malformed=0)",
+                  "7.000 1 rx tcp Total(bytes=20, fpdus=0, messages=0, undecoded=0, lost=0, bad_crc=0, malformed=0)"));
   EXPECT_THAT(finish(), IsEmpty());
   EXPECT_EQ(capture_.counts().connections, 1U);
   EXPECT_TRUE(capture_.counts().totals.all_decoded());

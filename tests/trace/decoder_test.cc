@@ -97,7 +97,7 @@ TEST_F(TraceDecoder, ReadRequestAndResponse) {
       tx(fpdu(test::read_request_segment({Stag{1}, 2, 3, Stag{4}, 5}), true) |
          fpdu(test::tagged_segment(rdmap::Opcode::kReadResponse, Stag{1}, 2, test::pattern(3)), true)),
       ElementsAre(
-          "3.000 c tx rdmap ReadRequest(msn=1, sink_stag=0x1, sink_to=0x2, size=3, source_stag=0x4, source_to=0x5)",
+          "3.000 c tx rdmap ReadRequest(msn=1, size=3, source_stag=0x4, source_to=0x5, sink_stag=0x1, sink_to=0x2)",
           "3.000 c tx rdmap ReadResponse(stag=0x1, to=0x2, length=3, segments=1)"));
 }
 

@@ -61,6 +61,14 @@ TEST(TraceLineWriter, CutsBetweenFields) {
   }
 }
 
+TEST(TraceLineWriter, AnOnlyFieldIsNotCut) {
+  Pdu pdu("Malformed");
+  pdu.text("why", std::string(100, 'x'));
+  const std::string line =
+      LineWriter({.time = {}, .start = {}, .columns = 60, .color = false}).line(record(microseconds(0), pdu));
+  EXPECT_TRUE(line.ends_with("x\")"));
+}
+
 TEST(TraceLineWriter, ListsOfListsAreNotCutWithin) {
   Pdu pdu("RDMA_MSG");
   pdu.number("xid", 1).list("writes", "[[0x1:10@0x0 0x2:10@0x0] [0x3:10@0x0]]");

@@ -93,7 +93,7 @@ TEST_F(RpcViewGuess, CallAndReply) {
               ElementsAre("RDMA_MSG(xid=0x1a2b3c4d, vers=1, credits=32, reads=[], writes=[], reply=-)",
                           "Call(xid=0x1a2b3c4d, prog=NFS, vers=3, proc=READ, cred=AUTH_NONE, bytes=40)"));
   EXPECT_EQ(rpc(kRx, rdma_msg(test::nfs_reply().w(0))),
-            "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=1.000, proc=READ, status=NFS3_OK, stat=SUCCESS, prog=NFS, "
+            "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=1.000, status=NFS3_OK, proc=READ, stat=SUCCESS, prog=NFS, "
             "vers=3, bytes=28)");
   EXPECT_FALSE(malformed_ || error_);
 }
@@ -128,7 +128,7 @@ TEST_F(RpcViewTest, StatusesAreErrors) {
   EXPECT_THAT(
       rpc(kRx, rdma_msg(test::nfs_reply().w(2))),
       StartsWith(
-          "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=1.000, proc=LOOKUP, status=NFS3ERR_NOENT, stat=SUCCESS"));
+          "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=1.000, status=NFS3ERR_NOENT, proc=LOOKUP, stat=SUCCESS"));
   EXPECT_TRUE(error_);
 }
 
@@ -136,12 +136,12 @@ TEST_F(RpcViewTest, CompoundByItsOperations) {
   const auto events = view_.on_send(kTx, rdma_msg(test::compound_call(3, 2).w(24).w(10).w(9).words({1, 2})), next());
   EXPECT_EQ(
       texts(events).back(),
-      "Call(xid=0x1a2b3c4d, prog=NFS, vers=4.2, proc=COMPOUND, ops=[PUTROOTFH GETFH GETATTR], tag=\"\\x01\\x08\\x0f\", "
+      "Call(xid=0x1a2b3c4d, prog=NFS, vers=4.2, ops=[PUTROOTFH GETFH GETATTR], proc=COMPOUND, tag=\"\\x01\\x08\\x0f\", "
       "cred=AUTH_NONE, bytes=76)");
   EXPECT_EQ(events.back().record.rpc->name, "NFS 4.2 GETFH");
   EXPECT_THAT(
       rpc(kRx, rdma_msg(test::compound_reply(1, 10008).w(24).w(10008))),
-      ::testing::HasSubstr("proc=COMPOUND, status=NFS4ERR_DELAY, stat=SUCCESS, ops=[PUTROOTFH], prog=NFS, vers=4.2"));
+      ::testing::HasSubstr("status=NFS4ERR_DELAY, ops=[PUTROOTFH], proc=COMPOUND, stat=SUCCESS, prog=NFS, vers=4.2"));
 }
 
 TEST_F(RpcViewTest, ProtectedBodiesAreNotLookedInto) {
@@ -177,7 +177,7 @@ TEST_F(RpcViewTest, MessagesInChunks) {
   EXPECT_THAT(
       texts(read.events),
       ElementsAre(
-          "Call(xid=0x1a2b3c4d, prog=NFS, vers=4.1, proc=COMPOUND, ops=[PUTROOTFH GETFH], tag=\"\\x01\\x08\\x0f\", "
+          "Call(xid=0x1a2b3c4d, prog=NFS, vers=4.1, ops=[PUTROOTFH GETFH], proc=COMPOUND, tag=\"\\x01\\x08\\x0f\", "
           "cred=AUTH_NONE, bytes=" +
           std::to_string(call.size()) + ", header_in=10)"));
   EXPECT_EQ(view_.on_write(kRx, tagged(rdmap::Opcode::kWrite, 8, 0, reply)), read.rpc);
@@ -188,8 +188,8 @@ TEST_F(RpcViewTest, MessagesInChunks) {
   answer.reply_chunk->segments.push_back({Stag{8}, static_cast<std::uint32_t>(reply.size()), 0});
   const auto events = view_.on_send(kRx, header(answer), next());
   EXPECT_EQ(texts(events).back(),
-            "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=2.000, proc=COMPOUND, status=NFS4_OK, stat=SUCCESS, "
-            "ops=[PUTROOTFH], prog=NFS, vers=4.1, tag=\"\\x01\\x08\\x0f\", bytes=" +
+            "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=2.000, status=NFS4_OK, ops=[PUTROOTFH], "
+            "proc=COMPOUND, stat=SUCCESS, prog=NFS, vers=4.1, tag=\"\\x01\\x08\\x0f\", bytes=" +
                 std::to_string(reply.size()) + ")");
   EXPECT_EQ(read.rpc->read_bytes, call.size());
   EXPECT_EQ(read.rpc->write_bytes, reply.size());
@@ -213,7 +213,7 @@ TEST_F(RpcViewTest, ACallCutWithinItsChunk) {
     const auto events = texts(view.on_send(kRx, rdma_msg(test::compound_reply(1).w(24).w(0)), next()));
     EXPECT_FALSE(malformed_);
     EXPECT_THAT(events.back(), StartsWith("Reply(xid=0x1a2b3c4d, call_in="));
-    EXPECT_EQ(events.size(), n == 0 ? 2U : 3U) << n;
+    EXPECT_EQ(events.size(), n < 4 ? 2U : 3U) << n;
     if (n >= 40) {
       EXPECT_THAT(events[1], StartsWith("Call(xid=0x1a2b3c4d, prog=NFS, vers=4"));
     }
