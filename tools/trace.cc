@@ -29,6 +29,7 @@ struct Flags {
   std::string time = "relative";
   std::string color = "auto";
   bool json = false, summary = false;
+  std::string html;
 };
 
 bool wants_color(const std::string& flag) {
@@ -40,6 +41,7 @@ bool wants_color(const std::string& flag) {
 }
 
 std::unique_ptr<TraceOutput> make_output(const Flags& flags) {
+  if (!flags.html.empty()) return make_trace_html(flags.html);
   if (flags.summary) return make_trace_summary(flags.json);
   if (flags.json) return make_trace_json();
   trace::LineStyle style;
@@ -155,8 +157,13 @@ Run add_trace(CLI::App& app) {
   cmd->add_option("--xid", flags->filter.xid, "Only RPCs of this xid, with the messages that carry them");
   cmd->add_flag("--errors", flags->filter.errors,
                 "Only what went wrong: errors, statuses, resets, losses, repeated Calls");
-  cmd->add_flag("--json", flags->json, "A JSON object a line (docs/TRACE.md), or one of the summary");
-  cmd->add_flag("--summary", flags->summary, "In place of lines, a table of procedures and one of connections");
+  CLI::Option* json =
+      cmd->add_flag("--json", flags->json, "A JSON object a line (docs/TRACE.md), or one of the summary");
+  CLI::Option* summary =
+      cmd->add_flag("--summary", flags->summary, "In place of lines, a table of procedures and one of connections");
+  cmd->add_option("--html", flags->html, "In place of lines, a page with a ladder diagram, written to this file")
+      ->excludes(json)
+      ->excludes(summary);
   cmd->add_flag("-v,--verbose", flags->options.verbose, "Whole lines, also one for each FPDU and each DDP segment");
   cmd->add_option("--time", flags->time, "Begin lines with ms since the first packet, UTC, or ms since the line before")
       ->check(CLI::IsMember({"relative", "absolute", "delta"}))
@@ -170,6 +177,7 @@ Run add_trace(CLI::App& app) {
       "  iwarp trace nfs.pcap --stream 2 -v          one connection, down to the FPDUs\n"
       "  iwarp trace nfs.pcap --errors               what went wrong\n"
       "  iwarp trace nfs.pcap --summary              RPCs by procedure, with latencies\n"
+      "  iwarp trace nfs.pcap --html ladder.html     to be looked at in a browser\n"
       "  tcpdump -i eth0 -U -w - port 20049 | iwarp trace -     as it happens\n"
       "Lines:  <time> <connection> tx|rx <layer> <PDU>(field=value, ...)\n"
       "tx is what the TCP client sent. Lines end with '...' at 120 columns, unless -v.\n"

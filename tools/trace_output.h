@@ -1,4 +1,4 @@
-// Where the records of `iwarp trace` go: lines, JSON or a summary.
+// Where the records of `iwarp trace` go: lines, JSON, a summary or a page.
 #pragma once
 
 #include <memory>
@@ -28,5 +28,7 @@ class TraceOutput {
 [[nodiscard]] std::unique_ptr<TraceOutput> make_trace_lines(const trace::LineStyle& style);
 [[nodiscard]] std::unique_ptr<TraceOutput> make_trace_json();
 [[nodiscard]] std::unique_ptr<TraceOutput> make_trace_summary(bool json);
+// To a file, a page for browsers. Throws std::runtime_error when it cannot be made.
+[[nodiscard]] std::unique_ptr<TraceOutput> make_trace_html(const std::string& file);
 
 }  // namespace iwarp::tools

@@ -241,7 +241,9 @@ TEST(Trace, SummaryByProcedureAndConnection) {
   EXPECT_GT(j.at("procedures").size(), 3U);
 }
 
-TEST(Trace, WrongFlags) {
+TEST(Trace, FlagsThatExcludeEachOther) {
+  EXPECT_EQ(run({"trace", "x.pcap", "--json", "--html", "y.html"}).code, 2);
+  EXPECT_EQ(run({"trace", "x.pcap", "--summary", "--html", "y.html"}).code, 2);
   EXPECT_EQ(run({"trace", "x.pcap", "--layer", "ip"}).code, 2);
   EXPECT_EQ(run({"trace", "x.pcap", "--time", "local"}).code, 2);
 }
