@@ -117,16 +117,17 @@ void StartupFrame::write_to(MutBytes out) const {
 }
 
 std::string StartupFrame::to_string() const {
-  const auto bit = [](bool b) { return b ? "1" : "0"; };
+  const auto flag = [](const char* name, bool b) { return std::string(", ") + name + (b ? "=1" : "=0"); };
   std::string s = is_reply ? "Reply(" : "Request(";
-  s += std::string("M=") + bit(markers) + ", C=" + bit(crc) + ", R=" + bit(reject) + ", S=" + bit(enhanced);
-  s += ", rev=" + std::to_string(revision);
-  if (reserved_bits != 0) s += ", res=" + std::to_string(reserved_bits);
+  s += "rev=" + std::to_string(revision);
+  if (is_reply || reject) s += flag("reject", reject);
+  s += flag("crc", crc) + flag("markers", markers) + flag("enhanced", enhanced);
   if (enhanced) {
     const EnhancedData& e = enhanced_data;
-    s += std::string(", A=") + bit(e.peer_to_peer) + ", B=" + bit(e.rtr_send) + ", C=" + bit(e.rtr_write);
-    s += std::string(", D=") + bit(e.rtr_read) + ", ird=" + std::to_string(e.ird) + ", ord=" + std::to_string(e.ord);
+    s += flag("p2p", e.peer_to_peer) + flag("rtr_send", e.rtr_send) + flag("rtr_write", e.rtr_write);
+    s += flag("rtr_read", e.rtr_read) + ", ird=" + std::to_string(e.ird) + ", ord=" + std::to_string(e.ord);
   }
+  if (reserved_bits != 0) s += ", res=" + std::to_string(reserved_bits);
   return s + ", pd=" + std::to_string(private_data.size()) + ")";
 }
 

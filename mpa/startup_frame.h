@@ -63,7 +63,7 @@ struct StartupFrame {
   // Writes the frame to the first size() bytes of `out`. Precondition: out.size() >= size(); the Private Data field is
   // <= 512 octets.
   void write_to(MutBytes out) const;
-  // "Request(M=0, C=1, R=0, S=1, rev=2, A=1, B=0, C=1, D=1, ird=32, ord=32, pd=8)"
+  // "Request(rev=2, crc=1, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=1, rtr_read=1, ird=32, ord=32, pd=8)"
   [[nodiscard]] std::string to_string() const;
 
   struct Parsed;

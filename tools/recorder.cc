@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "iwarp/trace/capture.h"
+#include "iwarp/trace/line_writer.h"
 #include "iwarp/trace/packet_maker.h"
 
 namespace iwarp::tools {
@@ -114,7 +115,7 @@ class Tap final : public cm::ByteTap {
     open.word("client", (target.initiator ? local_ : remote_).to_string());
     open.word("server", (target.initiator ? remote_ : local_).to_string()).number("syn", 1);
     const Direction opener = target.initiator ? Direction::kTx : Direction::kRx;
-    decoder_.add_line(recorder_->since_start(last_), opener, "tcp", open);
+    decoder_.add(recorder_->since_start(last_), opener, "tcp", std::move(open));
     recorder_->write(packets_.handshake(opener), last_);
     flush();
   }
@@ -163,11 +164,16 @@ class Tap final : public cm::ByteTap {
     }
     flush();
   }
-  void flush() { recorder_->write(decoder_.take_lines()); }
+  void flush() {
+    std::vector<std::string> lines;
+    for (const trace::Record& r : decoder_.take()) lines.push_back(writer_.line(r));
+    recorder_->write(lines);
+  }
 
   std::shared_ptr<Recorder> recorder_;
   trace::Endpoint local_, remote_;
   trace::Decoder decoder_;
+  trace::LineWriter writer_{{}};
   trace::PacketMaker packets_;
   std::vector<std::byte> run_;
   TimePoint last_;

@@ -1,23 +1,63 @@
 // `iwarp trace`: what the iWARP connections of a capture file did, a line for each protocol message.
 #include <pcap/pcap.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "iwarp/trace/capture.h"
+#include "iwarp/trace/record_filter.h"
 #include "tools/command.h"
+#include "tools/trace_output.h"
 
 namespace iwarp::tools {
 namespace {
 
 using File = std::unique_ptr<pcap_t, decltype(&pcap_close)>;
 
+constexpr std::size_t kColumns = 120;
+
 struct Flags {
   std::string file;
   trace::CaptureOptions options;
+  trace::RecordFilter filter;
+  std::string time = "relative";
+  std::string color = "auto";
+  bool json = false, summary = false;
+  std::string html;
 };
+
+bool wants_color(const std::string& flag) {
+  if (flag != "auto") return flag == "always";
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  return ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+std::unique_ptr<TraceOutput> make_output(const Flags& flags) {
+  if (!flags.html.empty()) return make_trace_html(flags.html);
+  if (flags.summary) return make_trace_summary(flags.json);
+  if (flags.json) return make_trace_json();
+  trace::LineStyle style;
+  style.time = flags.time == "absolute" ? trace::TimeStyle::kAbsolute
+               : flags.time == "delta"  ? trace::TimeStyle::kDelta
+                                        : trace::TimeStyle::kRelative;
+  style.columns = flags.options.verbose ? 0 : kColumns;
+  style.color = wants_color(flags.color);
+  return make_trace_lines(style);
+}
+
+// Packets come as they are captured: lines must not wait for a full buffer.
+bool is_live(pcap_t* file) {
+  struct stat about {};
+  return ::fstat(::fileno(pcap_file(file)), &about) != 0 || !S_ISREG(about.st_mode);
+}
 
 std::optional<trace::LinkType> link_type(int dlt) {
   switch (dlt) {
@@ -40,8 +80,13 @@ std::optional<trace::LinkType> link_type(int dlt) {
 }
 
 // False when standard output takes no more: nobody reads it any longer.
-bool print(trace::Capture& capture) {
-  for (const std::string& line : capture.take_lines()) std::puts(line.c_str());
+bool give(trace::Capture& capture, const trace::RecordFilter& filter, TraceOutput& output, bool flush) {
+  const auto records = capture.take();
+  for (const trace::Record& r : records) {
+    if (r.is("tcp", "Open")) output.opened(r);
+    if (filter.wants(r)) output.add(r);
+  }
+  if (flush && !records.empty()) std::fflush(stdout);
   return std::ferror(stdout) == 0;
 }
 
@@ -50,20 +95,23 @@ int run(const Flags& flags) {
   const File file(pcap_open_offline_with_tstamp_precision(flags.file.c_str(), PCAP_TSTAMP_PRECISION_NANO, why),
                   pcap_close);
   if (file == nullptr) {
-    std::fprintf(stderr, "iwarp: cannot read %s as a capture: %s\n", flags.file.c_str(), why);
+    std::fprintf(stderr, "iwarp trace: cannot read %s as a capture: %s\n", flags.file.c_str(), why);
     return kExitFailed;
   }
   const int dlt = pcap_datalink(file.get());
   const auto link = link_type(dlt);
   if (!link) {
     const char* name = pcap_datalink_val_to_name(dlt);
-    std::fprintf(stderr,
-                 "iwarp: %s was captured on a link of type %s (%d): only Ethernet, Linux cooked, loopback and raw IP "
-                 "are understood\n",
-                 flags.file.c_str(), name == nullptr ? "unknown" : name, dlt);
+    std::fprintf(
+        stderr,
+        "iwarp trace: %s was captured on a link of type %s (%d): only Ethernet, Linux cooked, loopback and raw IP "
+        "are understood\n",
+        flags.file.c_str(), name == nullptr ? "unknown" : name, dlt);
     return kExitFailed;
   }
   trace::Capture capture(flags.options);
+  const auto output = make_output(flags);
+  const bool live = is_live(file.get());
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;
   std::optional<Duration> first;
@@ -71,20 +119,26 @@ int run(const Flags& flags) {
   int more = 0;
   while ((more = pcap_next_ex(file.get(), &header, &bytes)) == 1) {
     const Duration time = std::chrono::seconds(header->ts.tv_sec) + std::chrono::nanoseconds(header->ts.tv_usec);
-    if (!first) first = time;
+    if (!first) {
+      first = time;
+      output->start(time);
+    }
     at = std::max(at, time - *first);
     capture.packet(at, *link, std::as_bytes(std::span(bytes, header->caplen)), header->len);
-    if (!print(capture)) return kExitFailed;
+    if (!give(capture, flags.filter, *output, live)) return kExitFailed;
   }
   capture.finish(at);
-  if (!print(capture) || std::fflush(stdout) != 0) return kExitFailed;
-  if (more != PCAP_ERROR_BREAK) std::fprintf(stderr, "iwarp: %s: %s\n", flags.file.c_str(), pcap_geterr(file.get()));
+  if (!give(capture, flags.filter, *output, false)) return kExitFailed;
+  output->finish(capture.counts());
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return kExitFailed;
+  if (more != PCAP_ERROR_BREAK)
+    std::fprintf(stderr, "iwarp trace: %s: %s\n", flags.file.c_str(), pcap_geterr(file.get()));
   const trace::Capture::Counts& c = capture.counts();
   const auto n = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
   if (c.cut + c.fragments > 0)
-    std::fprintf(stderr, "iwarp: left out %llu packets without whole headers and %llu IP fragments\n", n(c.cut),
+    std::fprintf(stderr, "iwarp trace: left out %llu packets without whole headers and %llu IP fragments\n", n(c.cut),
                  n(c.fragments));
-  if (c.connections == 0) std::fprintf(stderr, "iwarp: no iWARP connection in %llu packets\n", n(c.packets));
+  if (c.connections == 0) std::fprintf(stderr, "iwarp trace: no iWARP connection in %llu packets\n", n(c.packets));
   return more == PCAP_ERROR_BREAK && c.connections > 0 && c.totals.all_decoded() ? kExitOk : kExitFailed;
 }
 
@@ -97,13 +151,36 @@ Run add_trace(CLI::App& app) {
   cmd->add_option("--port", flags->options.port, "Only TCP connections with this port at either end")
       ->check(CLI::Range(1, 65535));
   cmd->add_option("--stream", flags->options.stream, "Only the connection of this number, the second word of a line");
-  cmd->add_flag("-v,--verbose", flags->options.verbose, "Also a line for each FPDU and each DDP segment");
+  cmd->add_option("--layer", flags->filter.layers, "Only these layers: tcp, mpa, ddp, rdmap, rpcrdma, rpc")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"tcp", "mpa", "ddp", "rdmap", "rpcrdma", "rpc"}));
+  cmd->add_option("--xid", flags->filter.xid, "Only RPCs of this xid, with the messages that carry them");
+  cmd->add_flag("--errors", flags->filter.errors,
+                "Only what went wrong: errors, statuses, resets, losses, repeated Calls");
+  CLI::Option* json =
+      cmd->add_flag("--json", flags->json, "A JSON object a line (docs/TRACE.md), or one of the summary");
+  CLI::Option* summary =
+      cmd->add_flag("--summary", flags->summary, "In place of lines, a table of procedures and one of connections");
+  cmd->add_option("--html", flags->html, "In place of lines, a page with a ladder diagram, written to this file")
+      ->excludes(json)
+      ->excludes(summary);
+  cmd->add_flag("-v,--verbose", flags->options.verbose, "Whole lines, also one for each FPDU and each DDP segment");
+  cmd->add_option("--time", flags->time, "Begin lines with ms since the first packet, UTC, or ms since the line before")
+      ->check(CLI::IsMember({"relative", "absolute", "delta"}))
+      ->capture_default_str();
+  cmd->add_option("--color", flags->color, "Color by layer, errors in red; auto: on a terminal, unless NO_COLOR is set")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
   cmd->footer(
       "Examples:\n"
       "  iwarp trace nfs.pcap                        every message, both directions\n"
       "  iwarp trace nfs.pcap --stream 2 -v          one connection, down to the FPDUs\n"
-      "  tcpdump -i eth0 -w - port 20049 | iwarp trace -\n"
-      "Lines:  <ms> <connection> tx|rx <layer> <PDU>(field=value, ...)   tx is what the TCP client sent.\n"
+      "  iwarp trace nfs.pcap --errors               what went wrong\n"
+      "  iwarp trace nfs.pcap --summary              RPCs by procedure, with latencies\n"
+      "  iwarp trace nfs.pcap --html ladder.html     to be looked at in a browser\n"
+      "  tcpdump -i eth0 -U -w - port 20049 | iwarp trace -     as it happens\n"
+      "Lines:  <time> <connection> tx|rx <layer> <PDU>(field=value, ...)\n"
+      "tx is what the TCP client sent. Lines end with '...' at 120 columns, unless -v.\n"
       "Exit code: 0 all decoded, 1 something was not (or was not captured), 2 wrong usage.");
   return [flags] { return run(*flags); };
 }

@@ -50,7 +50,7 @@ Capture::Connections::iterator Capture::find(const TcpSegment& s, Direction& d) 
 Capture::Connections::iterator Capture::add(const Key& key, Duration at, bool syn) {
   if (connections_.size() >= kMaxConnections) {
     const auto oldest = connections_.find(ages_.front());
-    close(oldest->second, at);
+    give_up(oldest->second, at);
     connections_.erase(oldest);
     ages_.pop_front();
   }
@@ -58,6 +58,8 @@ Capture::Connections::iterator Capture::add(const Key& key, Duration at, bool sy
   DecoderOptions o;
   o.connection = std::to_string(number);
   o.verbose = options_.verbose;
+  o.calls = calls_;
+  o.ends = {key.first.address, key.second};
   if (key.first.port == kNfsRdmaPort || key.second.port == kNfsRdmaPort) o.rpcrdma = RpcGuess::kYes;
   const auto it = connections_.emplace(key, o).first;
   Connection& c = it->second;
@@ -66,7 +68,9 @@ Capture::Connections::iterator Capture::add(const Key& key, Duration at, bool sy
   if (!c.ignored) {
     Pdu open("Open");
     open.word("client", key.first.to_string()).word("server", key.second.to_string());
-    c.decoder.add_line(at, Direction::kTx, "tcp", open.number("syn", syn ? 1 : 0));
+    open.number("syn", syn ? 1 : 0);
+    c.decoder.set_frame(counts_.packets);
+    c.decoder.add(at, Direction::kTx, "tcp", std::move(open));
   }
   return it;
 }
@@ -74,6 +78,7 @@ Capture::Connections::iterator Capture::add(const Key& key, Duration at, bool sy
 void Capture::feed(Connection& c, Direction d, const TcpSegment& s, Duration at) {
   TcpReassembly& own = c.halves[index(d)];
   TcpReassembly& other = c.halves[index(opposite(d))];
+  c.decoder.set_frame(counts_.packets);
   if (s.syn) own.on_syn(s.sequence);
   own.on_segment(s.syn ? s.sequence + 1 : s.sequence, s.payload, s.payload_bytes, s.fin);
   if (s.ack) {
@@ -91,8 +96,12 @@ void Capture::feed(Connection& c, Direction d, const TcpSegment& s, Duration at)
   } else if (c.decoder.is_not_mpa()) {
     collect(c);
   } else {
-    for (std::string& line : c.decoder.take_lines()) lines_.push_back(std::move(line));
+    take_from(c);
   }
+}
+
+void Capture::take_from(Connection& c) {
+  for (Record& r : c.decoder.take()) records_.push_back(std::move(r));
 }
 
 void Capture::drain(Connection& c, Direction d, Duration at) {
@@ -110,6 +119,12 @@ void Capture::drain(Connection& c, Direction d, Duration at) {
   }
 }
 
+// No packet of its own ends it.
+void Capture::give_up(Connection& c, Duration at) {
+  c.decoder.set_frame(0);
+  close(c, at);
+}
+
 void Capture::close(Connection& c, Duration at) {
   if (c.ignored) return;
   for (const Direction d : {Direction::kTx, Direction::kRx}) {
@@ -120,9 +135,9 @@ void Capture::close(Connection& c, Duration at) {
   collect(c);
 }
 
-// The connection is over or none of ours: only its lines and its name remain.
+// The connection is over or none of ours: only its records and its name remain.
 void Capture::collect(Connection& c) {
-  for (std::string& line : c.decoder.take_lines()) lines_.push_back(std::move(line));
+  take_from(c);
   if (!c.decoder.is_not_mpa()) {
     ++counts_.connections;
     for (const Direction d : {Direction::kTx, Direction::kRx}) counts_.totals += c.decoder.totals(d);
@@ -133,7 +148,7 @@ void Capture::collect(Connection& c) {
 }
 
 void Capture::finish(Duration at) {
-  for (const Key& key : ages_) close(connections_.at(key), at);
+  for (const Key& key : ages_) give_up(connections_.at(key), at);
 }
 
 }  // namespace iwarp::trace

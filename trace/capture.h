@@ -1,15 +1,16 @@
-// Trace of a capture file: packets in, lines out. Follows every TCP connection that may be iWARP and leaves the others
-// alone. Pure: reading the file is the caller's business.
+// Trace of a capture file: packets in, records out. Follows every TCP connection that may be iWARP and leaves the
+// others alone. Pure: reading the file is the caller's business.
 //
-// Memory: for each connection at most TcpReassembly::kMaxHeldBytes and three FPDUs in each direction; at most
-// kMaxConnections are followed at a time, beyond that the one that was silent for longest is ended.
+// Memory: for each connection at most TcpReassembly::kMaxHeldBytes and three FPDUs in each direction, and what RpcView
+// keeps; CallBook::kMaxCalls Calls; at most kMaxConnections are followed at a time, beyond that the one that was silent
+// for longest is ended.
 #pragma once
 
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "iwarp/trace/decoder.h"
@@ -32,11 +33,11 @@ class Capture {
 
   explicit Capture(const CaptureOptions& options) : options_(options) {}
 
-  // The next packet of the file, `at` since the first one.
+  // The next packet of the file, `at` since the first one. Packets are numbered as they come, from 1.
   void packet(Duration at, LinkType link, ConstBytes captured, std::size_t wire_bytes);
   // The end of the file: the totals of all connections.
   void finish(Duration at);
-  [[nodiscard]] std::vector<std::string> take_lines() { return std::exchange(lines_, {}); }
+  [[nodiscard]] std::vector<Record> take() { return std::exchange(records_, {}); }
 
   struct Counts {
     std::uint64_t packets = 0;
@@ -66,13 +67,16 @@ class Capture {
   void feed(Connection& c, Direction d, const TcpSegment& segment, Duration at);
   void drain(Connection& c, Direction d, Duration at);
   void close(Connection& c, Duration at);
+  void give_up(Connection& c, Duration at);
   void collect(Connection& c);
+  void take_from(Connection& c);
 
   CaptureOptions options_;
   Connections connections_;
   std::list<Key> ages_;  // the one that was silent for longest first
   std::uint64_t next_number_ = 1;
-  std::vector<std::string> lines_;
+  std::vector<Record> records_;
+  std::shared_ptr<CallBook> calls_ = std::make_shared<CallBook>();
   Counts counts_;
 };
 

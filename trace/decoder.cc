@@ -19,13 +19,26 @@ const char* crc_word(HalfStream::Crc crc) {
   return "?";
 }
 
-// "Request(...)" with the private data itself in place of its length alone.
-std::string startup_line(const mpa::StartupFrame& frame) {
-  std::string line = frame.to_string();
-  if (frame.private_data.empty()) return line;
-  line.pop_back();
-  std::string data = Pdu("").octets("private_data", frame.private_data, mpa::kMaxPrivateDataBytes).str();
-  return line + ", " + data.substr(1);
+Pdu startup_pdu(const mpa::StartupFrame& f) {
+  Pdu pdu(f.is_reply ? "Reply" : "Request");
+  const auto flag = [&pdu](const char* name, bool on) { pdu.number(name, on ? 1 : 0); };
+  pdu.number("rev", f.revision);
+  if (f.is_reply || f.reject) flag("reject", f.reject);
+  flag("crc", f.crc);
+  flag("markers", f.markers);
+  flag("enhanced", f.enhanced);
+  if (f.enhanced) {
+    const mpa::EnhancedData& e = f.enhanced_data;
+    flag("p2p", e.peer_to_peer);
+    flag("rtr_send", e.rtr_send);
+    flag("rtr_write", e.rtr_write);
+    flag("rtr_read", e.rtr_read);
+    pdu.number("ird", e.ird).number("ord", e.ord);
+  }
+  if (f.reserved_bits != 0) pdu.number("res", f.reserved_bits);
+  pdu.number("pd", f.private_data.size());
+  if (!f.private_data.empty()) pdu.octets("private_data", f.private_data, mpa::kMaxPrivateDataBytes);
+  return pdu;
 }
 
 }  // namespace
@@ -42,7 +55,7 @@ Totals& Totals::operator+=(const Totals& other) {
 }
 
 Decoder::Decoder(DecoderOptions options)
-    : options_(std::move(options)), lines_(options_.connection), rpc_(options_.rpcrdma) {}
+    : options_(std::move(options)), rpc_({options_.rpcrdma, options_.calls, options_.ends, options_.connection}) {}
 
 void Decoder::start(Direction d, bool from_beginning) {
   half(d).stream = HalfStream(from_beginning);
@@ -58,33 +71,59 @@ void Decoder::lose(Direction d, std::uint64_t bytes, Duration at) {
   Half& h = half(d);
   if (h.not_mpa) return;
   h.totals.lost += bytes;
-  lines_.add(at, d, "tcp", Pdu("Lost").number("bytes", bytes).str());
+  push(d, at, "tcp", Pdu("Lost").number("bytes", bytes), true);
   h.stream.lose(bytes);
   drain(d, at);
 }
 
 void Decoder::end(Direction d, End how, Duration at) {
-  lines_.add(at, d, "tcp", Pdu(how == End::kFin ? "Fin" : how == End::kReset ? "Reset" : "Silence").str());
+  push(d, at, "tcp", Pdu(how == End::kFin ? "Fin" : how == End::kReset ? "Reset" : "Silence"), how != End::kFin);
 }
 
 void Decoder::finish(Duration at) {
+  const std::uint64_t frame = frame_;
   for (const Direction d : {Direction::kTx, Direction::kRx}) {
     Half& h = half(d);
     if (is_not_mpa()) return;
+    frame_ = frame;
     h.stream.close();
     drain(d, at);
     flush_undecoded(d, at);
     interrupt(d, at);
     const Totals& t = h.totals;
+    frame_ = 0;  // a Total is about no packet
     Pdu pdu("Total");
     pdu.number("bytes", t.bytes).number("fpdus", t.fpdus).number("messages", t.messages);
     pdu.number("undecoded", t.undecoded).number("lost", t.lost).number("bad_crc", t.bad_crc);
-    lines_.add(at, d, "tcp", pdu.number("malformed", t.malformed).str());
+    push(d, at, "tcp", pdu.number("malformed", t.malformed), !t.all_decoded() || t.bad_crc > 0);
   }
 }
 
-void Decoder::add_line(Duration at, Direction d, const char* layer, const Pdu& pdu) {
-  lines_.add(at, d, layer, pdu.str());
+void Decoder::add(Duration at, Direction d, std::string_view layer, Pdu pdu) {
+  push(d, at, layer, std::move(pdu));
+}
+
+Record& Decoder::push(Direction d, Duration at, Record record) {
+  record.when = {at, frame_};
+  record.connection = options_.connection;
+  record.direction = d;
+  if (frame_ != 0) record.pdu.first_number("frame", frame_);
+  return records_.emplace_back(std::move(record));
+}
+
+Record& Decoder::push(Direction d, Duration at, std::string_view layer, Pdu pdu, bool error) {
+  Record r;
+  r.layer = layer;
+  r.pdu = std::move(pdu);
+  r.error = error;
+  return push(d, at, std::move(r));
+}
+
+void Decoder::push(Direction d, Duration at, RpcView::Events events) {
+  for (RpcView::Event& e : events) {
+    if (e.malformed) ++half(d).totals.malformed;
+    push(d, at, std::move(e.record));
+  }
 }
 
 void Decoder::drain(Direction d, Duration at) {
@@ -94,8 +133,8 @@ void Decoder::drain(Direction d, Duration at) {
 }
 
 void Decoder::on(Direction d, Duration at, const HalfStream::Startup& item) {
-  lines_.add(at, d, "mpa", startup_line(item.frame));
-  if (const auto line = rpc_.on_private_data(item.frame.private_data)) lines_.add(at, d, "rpcrdma", *line);
+  push(d, at, "mpa", startup_pdu(item.frame), item.frame.is_reply && item.frame.reject);
+  if (auto pdu = rpc_.on_private_data(item.frame.private_data)) push(d, at, "rpcrdma", std::move(*pdu));
   half(d).startup = item.frame;
   half(d).startup->private_data = {};
   negotiated();
@@ -119,20 +158,16 @@ void Decoder::on(Direction d, Duration at, const HalfStream::Fpdu& item) {
   if (item.crc == HalfStream::Crc::kBad) {
     flush_undecoded(d, at);
     ++h.totals.bad_crc;
-    lines_.add(at, d, "mpa",
-               Pdu("BadCrc")
-                   .number("ulpdu", item.ulpdu_bytes)
-                   .hex("computed", item.computed)
-                   .hex("received", item.received)
-                   .str());
+    Pdu pdu("BadCrc");
+    pdu.number("ulpdu", item.ulpdu_bytes).hex("computed", item.computed).hex("received", item.received);
+    push(d, at, "mpa", std::move(pdu), true);
     undecoded(d, item.seen_bytes, "wrong CRC");
     interrupt(d, at);
     return;
   }
   if (options_.verbose) {
     Pdu pdu("Fpdu");
-    pdu.number("ulpdu", item.ulpdu_bytes).word("crc", crc_word(item.crc));
-    lines_.add(at, d, "mpa", pdu.str());
+    push(d, at, "mpa", pdu.number("ulpdu", item.ulpdu_bytes).word("crc", crc_word(item.crc)));
   }
   const auto header = ddp::parse_segment_header(item.ulpdu);
   if (!header) {
@@ -158,7 +193,7 @@ void Decoder::on(Direction d, Duration at, const HalfStream::Undecoded& item) {
 void Decoder::on(Direction d, Duration at, const HalfStream::Aligned& item) {
   interrupt(d, at);
   flush_undecoded(d, at);
-  lines_.add(at, d, "mpa", Pdu("Aligned").word("crc", item.crc ? "on" : "off").str());
+  push(d, at, "mpa", Pdu("Aligned").word("crc", item.crc ? "on" : "off"));
 }
 
 void Decoder::on(Direction d, Duration at, const HalfStream::NotMpa& item) {
@@ -167,7 +202,7 @@ void Decoder::on(Direction d, Duration at, const HalfStream::NotMpa& item) {
     return undecoded(d, item.bytes, "no startup frame");
   }
   half(d).not_mpa = true;
-  lines_.add(at, d, "tcp", Pdu("NotMpa").str());
+  push(d, at, "tcp", Pdu("NotMpa"));
 }
 
 void Decoder::undecoded(Direction d, std::uint64_t bytes, const char* why) {
@@ -180,8 +215,9 @@ void Decoder::undecoded(Direction d, std::uint64_t bytes, const char* why) {
 void Decoder::flush_undecoded(Direction d, Duration at) {
   Half& h = half(d);
   if (h.undecoded_run == 0) return;
-  lines_.add(at, d, "mpa",
-             Pdu("Undecoded").number("bytes", std::exchange(h.undecoded_run, 0)).text("why", h.why_undecoded).str());
+  Pdu pdu("Undecoded");
+  pdu.number("bytes", std::exchange(h.undecoded_run, 0)).text("why", h.why_undecoded);
+  push(d, at, "mpa", std::move(pdu), true);
 }
 
 void Decoder::interrupt(Direction d, Duration at) {

@@ -1,27 +1,32 @@
-// Trace of one iWARP connection: both directions of its TCP byte stream in, a line for each protocol message out
-// (grammar: docs/TRACE.md). A passive observer: it takes whatever comes, goes on behind errors and says what it could
-// not read. Pure, not thread-safe.
+// Trace of one iWARP connection: both directions of its TCP byte stream in, a record for each protocol message out
+// (what they hold: docs/TRACE.md). A passive observer: it takes whatever comes, goes on behind errors and says what it
+// could not read. Pure, not thread-safe.
 //
 // Not understood: MPA Markers. A direction in which they are in use is reported as undecoded.
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iwarp/trace/half_stream.h"
-#include "iwarp/trace/line.h"
 #include "iwarp/trace/message_assembler.h"
+#include "iwarp/trace/record.h"
 #include "iwarp/trace/rpc_view.h"
 
 namespace iwarp::trace {
 
 struct DecoderOptions {
-  std::string connection = "1";  // the name in the lines; no blanks
-  // Also a line for each FPDU and DDP segment.
+  std::string connection = "1";  // the name in the records; no blanks
+  // Also a record for each FPDU and DDP segment.
   bool verbose = false;
   // Whether Sends carry RPC-over-RDMA. kUnknown: find out.
   RpcGuess rpcrdma = RpcGuess::kUnknown;
+  // What was called on other connections, and the ends of this one: to tell retransmissions. Empty: of this one only.
+  std::shared_ptr<CallBook> calls{};
+  CallBook::Pair ends{};
 };
 
 // What was seen of one direction.
@@ -44,6 +49,8 @@ class Decoder {
 
   // Before the first octet of a direction: whether the stream was captured from its beginning. Default yes.
   void start(Direction direction, bool from_beginning);
+  // Number of the packet that the following calls are about; 0: there are none.
+  void set_frame(std::uint64_t frame) { frame_ = frame; }
   // The next octets of a direction. Times never go backwards.
   void receive(Direction direction, ConstBytes bytes, Duration at);
   // The capture lacks the next `bytes` octets.
@@ -53,9 +60,9 @@ class Decoder {
   // Nothing more comes: what is left over is undecoded, and the totals are given.
   void finish(Duration at);
 
-  // Lines for the driver's own findings, in the same grammar.
-  void add_line(Duration at, Direction direction, const char* layer, const Pdu& pdu);
-  [[nodiscard]] std::vector<std::string> take_lines() { return lines_.take(); }
+  // A record of the driver's own findings. `layer` is static text.
+  void add(Duration at, Direction direction, std::string_view layer, Pdu pdu);
+  [[nodiscard]] std::vector<Record> take() { return std::exchange(records_, {}); }
   [[nodiscard]] const Totals& totals(Direction d) const { return half(d).totals; }
   // The stream begins with something else than an MPA startup frame: give it up.
   [[nodiscard]] bool is_not_mpa() const { return half(Direction::kTx).not_mpa || half(Direction::kRx).not_mpa; }
@@ -65,7 +72,7 @@ class Decoder {
     HalfStream stream{true};
     MessageAssembler messages;
     Totals totals;
-    std::uint64_t undecoded_run = 0;  // octets whose line is still to be written
+    std::uint64_t undecoded_run = 0;  // octets whose record is still to be made
     const char* why_undecoded = "";
     bool not_mpa = false;
     std::optional<mpa::StartupFrame> startup;  // without private data
@@ -83,12 +90,16 @@ class Decoder {
   void undecoded(Direction d, std::uint64_t bytes, const char* why);
   void flush_undecoded(Direction d, Duration at);
   void interrupt(Direction d, Duration at);
+  Record& push(Direction d, Duration at, Record record);
+  Record& push(Direction d, Duration at, std::string_view layer, Pdu pdu, bool error = false);
+  void push(Direction d, Duration at, RpcView::Events events);
   void write(Direction d, Duration at, const Message& message);
   void write_send(Direction d, Duration at, const Message& message);
   void write_segment(Direction d, Duration at, const ddp::SegmentHeader& header, std::size_t payload_bytes);
 
   DecoderOptions options_;
-  Lines lines_;
+  std::vector<Record> records_;
+  std::uint64_t frame_ = 0;
   std::array<Half, 2> halves_;
   RpcView rpc_;
 };

@@ -1,4 +1,4 @@
-// The lines of RDMAP messages and DDP segments.
+// The records of RDMAP messages and DDP segments.
 #include "iwarp/rdmap/read_request.h"
 #include "iwarp/rdmap/terminate_message.h"
 #include "iwarp/trace/decoder.h"
@@ -19,13 +19,18 @@ Pdu& remarks(Pdu& pdu, const Message& m) {
   return pdu;
 }
 
+// Something of it, or before it, is missing.
+bool is_broken(const Message& m) {
+  return m.expected_msn.has_value() || !m.complete;
+}
+
 // nullopt: not what the RFC says, and all of it was captured.
 std::optional<Pdu> read_request(const Message& m) {
   Pdu pdu("ReadRequest");
   pdu.number("msn", m.msn);
   if (const auto r = rdmap::ReadRequest::parse(m.head)) {
-    pdu.hex("sink_stag", raw(r->sink_stag)).hex("sink_to", r->sink_to).number("size", r->size);
-    pdu.hex("source_stag", raw(r->source_stag)).hex("source_to", r->source_to);
+    pdu.number("size", r->size).hex("source_stag", raw(r->source_stag)).hex("source_to", r->source_to);
+    pdu.hex("sink_stag", raw(r->sink_stag)).hex("sink_to", r->sink_to);
     return pdu;
   }
   if (m.head.size() == m.length) return std::nullopt;
@@ -52,20 +57,34 @@ void Decoder::write(Direction d, Duration at, const Message& m) {
   ++half(d).totals.messages;
   if (rdmap::is_send(m.op)) return write_send(d, at, m);
   std::optional<Pdu> pdu;
+  RpcView::Read read;
+  bool error = m.op == Opcode::kTerminate;
   if (m.op == Opcode::kReadRequest) {
     pdu = read_request(m);
+    if (const auto r = rdmap::ReadRequest::parse(m.head)) read.rpc = rpc_.on_read_request(d, *r);
   } else if (m.op == Opcode::kTerminate) {
     pdu = terminate(m);
   } else {
     pdu.emplace(rdmap::to_string(m.op)).hex("stag", raw(m.stag)).hex("to", m.to);
     length_of(*pdu, m);
+    if (m.op == Opcode::kWrite) {
+      read.rpc = rpc_.on_write(d, m);
+    } else {
+      read = rpc_.on_read_response(d, m, {at, frame_});
+    }
   }
   if (!pdu) {
     ++half(d).totals.malformed;
+    error = true;
     pdu.emplace("Malformed").word("opcode", rdmap::to_string(m.op)).octets("octets", m.head);
     length_of(*pdu, m);
   }
-  lines_.add(at, d, "rdmap", remarks(*pdu, m).str());
+  if (read.rpc != nullptr) pdu->hex("xid", read.rpc->xid);
+  remarks(*pdu, m);
+  Record& r = push(d, at, "rdmap", std::move(*pdu), error || is_broken(m));
+  if (read.rpc != nullptr) r.xid = read.rpc->xid;
+  r.rpc = std::move(read.rpc);
+  push(d, at, std::move(read.events));
 }
 
 void Decoder::write_send(Direction d, Duration at, const Message& m) {
@@ -73,23 +92,26 @@ void Decoder::write_send(Direction d, Duration at, const Message& m) {
   pdu.number("msn", m.msn);
   length_of(pdu, m);
   if (rdmap::invalidates(m.op)) pdu.hex("invalidate", raw(m.stag));
-  lines_.add(at, d, "rdmap", remarks(pdu, m).str());
-  const RpcView::Decoded rpc = rpc_.on_send(d, m);
-  if (rpc.malformed) ++half(d).totals.malformed;
-  if (!rpc.header.empty()) lines_.add(at, d, "rpcrdma", rpc.header);
-  if (!rpc.rpc.empty()) lines_.add(at, d, "rpc", rpc.rpc);
+  RpcView::Events events = rpc_.on_send(d, m, {at, frame_});
+  Record& r = push(d, at, "rdmap", std::move(remarks(pdu, m)), is_broken(m));
+  if (!events.empty()) {
+    r.xid = events.front().record.xid;
+    r.rpc = events.front().record.rpc;
+  }
+  push(d, at, std::move(events));
 }
 
 void Decoder::write_segment(Direction d, Duration at, const ddp::SegmentHeader& header, std::size_t payload_bytes) {
   if (const auto* t = std::get_if<ddp::TaggedHeader>(&header)) {
     Pdu pdu("Tagged");
     pdu.number("last", t->last ? 1 : 0).hex("stag", raw(t->stag)).hex("to", t->to).number("length", payload_bytes);
-    return lines_.add(at, d, "ddp", pdu.str());
+    push(d, at, "ddp", std::move(pdu));
+    return;
   }
   const auto& u = std::get<ddp::UntaggedHeader>(header);
   Pdu pdu("Untagged");
   pdu.number("last", u.last ? 1 : 0).number("qn", u.qn).number("msn", u.msn.value).number("mo", u.mo);
-  lines_.add(at, d, "ddp", pdu.number("length", payload_bytes).str());
+  push(d, at, "ddp", std::move(pdu.number("length", payload_bytes)));
 }
 
 }  // namespace iwarp::trace

@@ -41,13 +41,12 @@ std::vector<Message> MessageAssembler::add(const ddp::SegmentHeader& header, rdm
     }
   }
   Message& m = *g.open;
-  if (untagged != nullptr) {
-    if (untagged->mo != m.length) m.complete = false;
-    // Octets behind a missing one would stand in the wrong place.
-    if (m.complete && m.head.size() == m.length) {
-      const ConstBytes keep = seen.first(std::min(seen.size(), Message::kKeepBytes - m.head.size()));
-      m.head.insert(m.head.end(), keep.begin(), keep.end());
-    }
+  if (untagged != nullptr && untagged->mo != m.length) m.complete = false;
+  // Octets behind a missing one would stand in the wrong place.
+  if (m.complete && m.head.size() == m.length) {
+    const std::size_t most = untagged != nullptr ? Message::kKeepBytes : Message::kKeepTaggedBytes;
+    const ConstBytes keep = seen.first(std::min(seen.size(), most - m.head.size()));
+    m.head.insert(m.head.end(), keep.begin(), keep.end());
   }
   m.length += payload_bytes;
   ++m.segments;

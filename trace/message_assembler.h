@@ -21,10 +21,12 @@ struct Message {
   std::uint32_t segments = 0;
   bool complete = true;                       // false: its beginning or its end was not seen
   std::optional<std::uint32_t> expected_msn;  // when another one was due
-  std::vector<std::byte> head;                // the first octets of an untagged message, at most kKeepBytes
+  std::vector<std::byte> head;                // its first octets
 
-  // Enough for the largest RPC-over-RDMA header and the RPC header behind it.
+  // Of an untagged message: enough for the largest RPC-over-RDMA header and the RPC header behind it.
   static constexpr std::size_t kKeepBytes = 16384;
+  // Of a tagged one, which may carry an RPC message.
+  static constexpr std::size_t kKeepTaggedBytes = 4096;
 };
 
 class MessageAssembler {

@@ -6,8 +6,8 @@
 #include <array>
 #include <vector>
 
-#include "iwarp/trace/line.h"
 #include "iwarp/trace/packet.h"
+#include "iwarp/trace/record.h"
 
 namespace iwarp::trace {
 

@@ -1,8 +1,8 @@
 #include "iwarp/trace/rpc_view.h"
 
 #include "iwarp/rpcrdma/private_data.h"
-#include "iwarp/rpcrdma/rpc_message.h"
 #include "iwarp/rpcrdma/transport_header.h"
+#include "iwarp/trace/rpc_pdu.h"
 
 namespace iwarp::trace {
 namespace {
@@ -11,7 +11,6 @@ using rpcrdma::Header;
 using rpcrdma::Proc;
 
 constexpr unsigned kMaxGuesses = 4;
-constexpr std::size_t kMaxCalls = 4096;  // far above any credit limit
 
 // Strict, because a wrong guess mislabels everything that follows.
 bool looks_like_rpc(const Header& h, ConstBytes payload) {
@@ -21,93 +20,209 @@ bool looks_like_rpc(const Header& h, ConstBytes payload) {
 }
 
 // What `seen` of `bytes` octets is that could not be read: nobody's fault if the capture lacks the rest.
-std::string unreadable(const char* why, std::uint64_t seen, std::uint64_t bytes, bool& malformed) {
-  if (seen < bytes) return Pdu("Cut").number("bytes", bytes).number("captured", seen).str();
-  malformed = true;
-  return Pdu("Malformed").number("bytes", bytes).text("why", why).str();
+RpcView::Event unreadable(std::string_view layer, const char* why, std::uint64_t seen, std::uint64_t bytes) {
+  RpcView::Event e;
+  e.record.layer = layer;
+  e.malformed = e.record.error = seen >= bytes;
+  e.record.pdu = Pdu(e.malformed ? "Malformed" : "Cut");
+  e.record.pdu.number("bytes", bytes);
+  if (e.malformed) {
+    e.record.pdu.text("why", why);
+  } else {
+    e.record.pdu.number("captured", seen);
+  }
+  return e;
 }
 
-const char* stat_name(rpcrdma::AcceptStat stat) {
-  switch (stat) {
-    case rpcrdma::AcceptStat::kSuccess:
-      return "SUCCESS";
-    case rpcrdma::AcceptStat::kProgUnavail:
-      return "PROG_UNAVAIL";
-    case rpcrdma::AcceptStat::kProgMismatch:
-      return "PROG_MISMATCH";
-    case rpcrdma::AcceptStat::kProcUnavail:
-      return "PROC_UNAVAIL";
-    case rpcrdma::AcceptStat::kGarbageArgs:
-      return "GARBAGE_ARGS";
-    case rpcrdma::AcceptStat::kSystemErr:
-      return "SYSTEM_ERR";
-  }
-  return "unknown";
+constexpr const char* kNoRpc = "neither an RPC Call nor a Reply";
+
+// Whether a header without a message in line is a Call's: a Reply has no Read list (RFC 8166 s3.4.4).
+bool is_long_call(const Header& h) {
+  return h.proc == Proc::kNomsg && !h.read_list.empty();
+}
+
+std::vector<bool> write_chunks_of(const Header& h) {
+  std::vector<bool> out;
+  for (const rpcrdma::WriteChunk& c : h.write_list) out.push_back(!c.is_empty());
+  return out;
 }
 
 }  // namespace
 
-std::optional<std::string> RpcView::on_private_data(ConstBytes private_data) {
+RpcView::RpcView(RpcViewOptions options) : options_(std::move(options)) {
+  if (options_.book == nullptr) options_.book = std::make_shared<CallBook>();
+}
+
+std::optional<Pdu> RpcView::on_private_data(ConstBytes private_data) {
   const auto found = rpcrdma::PrivateData::find(private_data);
   if (!found) return std::nullopt;
-  if (guess_ == RpcGuess::kUnknown) guess_ = RpcGuess::kYes;
-  return found->to_string();
+  if (options_.guess == RpcGuess::kUnknown) options_.guess = RpcGuess::kYes;
+  Pdu pdu("PrivateData");
+  pdu.number("send", found->send_bytes).number("receive", found->receive_bytes);
+  return pdu.number("remote_invalidation", found->remote_invalidation ? 1 : 0);
 }
 
-RpcView::Decoded RpcView::on_send(Direction direction, const Message& message) {
-  if (guess_ == RpcGuess::kNo) return {};
-  const rpcrdma::ParseResult result = Header::parse(message.head);
+std::optional<rpcrdma::ParsedHeader> RpcView::parse(const Message& m, Events& events) {
+  const rpcrdma::ParseResult result = Header::parse(m.head);
   const auto* parsed = std::get_if<rpcrdma::ParsedHeader>(&result);
-  const ConstBytes payload =
-      parsed != nullptr ? ConstBytes(message.head).subspan(parsed->payload_offset) : ConstBytes{};
-  if (guess_ == RpcGuess::kUnknown) {
-    if (parsed == nullptr || !looks_like_rpc(parsed->header, payload)) {
-      if (++guesses_ == kMaxGuesses) guess_ = RpcGuess::kNo;
-      return {};
+  if (options_.guess == RpcGuess::kUnknown) {
+    if (parsed == nullptr || !looks_like_rpc(parsed->header, ConstBytes(m.head).subspan(parsed->payload_offset))) {
+      if (++guesses_ == kMaxGuesses) options_.guess = RpcGuess::kNo;
+      return std::nullopt;
     }
-    guess_ = RpcGuess::kYes;
+    options_.guess = RpcGuess::kYes;
   }
-  Decoded out;
-  if (parsed == nullptr) {
-    const char* why = std::get<rpcrdma::ParseError>(result).why;
-    out.header = unreadable(why, message.head.size(), message.length, out.malformed);
-    return out;
-  }
-  out.header = parsed->header.to_string();
-  if (parsed->header.proc == Proc::kMsg) {
-    out.rpc = rpc_line(direction, payload, message.length - parsed->payload_offset, out.malformed);
-  }
-  return out;
+  if (parsed != nullptr) return *parsed;
+  events.push_back(unreadable("rpcrdma", std::get<rpcrdma::ParseError>(result).why, m.head.size(), m.length));
+  return std::nullopt;
 }
 
-std::string RpcView::rpc_line(Direction direction, ConstBytes message, std::uint64_t bytes, bool& malformed) {
-  const auto kind = rpcrdma::rpc_direction(message);
-  if (kind == rpcrdma::RpcDirection::kCall) {
-    const auto call = rpcrdma::RpcCall::parse(message);
-    if (call) {
-      if (calls_.size() >= kMaxCalls) calls_.clear();
-      calls_[{direction, call->xid}] = {call->program, call->version, call->procedure};
-      return Pdu("Call")
-          .hex("xid", call->xid)
-          .number("prog", call->program)
-          .number("vers", call->version)
-          .number("proc", call->procedure)
-          .number("cred", call->credential.flavor)
-          .number("bytes", bytes)
-          .str();
-    }
-  } else if (kind == rpcrdma::RpcDirection::kReply) {
-    if (const auto reply = rpcrdma::RpcReply::parse(message)) {
-      Pdu pdu("Reply");
-      pdu.hex("xid", reply->xid).word("stat", reply->accepted ? stat_name(reply->accept_stat) : "DENIED");
-      if (const auto call = calls_.extract({opposite(direction), reply->xid})) {
-        const Procedure& p = call.mapped();
-        pdu.number("prog", p.program).number("vers", p.version).number("proc", p.procedure);
-      }
-      return pdu.number("bytes", bytes).str();
+RpcView::Events RpcView::on_send(Direction d, const Message& m, const When& when) {
+  Events events;
+  if (options_.guess == RpcGuess::kNo) return events;
+  const auto parsed = parse(m, events);
+  if (!parsed) return events;
+  const Header& h = parsed->header;
+  const ConstBytes payload = ConstBytes(m.head).subspan(parsed->payload_offset);
+  Event& e = events.emplace_back();
+  e.record.layer = "rpcrdma";
+  e.record.pdu = header_pdu(h);
+  e.record.xid = h.xid;
+  if (h.proc == Proc::kError) {
+    on_error(h, d, events);
+    return events;
+  }
+  const auto direction = h.proc == Proc::kMsg ? rpcrdma::rpc_direction(payload)
+                         : is_long_call(h)    ? rpcrdma::RpcDirection::kCall
+                                              : rpcrdma::RpcDirection::kReply;
+  if (!direction) {
+    events.push_back(unreadable("rpc", kNoRpc, payload.size(), m.length - parsed->payload_offset));
+  } else if (*direction == rpcrdma::RpcDirection::kCall) {
+    on_call(h, d, m, payload, when, events);
+  } else {
+    on_reply(h, d, m, payload, when, events);
+  }
+  return events;
+}
+
+void RpcView::on_call(const Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
+                      Events& events) {
+  if (calls_.size() >= kMaxCalls) calls_.clear();
+  Call call;
+  call.rpc = std::make_shared<SeenRpc>();
+  call.rpc->xid = h.xid;
+  call.rpc->caller = d;
+  call.rpc->sent = when;
+  call.rpc->send_bytes = m.length;
+  for (const rpcrdma::ReadSegment& s : h.read_list) {
+    if (s.position != 0) call.read_positions.push_back(s.position);
+  }
+  chunks_.add(h, call.rpc);
+  events.back().record.rpc = call.rpc;
+  if (h.proc == Proc::kMsg) {
+    add_call(call, payload, m.length - (m.head.size() - payload.size()), when, events);
+  }
+  calls_[{d, h.xid}] = std::move(call);
+}
+
+void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
+                       Events& events) {
+  std::shared_ptr<SeenRpc> rpc;
+  if (auto call = calls_.extract({opposite(d), h.xid})) {
+    rpc = call.mapped().rpc;
+    rpc->send_bytes += m.length;
+    events.back().record.rpc = rpc;
+    // A Call whose chunk was not read to its end: what was seen of it must do.
+    if (!rpc->known) add_call_of_chunk(call.mapped(), when, events);
+  }
+  if (h.proc == Proc::kMsg) {
+    add_reply(rpc, write_chunks_of(h), payload, m.length - (m.head.size() - payload.size()), when, events);
+  } else if (rpc != nullptr && h.reply_chunk) {
+    const ConstBytes head = chunks_.reply_head(*rpc);
+    const std::uint64_t bytes = h.reply_chunk->length();
+    if (rpcrdma::rpc_xid(head) == h.xid) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(head.size(), bytes));
+      add_reply(rpc, write_chunks_of(h), head.first(n), bytes, when, events);
     }
   }
-  return unreadable("neither an RPC Call nor a Reply", message.size(), bytes, malformed);
+  if (rpc != nullptr) {
+    if (rpc->known) options_.book->reply(options_.ends, *rpc);
+    chunks_.remove(*rpc);
+  }
+}
+
+void RpcView::on_error(const Header& h, Direction d, Events& events) {
+  Record& r = events.back().record;
+  r.error = true;
+  const auto call = calls_.extract({opposite(d), h.xid});
+  if (!call) return;
+  r.rpc = call.mapped().rpc;
+  if (r.rpc->known) options_.book->reply(options_.ends, *r.rpc);
+  chunks_.remove(*r.rpc);
+}
+
+// What was collected is no Call when its xid is another one.
+void RpcView::add_call_of_chunk(Call& call, const When& when, Events& events) {
+  const ConstBytes head = chunks_.call_head(*call.rpc);
+  if (rpcrdma::rpc_xid(head) == call.rpc->xid) add_call(call, head, chunks_.call_bytes(*call.rpc), when, events);
+}
+
+void RpcView::add_call(Call& call, ConstBytes message, std::uint64_t bytes, const When& when, Events& events) {
+  const bool in_chunk = call.rpc->sent.frame != when.frame || call.rpc->sent.at != when.at;
+  auto pdu = call_pdu(message, bytes, call.read_positions, *call.rpc);
+  if (!pdu) {
+    events.push_back(unreadable("rpc", kNoRpc, message.size(), bytes));
+    return;
+  }
+  Event e;
+  e.record.layer = "rpc";
+  e.record.xid = call.rpc->xid;
+  e.record.rpc = call.rpc;
+  if (in_chunk && call.rpc->sent.frame != 0) pdu->number("header_in", call.rpc->sent.frame);
+  if (const auto earlier = options_.book->call(options_.ends, options_.connection, *call.rpc)) {
+    e.record.retransmission = e.record.error = true;
+    pdu->number("again", 1);
+    if (earlier->frame != 0) pdu->number("first_in", earlier->frame);
+    if (earlier->connection != options_.connection) pdu->word("first_on", earlier->connection);
+  }
+  e.record.pdu = std::move(*pdu);
+  events.push_back(std::move(e));
+}
+
+void RpcView::add_reply(const std::shared_ptr<SeenRpc>& rpc, const std::vector<bool>& write_chunks, ConstBytes message,
+                        std::uint64_t bytes, const When& when, Events& events) {
+  auto reply = reply_pdu(message, bytes, write_chunks, rpc.get(), when);
+  if (!reply) {
+    events.push_back(unreadable("rpc", kNoRpc, message.size(), bytes));
+    return;
+  }
+  Event e;
+  e.record.layer = "rpc";
+  e.record.pdu = std::move(reply->pdu);
+  e.record.error = reply->error;
+  e.record.rpc = rpc;
+  e.record.xid = rpcrdma::rpc_xid(message);
+  if (rpc != nullptr) e.record.latency = when.at - rpc->sent.at;
+  events.push_back(std::move(e));
+}
+
+std::shared_ptr<const SeenRpc> RpcView::on_write(Direction d, const Message& m) {
+  return chunks_.on_write(d, m);
+}
+
+std::shared_ptr<const SeenRpc> RpcView::on_read_request(Direction d, const rdmap::ReadRequest& r) {
+  return chunks_.on_read_request(d, r);
+}
+
+RpcView::Read RpcView::on_read_response(Direction d, const Message& m, const When& when) {
+  Read out;
+  const std::shared_ptr<SeenRpc> rpc = chunks_.on_read_response(d, m);
+  out.rpc = rpc;
+  if (rpc == nullptr || rpc->known || chunks_.call_bytes(*rpc) == 0 || !chunks_.call_is_read(*rpc)) return out;
+  const auto call = calls_.find({rpc->caller, rpc->xid});
+  if (call == calls_.end() || call->second.rpc != rpc) return out;
+  add_call_of_chunk(call->second, when, out.events);
+  return out;
 }
 
 }  // namespace iwarp::trace

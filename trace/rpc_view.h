@@ -1,45 +1,88 @@
-// RPC-over-RDMA version 1 (RFC 8166) and the heads of ONC RPC messages (RFC 5531) inside the Sends of one connection.
-// Whether a connection carries them at all is told by the caller, by RFC 8797 private data, or guessed from the first
-// Sends. RPC messages that travel in chunks are not looked at.
+// RPC-over-RDMA version 1 (RFC 8166) and the heads of ONC RPC messages (RFC 5531) of one connection: Calls and Replies,
+// whether they travel in Sends or in chunks, with the procedures and statuses of NFS and MOUNT by name. Whether a
+// connection carries them at all is told by the caller, by RFC 8797 private data, or guessed from the first Sends. Not
+// thread-safe.
+//
+// Memory: ChunkView's, and kMaxCalls Calls that were not answered.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "iwarp/trace/line.h"
-#include "iwarp/trace/message_assembler.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+#include "iwarp/trace/call_book.h"
+#include "iwarp/trace/chunk_view.h"
+#include "iwarp/trace/record.h"
 
 namespace iwarp::trace {
 
 enum class RpcGuess : std::uint8_t { kUnknown, kYes, kNo };
 
+struct RpcViewOptions {
+  RpcGuess guess = RpcGuess::kUnknown;
+  // Shared by the connections of a capture; empty: this connection has its own.
+  std::shared_ptr<CallBook> book;
+  CallBook::Pair ends{};         // of the connection, for `book`
+  std::string connection = "1";  // its name
+};
+
 class RpcView {
  public:
-  explicit RpcView(RpcGuess guess) : guess_(guess) {}
+  static constexpr std::size_t kMaxCalls = 4096;  // far above any credit limit
 
-  // Private data of a startup frame. The line for it, if it is RFC 8797's.
-  [[nodiscard]] std::optional<std::string> on_private_data(ConstBytes private_data);
-  struct Decoded {
-    std::string header{};  // "RDMA_MSG(...)", "Malformed(...)" or "Cut(...)"; empty: not RPC-over-RDMA
-    std::string rpc{};     // "Call(...)", "Reply(...)", "Malformed(...)", "Cut(...)" or empty
+  explicit RpcView(RpcViewOptions options);
+
+  // Private data of a startup frame. What it says, if it is RFC 8797's.
+  [[nodiscard]] std::optional<Pdu> on_private_data(ConstBytes private_data);
+
+  // Of the layers rpcrdma and rpc. When, connection and direction are left to the caller.
+  struct Event {
+    Record record;
     bool malformed = false;
   };
-  [[nodiscard]] Decoded on_send(Direction direction, const Message& message);
+  using Events = std::vector<Event>;
+  // A Send: the RPC-over-RDMA message in it, and the RPC message if that is in it or complete with it. Empty: not
+  // RPC-over-RDMA.
+  [[nodiscard]] Events on_send(Direction direction, const Message& message, const When& when);
+
+  // The RPC that an RDMA Write or Read belongs to; nullptr if none is known.
+  std::shared_ptr<const SeenRpc> on_write(Direction direction, const Message& message);
+  std::shared_ptr<const SeenRpc> on_read_request(Direction direction, const rdmap::ReadRequest& request);
+  struct Read {
+    std::shared_ptr<const SeenRpc> rpc;
+    Events events;  // the Call that is complete with it
+  };
+  Read on_read_response(Direction direction, const Message& message, const When& when);
 
  private:
-  struct Procedure {
-    std::uint32_t program, version, procedure;
+  using Key = std::pair<Direction, std::uint32_t>;  // who called, xid
+  struct Call {
+    std::shared_ptr<SeenRpc> rpc;
+    std::vector<std::uint32_t> read_positions;  // of data that is not in the Call
   };
-  std::string rpc_line(Direction direction, ConstBytes message, std::uint64_t bytes, bool& malformed);
 
-  RpcGuess guess_;
+  [[nodiscard]] std::optional<rpcrdma::ParsedHeader> parse(const Message& message, Events& events);
+  void on_call(const rpcrdma::Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
+               Events& events);
+  void on_reply(const rpcrdma::Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
+                Events& events);
+  void on_error(const rpcrdma::Header& h, Direction d, Events& events);
+  // `message`: the beginning of an RPC message of `bytes` octets.
+  void add_call(Call& call, ConstBytes message, std::uint64_t bytes, const When& when, Events& events);
+  void add_call_of_chunk(Call& call, const When& when, Events& events);
+  void add_reply(const std::shared_ptr<SeenRpc>& rpc, const std::vector<bool>& write_chunks, ConstBytes message,
+                 std::uint64_t bytes, const When& when, Events& events);
+
+  RpcViewOptions options_;
   unsigned guesses_ = 0;
-  // Calls without a Reply so far, by who made them and xid; forgotten when there are too many.
-  std::map<std::pair<Direction, std::uint32_t>, Procedure> calls_;
+  // Calls without a Reply so far; forgotten when there are too many.
+  std::map<Key, Call> calls_;
+  ChunkView chunks_;
 };
 
 }  // namespace iwarp::trace

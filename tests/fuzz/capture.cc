@@ -1,5 +1,6 @@
 // Trace of a capture: packets as any file may hold them, and a connection made packet by packet, of which some are
-// lost, repeated, cut or out of order. Lines stay lines, memory is bounded, and what -v adds changes no total.
+// lost, repeated, cut or out of order. Lines stay lines, cut ones are short, memory is bounded, and what -v adds
+// changes no total.
 //
 // Input: port of the server (NFS/RDMA or not) | operations (Run::operation).
 #include "iwarp/trace/capture.h"
@@ -7,7 +8,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "iwarp/trace/line_writer.h"
 #include "iwarp/trace/packet_maker.h"
+#include "iwarp/trace/summary.h"
 #include "tests/fuzz/check.h"
 #include "tests/support/hex.h"
 
@@ -37,6 +40,7 @@ class Run {
     while (!script.done()) operation(script);
     capture_.finish(at_);
     check_lines();
+    FUZZ_CHECK(!trace::to_text(summary_).empty());
     return capture_.counts();
   }
 
@@ -102,13 +106,21 @@ class Run {
   }
 
   void check_lines() {
-    for (const std::string& line : capture_.take_lines()) {
+    for (const trace::Record& record : capture_.take()) {
+      const std::string line = writer_.line(record);
       FUZZ_CHECK(!line.empty() && line.back() == ')');
+      FUZZ_CHECK(short_writer_.line(record).size() <= std::max(kColumns, line.find(',') + kCutEnd));
+      summary_.add(record);
       FUZZ_CHECK(std::all_of(line.begin(), line.end(), [](unsigned char c) { return std::isprint(c) != 0; }));
     }
   }
 
+  static constexpr std::size_t kColumns = 120, kCutEnd = 8;
+
   trace::Capture capture_;
+  trace::LineWriter writer_{{}};
+  trace::LineWriter short_writer_{{.time = {}, .start = {}, .columns = kColumns, .color = false}};
+  trace::Summary summary_;
   trace::PacketMaker maker_;
   Packet held_;
   Duration at_{};

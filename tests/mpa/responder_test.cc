@@ -25,7 +25,9 @@ TEST(MpaResponder, ReportsTheRequestAsReceived) {
   EXPECT_EQ(to_hex(e.private_data), "f6ab0e1801010303");
   EXPECT_EQ(e.peer_ird, 128);
   EXPECT_EQ(e.peer_ord, 0x3FFF);
-  EXPECT_EQ(e.request.to_string(), "Request(M=0, C=1, R=0, S=1, rev=2, A=1, B=0, C=0, D=1, ird=128, ord=16383, pd=8)");
+  EXPECT_EQ(e.request.to_string(),
+            "Request(rev=2, crc=1, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=0, rtr_read=1, ird=128, "
+            "ord=16383, pd=8)");
   EXPECT_TRUE(r.tx_bytes().empty()) << "the application decides first";
   EXPECT_FALSE(r.deadline());
   const Responder moved = std::move(r);

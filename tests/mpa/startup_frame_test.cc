@@ -57,33 +57,40 @@ struct Vector {
 };
 constexpr Vector kVectors[] = {
     {"siw-rping Request", false, "10 02 0004 0001 0001",
-     "Request(M=0, C=0, R=0, S=1, rev=2, A=0, B=0, C=0, D=0, ird=1, ord=1, pd=0)"},
+     "Request(rev=2, crc=0, markers=0, enhanced=1, p2p=0, rtr_send=0, rtr_write=0, rtr_read=0, ird=1, ord=1, pd=0)"},
     {"siw-rping Reply", true, "10 02 0004 0001 0001",
-     "Reply(M=0, C=0, R=0, S=1, rev=2, A=0, B=0, C=0, D=0, ird=1, ord=1, pd=0)"},
+     "Reply(rev=2, reject=0, crc=0, markers=0, enhanced=1, p2p=0, rtr_send=0, rtr_write=0, rtr_read=0, ird=1, ord=1, "
+     "pd=0)"},
     {"siw-crc-rping Request", false, "50 02 0004 0001 0001",
-     "Request(M=0, C=1, R=0, S=1, rev=2, A=0, B=0, C=0, D=0, ird=1, ord=1, pd=0)"},
+     "Request(rev=2, crc=1, markers=0, enhanced=1, p2p=0, rtr_send=0, rtr_write=0, rtr_read=0, ird=1, ord=1, pd=0)"},
     {"siw-crc-rping Reply", true, "50 02 0004 0001 0001",
-     "Reply(M=0, C=1, R=0, S=1, rev=2, A=0, B=0, C=0, D=0, ird=1, ord=1, pd=0)"},
+     "Reply(rev=2, reject=0, crc=1, markers=0, enhanced=1, p2p=0, rtr_send=0, rtr_write=0, rtr_read=0, ird=1, ord=1, "
+     "pd=0)"},
     {"siw-p2p-rping Request", false, "10 02 0004 8001 c001",
-     "Request(M=0, C=0, R=0, S=1, rev=2, A=1, B=0, C=1, D=1, ird=1, ord=1, pd=0)"},
+     "Request(rev=2, crc=0, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=1, rtr_read=1, ird=1, ord=1, pd=0)"},
     {"siw-p2p-rping Reply", true, "10 02 0004 8001 8001",
-     "Reply(M=0, C=0, R=0, S=1, rev=2, A=1, B=0, C=1, D=0, ird=1, ord=1, pd=0)"},
+     "Reply(rev=2, reject=0, crc=0, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=1, rtr_read=0, ird=1, ord=1, "
+     "pd=0)"},
     {"siw-p2pcrc-rping Request", false, "50 02 0004 8001 c001",
-     "Request(M=0, C=1, R=0, S=1, rev=2, A=1, B=0, C=1, D=1, ird=1, ord=1, pd=0)"},
+     "Request(rev=2, crc=1, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=1, rtr_read=1, ird=1, ord=1, pd=0)"},
     {"siw-p2pcrc-rping Reply", true, "50 02 0004 8001 8001",
-     "Reply(M=0, C=1, R=0, S=1, rev=2, A=1, B=0, C=1, D=0, ird=1, ord=1, pd=0)"},
-    {"siw-v1-rping Request", false, "00 01 0000", "Request(M=0, C=0, R=0, S=0, rev=1, pd=0)"},
-    {"siw-v1-rping Reply", true, "00 01 0000", "Reply(M=0, C=0, R=0, S=0, rev=1, pd=0)"},
+     "Reply(rev=2, reject=0, crc=1, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=1, rtr_read=0, ird=1, ord=1, "
+     "pd=0)"},
+    {"siw-v1-rping Request", false, "00 01 0000", "Request(rev=1, crc=0, markers=0, enhanced=0, pd=0)"},
+    {"siw-v1-rping Reply", true, "00 01 0000", "Reply(rev=1, reject=0, crc=0, markers=0, enhanced=0, pd=0)"},
     {"siw NFS client Request", false, "10 02 000c 0080 0000 f6ab0e18 01010303",
-     "Request(M=0, C=0, R=0, S=1, rev=2, A=0, B=0, C=0, D=0, ird=128, ord=0, pd=8)"},
+     "Request(rev=2, crc=0, markers=0, enhanced=1, p2p=0, rtr_send=0, rtr_write=0, rtr_read=0, ird=128, ord=0, pd=8)"},
     {"siw svcrdma Reply", true, "10 02 000c 0000 0080 f6ab0e18 01000303",
-     "Reply(M=0, C=0, R=0, S=1, rev=2, A=0, B=0, C=0, D=0, ird=0, ord=128, pd=8)"},
+     "Reply(rev=2, reject=0, crc=0, markers=0, enhanced=1, p2p=0, rtr_send=0, rtr_write=0, rtr_read=0, ird=0, ord=128, "
+     "pd=8)"},
     {"cxgb4 Request, captured head with zero private data", false,
      "50 02 0024 8020 4001 0000000000000000 0000000000000000 0000000000000000 0000000000000000",
-     "Request(M=0, C=1, R=0, S=1, rev=2, A=1, B=0, C=0, D=1, ird=32, ord=1, pd=32)"},
-    {"SMB Direct over MPA v1", false, "40 01 0008 00000020 00000001", "Request(M=0, C=1, R=0, S=0, rev=1, pd=8)"},
+     "Request(rev=2, crc=1, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=0, rtr_read=1, ird=32, ord=1, pd=32)"},
+    {"SMB Direct over MPA v1", false, "40 01 0008 00000020 00000001",
+     "Request(rev=1, crc=1, markers=0, enhanced=0, pd=8)"},
     {"reject with Markers wanted and every form", true, "f0 02 0004 ffff ffff",
-     "Reply(M=1, C=1, R=1, S=1, rev=2, A=1, B=1, C=1, D=1, ird=16383, ord=16383, pd=0)"},
+     "Reply(rev=2, reject=1, crc=1, markers=1, enhanced=1, p2p=1, rtr_send=1, rtr_write=1, rtr_read=1, ird=16383, "
+     "ord=16383, pd=0)"},
 };
 
 TEST(StartupFrame, ReadsAndWritesFramesOfRealPeers) {

@@ -14,11 +14,12 @@ namespace iwarp::gateway::test {
 namespace {
 
 namespace samples = rpcrdma::test;
+using iwarp::test::comparable;
 using iwarp::test::Lines;
 using iwarp::test::lines_in;
-using iwarp::test::lines_of;
 using iwarp::test::of_connection;
 using iwarp::test::pattern;
+using iwarp::test::read_back;
 using iwarp::test::Scratch;
 using iwarp::test::Subprocess;
 using iwarp::test::tshark;
@@ -101,9 +102,8 @@ TEST_F(RecorderGateway, EachEndHasAllMessagesOfAllConnections) {
 
 TEST_F(RecorderGateway, CapturesAreReadBackAsTheTracesSaid) {
   for (const std::string end : {"client", "server"}) {
-    const auto f = iwarp::test::run({"trace", scratch_.file(end + ".pcap")});
-    EXPECT_EQ(f.code, 0) << f.output;
-    const Lines read = lines_of(f.output), traced = lines_in(scratch_.file(end));
+    EXPECT_EQ(iwarp::test::run({"trace", scratch_.file(end + ".pcap")}).code, 0);
+    const Lines read = read_back(scratch_.file(end + ".pcap")), traced = comparable(lines_in(scratch_.file(end)));
     for (std::size_t i = 1; i <= kClients; ++i) {
       // In a capture, tx is what the client sends; the totals come last, tx first.
       const Lines expected = of_connection(traced, i);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -38,6 +39,25 @@ inline Lines with(const Lines& lines, const std::string& text) {
     if (line.find(text) != std::string::npos) out.push_back(line);
   }
   return out;
+}
+
+// Without the fields that only a capture can have, and the latency, which is of other clocks.
+inline Lines comparable(const Lines& lines) {
+  Lines out;
+  for (const std::string& line : lines) {
+    out.push_back(
+        std::regex_replace(line, std::regex(R"((frame|call_in|latency_ms)=[0-9.]+(, )?|, header_in=\d+)"), ""));
+  }
+  return out;
+}
+
+// What `iwarp trace` says of a capture, in whole lines, comparable with a trace without FPDUs.
+inline Lines read_back(const std::string& capture) {
+  Lines out;
+  for (const std::string& line : lines_of(run({"trace", "-v", capture}).output)) {
+    if (line.find(" mpa Fpdu(") == std::string::npos && line.find(" ddp ") == std::string::npos) out.push_back(line);
+  }
+  return comparable(out);
 }
 
 // Those of the connection with this number.

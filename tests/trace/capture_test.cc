@@ -5,6 +5,7 @@
 #include "iwarp/trace/packet_maker.h"
 #include "tests/support/segments.h"
 #include "tests/trace/endpoints.h"
+#include "tests/trace/lines.h"
 #include "tests/trace/startup.h"
 
 namespace iwarp::trace {
@@ -38,7 +39,7 @@ class TraceCapture : public ::testing::Test {
     give(m.data(kTx, request(true)));
     give(m.data(kRx, reply(true)));
   }
-  std::vector<std::string> lines() { return capture_.take_lines(); }
+  std::vector<std::string> lines() { return lines_of(capture_.take()); }
   std::vector<std::string> finish() {
     capture_.finish(milliseconds(++ms_));
     return lines();
@@ -64,10 +65,11 @@ TEST_F(TraceCapture, OneConnection) {
   give(maker_.fin(kRx));
   EXPECT_THAT(
       lines(),
-      ElementsAre("0.000 1 tx tcp Open(client=10.0.0.1:4000, server=10.0.0.2:7174, syn=1)",
-                  "3.000 1 tx mpa Request(M=0, C=1, R=0, S=0, rev=2, pd=0)",
-                  "4.000 1 rx mpa Reply(M=0, C=1, R=0, S=0, rev=2, pd=0)",
-                  "5.000 1 tx rdmap Send(msn=1, length=8, segments=1)", "6.000 1 tx tcp Fin()", "7.000 1 rx tcp Fin()",
+      ElementsAre("0.000 1 tx tcp Open(frame=1, client=10.0.0.1:4000, server=10.0.0.2:7174, syn=1)",
+                  "3.000 1 tx mpa Request(frame=4, rev=2, crc=1, markers=0, enhanced=0, pd=0)",
+                  "4.000 1 rx mpa Reply(frame=5, rev=2, reject=0, crc=1, markers=0, enhanced=0, pd=0)",
+                  "5.000 1 tx rdmap Send(frame=6, msn=1, length=8, segments=1)", "6.000 1 tx tcp Fin(frame=7)",
+                  "7.000 1 rx tcp Fin(frame=8)",
                   "7.000 1 tx tcp Total(bytes=52, fpdus=1, messages=1, undecoded=0, lost=0, bad_crc=0, malformed=0)",
                   "7.000 1 rx tcp Total(bytes=20, fpdus=0, messages=0, undecoded=0, lost=0, bad_crc=0, malformed=0)"));
   EXPECT_THAT(finish(), IsEmpty());
@@ -83,9 +85,9 @@ TEST_F(TraceCapture, RetransmittedAndReordered) {
   give(a);
   give(b);
   give(c);
-  EXPECT_THAT(about("rdmap"), ElementsAre("1 tx rdmap Send(msn=1, length=8, segments=1)",
-                                          "1 tx rdmap Send(msn=2, length=8, segments=1)",
-                                          "1 tx rdmap Send(msn=3, length=8, segments=1)"));
+  EXPECT_THAT(about("rdmap"), ElementsAre("1 tx rdmap Send(frame=6, msn=1, length=8, segments=1)",
+                                          "1 tx rdmap Send(frame=9, msn=2, length=8, segments=1)",
+                                          "1 tx rdmap Send(frame=9, msn=3, length=8, segments=1)"));
 }
 
 TEST_F(TraceCapture, WhatTheCaptureLost) {
@@ -94,8 +96,8 @@ TEST_F(TraceCapture, WhatTheCaptureLost) {
   give(maker_.data(kTx, send(2)));
   for (unsigned n = 0; n < 20; ++n) give(maker_.data(kRx, send(n + 1)));  // these acknowledge it
   const auto out = lines();
-  EXPECT_THAT(out, Contains(HasSubstr("1 tx tcp Lost(bytes=124)")));
-  EXPECT_THAT(out, Contains(HasSubstr("1 tx rdmap Send(msn=2, ")));
+  EXPECT_THAT(out, Contains(HasSubstr("tx tcp Lost(frame=23, bytes=124)")));
+  EXPECT_THAT(out, Contains(HasSubstr("tx rdmap Send(frame=23, msn=2, ")));
   (void)finish();
   EXPECT_EQ(capture_.counts().totals.lost, 124U);
   EXPECT_FALSE(capture_.counts().totals.all_decoded());
@@ -108,9 +110,9 @@ TEST_F(TraceCapture, ShortSnapLength) {
     const Packet p = maker_.data(kTx, send(msn, 500))[0];
     capture_.packet(milliseconds(++ms_), LinkType::kEthernet, ConstBytes(p).first(80), p.size());
   }
-  EXPECT_THAT(about("rdmap"), ElementsAre("1 tx rdmap Send(msn=1, length=500, segments=1)",
-                                          "1 tx rdmap Send(msn=2, length=500, segments=1)",
-                                          "1 tx rdmap Send(msn=3, length=500, segments=1)"));
+  EXPECT_THAT(about("rdmap"), ElementsAre("1 tx rdmap Send(frame=6, msn=1, length=500, segments=1)",
+                                          "1 tx rdmap Send(frame=7, msn=2, length=500, segments=1)",
+                                          "1 tx rdmap Send(frame=8, msn=3, length=500, segments=1)"));
   EXPECT_EQ(capture_.counts().totals.undecoded, 0U);
   EXPECT_GT(capture_.counts().totals.lost, 1400U);
 }
@@ -121,17 +123,18 @@ TEST_F(TraceCapture, BeganTooLate) {
   (void)maker_.data(kRx, reply(true));
   give(maker_.data(kRx, send(4)));
   give(maker_.data(kTx, send(9)));
-  EXPECT_THAT(lines(),
-              ElementsAre("0.000 1 tx tcp Open(client=10.0.0.2:7174, server=10.0.0.1:4000, syn=0)",
-                          "0.000 1 tx mpa Aligned(crc=on)", "0.000 1 tx rdmap Send(msn=4, length=8, segments=1)",
-                          "1.000 1 rx mpa Aligned(crc=on)", "1.000 1 rx rdmap Send(msn=9, length=8, segments=1)"));
+  EXPECT_THAT(lines(), ElementsAre("0.000 1 tx tcp Open(frame=1, client=10.0.0.2:7174, server=10.0.0.1:4000, syn=0)",
+                                   "0.000 1 tx mpa Aligned(frame=1, crc=on)",
+                                   "0.000 1 tx rdmap Send(frame=1, msn=4, length=8, segments=1)",
+                                   "1.000 1 rx mpa Aligned(frame=2, crc=on)",
+                                   "1.000 1 rx rdmap Send(frame=2, msn=9, length=8, segments=1)"));
 }
 
 TEST_F(TraceCapture, OtherConnectionsAreLeftAlone) {
   give(maker_.handshake(kTx));
   give(maker_.data(kTx, test::hex("474554202f")));
   give(maker_.data(kTx, send(1)));
-  EXPECT_THAT(finish(), ElementsAre(HasSubstr("tcp Open("), "3.000 1 tx tcp NotMpa()"));
+  EXPECT_THAT(finish(), ElementsAre(HasSubstr("tcp Open("), "3.000 1 tx tcp NotMpa(frame=4)"));
   EXPECT_EQ(capture_.counts().connections, 0U);
 }
 
@@ -141,7 +144,7 @@ TEST_F(TraceCapture, ThePortIsUsedAgain) {
   PacketMaker again(kClient4, kServer4);
   open(again);
   give(again.data(kTx, send(1)));
-  EXPECT_THAT(about("rdmap"), ElementsAre("2 tx rdmap Send(msn=1, length=8, segments=1)"));
+  EXPECT_THAT(about("rdmap"), ElementsAre("2 tx rdmap Send(frame=12, msn=1, length=8, segments=1)"));
   EXPECT_EQ(capture_.counts().connections, 2U);
 }
 
@@ -161,7 +164,7 @@ TEST_F(TraceCapture, OnlyOnePort) {
   server.port = 7175;
   PacketMaker wanted(kClient4, server);
   open(wanted);
-  EXPECT_THAT(finish()[0], HasSubstr("1 tx tcp Open(client=10.0.0.1:4000, server=10.0.0.2:7175"));
+  EXPECT_THAT(finish()[0], HasSubstr("1 tx tcp Open(frame=6, client=10.0.0.1:4000, server=10.0.0.2:7175"));
   EXPECT_EQ(capture_.counts().connections, 1U);
 }
 
@@ -180,7 +183,7 @@ TEST_F(TraceCapture, NfsPortMeansRpcOverRdma) {
   PacketMaker m(kClient4, server);
   open(m);
   give(m.data(kTx, send(1, 16)));
-  EXPECT_THAT(about("rpcrdma"), ElementsAre(HasSubstr("1 tx rpcrdma Malformed(bytes=16")));
+  EXPECT_THAT(about("rpcrdma"), ElementsAre(HasSubstr("1 tx rpcrdma Malformed(frame=6, bytes=16")));
 }
 
 TEST_F(TraceCapture, FollowsABoundedNumberOfConnections) {

@@ -6,6 +6,7 @@
 
 #include "iwarp/rdmap/terminate_message.h"
 #include "tests/support/segments.h"
+#include "tests/trace/lines.h"
 #include "tests/trace/startup.h"
 
 namespace iwarp::trace {
@@ -25,20 +26,21 @@ constexpr auto kRx = Direction::kRx;
 
 class TraceDecoder : public ::testing::Test {
  protected:
-  explicit TraceDecoder(bool verbose = false) : decoder_({"c", verbose, RpcGuess::kUnknown}) {}
+  explicit TraceDecoder(bool verbose = false)
+      : decoder_({.connection = "c", .verbose = verbose, .rpcrdma = RpcGuess::kUnknown}) {}
 
   void start(bool crc) {
     decoder_.receive(kTx, request(crc), milliseconds(1));
     decoder_.receive(kRx, reply(crc), milliseconds(2));
-    (void)decoder_.take_lines();
+    (void)decoder_.take();
   }
   std::vector<std::string> tx(const Bytes& bytes) {
     decoder_.receive(kTx, bytes, milliseconds(3));
-    return decoder_.take_lines();
+    return lines_of(decoder_.take());
   }
   std::vector<std::string> finish() {
     decoder_.finish(milliseconds(9));
-    return decoder_.take_lines();
+    return lines_of(decoder_.take());
   }
 
   Decoder decoder_;
@@ -58,9 +60,10 @@ TEST_F(TraceDecoder, StartupFrames) {
   f.private_data = data;
   decoder_.receive(kTx, to_bytes(f), milliseconds(1));
   decoder_.receive(kRx, reply(true, true), milliseconds(2));
-  EXPECT_THAT(decoder_.take_lines(), ElementsAre("1.000 c tx mpa Request(M=0, C=1, R=0, S=1, rev=2, A=1, B=0, C=1, "
-                                                 "D=1, ird=8, ord=4, pd=2, private_data=0102)",
-                                                 "2.000 c rx mpa Reply(M=0, C=1, R=1, S=0, rev=2, pd=0)"));
+  EXPECT_THAT(lines_of(decoder_.take()),
+              ElementsAre("1.000 c tx mpa Request(rev=2, crc=1, markers=0, enhanced=1, p2p=1, rtr_send=0, rtr_write=1, "
+                          "rtr_read=1, ird=8, ord=4, pd=2, private_data=0102)",
+                          "2.000 c rx mpa Reply(rev=2, reject=1, crc=1, markers=0, enhanced=0, pd=0)"));
 }
 
 TEST_F(TraceDecoder, SendsOfEveryKind) {
@@ -94,7 +97,7 @@ TEST_F(TraceDecoder, ReadRequestAndResponse) {
       tx(fpdu(test::read_request_segment({Stag{1}, 2, 3, Stag{4}, 5}), true) |
          fpdu(test::tagged_segment(rdmap::Opcode::kReadResponse, Stag{1}, 2, test::pattern(3)), true)),
       ElementsAre(
-          "3.000 c tx rdmap ReadRequest(msn=1, sink_stag=0x1, sink_to=0x2, size=3, source_stag=0x4, source_to=0x5)",
+          "3.000 c tx rdmap ReadRequest(msn=1, size=3, source_stag=0x4, source_to=0x5, sink_stag=0x1, sink_to=0x2)",
           "3.000 c tx rdmap ReadResponse(stag=0x1, to=0x2, length=3, segments=1)"));
 }
 
@@ -149,7 +152,7 @@ TEST_F(TraceDecoder, MarkersAreNotDecoded) {
   decoder_.receive(kRx, reply(false), milliseconds(2));
   decoder_.receive(kTx, fpdu(send_segment({}), false), milliseconds(2));
   decoder_.receive(kRx, fpdu(send_segment({}), false), milliseconds(2));
-  (void)decoder_.take_lines();
+  (void)decoder_.take();
   const auto lines = finish();
   EXPECT_EQ(lines[1], "9.000 c rx mpa Undecoded(bytes=24, why=\"MPA Markers are not decoded\")");
   EXPECT_EQ(decoder_.totals(kTx).messages, 1U);
@@ -159,7 +162,7 @@ TEST_F(TraceDecoder, NothingIsExpectedBehindARejection) {
   decoder_.receive(kTx, request(false), milliseconds(1));
   decoder_.receive(kRx, reply(false, true), milliseconds(2));
   decoder_.receive(kRx, test::hex("00"), milliseconds(2));
-  (void)decoder_.take_lines();
+  (void)decoder_.take();
   EXPECT_THAT(finish()[1], HasSubstr("rx mpa Undecoded(bytes=1, why=\"the connection was rejected\")"));
 }
 
@@ -168,7 +171,7 @@ TEST_F(TraceDecoder, AnAnswerThatIsNoReply) {
   decoder_.receive(kRx, test::hex("485454502f"), milliseconds(2));
   decoder_.receive(kRx, test::hex("31"), milliseconds(2));
   EXPECT_FALSE(decoder_.is_not_mpa());
-  (void)decoder_.take_lines();
+  (void)decoder_.take();
   (void)finish();
   EXPECT_EQ(decoder_.totals(kRx).undecoded, 6U);
 }
@@ -185,7 +188,7 @@ TEST_F(TraceDecoder, LossWithinAMessage) {
   const Bytes second = fpdu(test::write_segment(Stag{5}, 50, part, false), false);
   (void)tx(fpdu(test::write_segment(Stag{5}, 0, part, false), false) | Bytes(second.begin(), second.begin() + 20));
   decoder_.lose(kTx, second.size() - 20, milliseconds(4));
-  EXPECT_THAT(decoder_.take_lines(), ElementsAre("4.000 c tx tcp Lost(bytes=52)"));
+  EXPECT_THAT(lines_of(decoder_.take()), ElementsAre("4.000 c tx tcp Lost(bytes=52)"));
   EXPECT_THAT(tx(fpdu(test::write_segment(Stag{5}, 100, part), false)),
               ElementsAre("3.000 c tx rdmap Write(stag=0x5, to=0x0, length=150, segments=3)"));
 }
@@ -240,7 +243,9 @@ TEST_F(VerboseTraceDecoder, FpdusAndSegments) {
 TEST(TraceDecoderNoise, NeverFails) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
-    Decoder d({"n", round % 2 == 0, round % 3 == 0 ? RpcGuess::kYes : RpcGuess::kUnknown});
+    Decoder d({.connection = "n",
+               .verbose = round % 2 == 0,
+               .rpcrdma = round % 3 == 0 ? RpcGuess::kYes : RpcGuess::kUnknown});
     if (round % 5 != 0) d.receive(kTx, request(random() % 2 == 0, random() % 8 == 0), milliseconds(0));
     if (round % 7 != 0) d.receive(kRx, reply(random() % 2 == 0, random() % 8 == 0), milliseconds(0));
     for (int step = 0; step < 60; ++step) {
@@ -254,7 +259,7 @@ TEST(TraceDecoderNoise, NeverFails) {
     }
     d.finish(milliseconds(99));
     for (const Direction dir : {kTx, kRx}) EXPECT_LE(d.totals(dir).undecoded, d.totals(dir).bytes);
-    EXPECT_FALSE(d.take_lines().empty());
+    EXPECT_FALSE(d.take().empty());
   }
 }
 

@@ -1,17 +1,27 @@
 #include "iwarp/trace/rpc_view.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "iwarp/rpcrdma/private_data.h"
+#include "iwarp/rpcrdma/transport_header.h"
+#include "iwarp/trace/rpc_names.h"
 #include "tests/rpcrdma/wire_vectors.h"
+#include "tests/trace/endpoints.h"
 
 namespace iwarp::trace {
 namespace {
 
+using std::chrono::microseconds;
 using test::Bytes;
 using test::Xdr;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 constexpr std::uint32_t kXid = test::kTestXid;
+constexpr auto kTx = Direction::kTx;
+constexpr auto kRx = Direction::kRx;
 
 Message send(Bytes bytes) {
   Message m;
@@ -20,90 +30,295 @@ Message send(Bytes bytes) {
   m.head = std::move(bytes);
   return m;
 }
+Message tagged(rdmap::Opcode op, std::uint32_t stag, std::uint64_t to, Bytes bytes) {
+  Message m = send(std::move(bytes));
+  m.op = op;
+  m.stag = Stag{stag};
+  m.to = to;
+  return m;
+}
+Message header(const rpcrdma::Header& h, const Bytes& payload = {}) {
+  Bytes out(h.encoded_size());
+  EXPECT_EQ(h.write_to(out), out.size());
+  out.insert(out.end(), payload.begin(), payload.end());
+  return send(std::move(out));
+}
 // RDMA_MSG without chunks around an RPC message.
 Message rdma_msg(const Xdr& rpc, std::uint32_t xid = kXid) {
   return send(Xdr().words({xid, 1, 32, 0, 0, 0, 0}).raw(rpc.bytes()).bytes());
 }
 
-TEST(RpcView, CallAndReply) {
-  RpcView view(RpcGuess::kUnknown);
-  const auto call = view.on_send(Direction::kTx, rdma_msg(test::nfs_call(3, 6)));
-  EXPECT_EQ(call.header, "RDMA_MSG(xid=0x1a2b3c4d, vers=1, credits=32, reads=[], writes=[], reply=-)");
-  EXPECT_EQ(call.rpc, "Call(xid=0x1a2b3c4d, prog=100003, vers=3, proc=6, cred=0, bytes=40)");
-  const auto reply = view.on_send(Direction::kRx, rdma_msg(test::nfs_reply()));
-  EXPECT_EQ(reply.rpc, "Reply(xid=0x1a2b3c4d, stat=SUCCESS, prog=100003, vers=3, proc=6, bytes=24)");
-  EXPECT_FALSE(call.malformed || reply.malformed);
+class RpcViewTest : public ::testing::Test {
+ protected:
+  explicit RpcViewTest(RpcGuess guess = RpcGuess::kYes) : view_(options(guess)) {}
+  static RpcViewOptions options(RpcGuess guess) {
+    RpcViewOptions o;
+    o.guess = guess;
+    return o;
+  }
+  // Each message has a frame of its own, 10, 11, ..., a millisecond after the one before.
+  When next() {
+    ++frame_;
+    return {microseconds(1000 * frame_), frame_};
+  }
+  std::vector<std::string> texts(const RpcView::Events& events) {
+    std::vector<std::string> out;
+    malformed_ = error_ = false;
+    for (const RpcView::Event& e : events) {
+      out.push_back(e.record.pdu.str());
+      malformed_ = malformed_ || e.malformed;
+      error_ = error_ || e.record.error;
+    }
+    return out;
+  }
+  std::vector<std::string> give(Direction d, const Message& m) { return texts(view_.on_send(d, m, next())); }
+  // What is said of the RPC message.
+  std::string rpc(Direction d, const Message& m) {
+    const auto all = give(d, m);
+    return all.size() < 2 ? std::string() : all.back();
+  }
+
+  RpcView view_;
+  std::uint64_t frame_ = 9;
+  bool malformed_ = false, error_ = false;
+};
+
+class RpcViewGuess : public RpcViewTest {
+ protected:
+  RpcViewGuess() : RpcViewTest(RpcGuess::kUnknown) {}
+};
+
+TEST_F(RpcViewGuess, CallAndReply) {
+  EXPECT_THAT(give(kTx, rdma_msg(test::nfs_call(3, 6))),
+              ElementsAre("RDMA_MSG(xid=0x1a2b3c4d, vers=1, credits=32, reads=[], writes=[], reply=-)",
+                          "Call(xid=0x1a2b3c4d, prog=NFS, vers=3, proc=READ, cred=AUTH_NONE, bytes=40)"));
+  EXPECT_EQ(rpc(kRx, rdma_msg(test::nfs_reply().w(0))),
+            "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=1.000, status=NFS3_OK, proc=READ, stat=SUCCESS, prog=NFS, "
+            "vers=3, bytes=28)");
+  EXPECT_FALSE(malformed_ || error_);
 }
 
 // The same xid may be in use in both directions (RFC 8167).
-TEST(RpcView, ABackwardCallIsNoAnswer) {
-  RpcView view(RpcGuess::kYes);
-  (void)view.on_send(Direction::kTx, rdma_msg(test::nfs_call(4, 1)));
-  (void)view.on_send(Direction::kRx, rdma_msg(test::nfs_call(1, 1, 0x40000000)));
-  EXPECT_EQ(view.on_send(Direction::kTx, rdma_msg(test::nfs_reply())).rpc,
-            "Reply(xid=0x1a2b3c4d, stat=SUCCESS, prog=1073741824, vers=1, proc=1, bytes=24)");
-  EXPECT_EQ(view.on_send(Direction::kRx, rdma_msg(test::nfs_reply())).rpc,
-            "Reply(xid=0x1a2b3c4d, stat=SUCCESS, prog=100003, vers=4, proc=1, bytes=24)");
-  EXPECT_EQ(view.on_send(Direction::kRx, rdma_msg(test::nfs_reply())).rpc,
-            "Reply(xid=0x1a2b3c4d, stat=SUCCESS, bytes=24)");
+TEST_F(RpcViewTest, ABackwardCallIsNoAnswer) {
+  (void)give(kTx, rdma_msg(test::nfs_call(4, 0)));
+  EXPECT_EQ(rpc(kRx, rdma_msg(test::nfs_call(1, 0, 0x40000000))),
+            "Call(xid=0x1a2b3c4d, prog=NFS_CB, vers=1, proc=CB_NULL, cred=AUTH_NONE, bytes=40)");
+  EXPECT_EQ(
+      rpc(kTx, rdma_msg(test::nfs_reply())),
+      "Reply(xid=0x1a2b3c4d, call_in=11, latency_ms=1.000, proc=CB_NULL, stat=SUCCESS, prog=NFS_CB, vers=1, bytes=24)");
+  EXPECT_EQ(rpc(kRx, rdma_msg(test::nfs_reply())),
+            "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=3.000, proc=NULL, stat=SUCCESS, prog=NFS, vers=4, bytes=24)");
+  EXPECT_EQ(rpc(kRx, rdma_msg(test::nfs_reply())), "Reply(xid=0x1a2b3c4d, stat=SUCCESS, bytes=24)");
 }
 
-TEST(RpcView, RefusedReplies) {
-  RpcView view(RpcGuess::kYes);
-  EXPECT_EQ(view.on_send(Direction::kRx, rdma_msg(Xdr().words({kXid, 1, 1, 0, 2, 2}))).rpc,
-            "Reply(xid=0x1a2b3c4d, stat=DENIED, bytes=24)");
-  EXPECT_EQ(view.on_send(Direction::kRx, rdma_msg(Xdr().words({kXid, 1, 0, 0, 0, 4}))).rpc,
+TEST_F(RpcViewTest, RefusedReplies) {
+  EXPECT_EQ(rpc(kRx, rdma_msg(Xdr().words({kXid, 1, 1, 0, 2, 2}))),
+            "Reply(xid=0x1a2b3c4d, stat=DENIED, why=RPC_MISMATCH, bytes=24)");
+  EXPECT_TRUE(error_);
+  EXPECT_EQ(rpc(kRx, rdma_msg(Xdr().words({kXid, 1, 1, 1, 5}))),
+            "Reply(xid=0x1a2b3c4d, stat=DENIED, why=AUTH_TOOWEAK, bytes=20)");
+  EXPECT_EQ(rpc(kRx, rdma_msg(Xdr().words({kXid, 1, 1}))), "Reply(xid=0x1a2b3c4d, stat=DENIED, bytes=12)");
+  EXPECT_EQ(rpc(kRx, rdma_msg(Xdr().words({kXid, 1, 0, 0, 0, 4}))),
             "Reply(xid=0x1a2b3c4d, stat=GARBAGE_ARGS, bytes=24)");
+  EXPECT_TRUE(error_);
 }
 
-TEST(RpcView, OtherUsersOfSendsAreNotMistaken) {
-  RpcView view(RpcGuess::kUnknown);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(view.on_send(Direction::kTx, send(test::pattern(16 + 40 * i))).header, "");
-  EXPECT_EQ(view.on_send(Direction::kTx, rdma_msg(test::nfs_call(3, 6))).header, "");  // the guess was made
+TEST_F(RpcViewTest, StatusesAreErrors) {
+  (void)give(kTx, rdma_msg(test::nfs_call(3, 3)));
+  EXPECT_THAT(
+      rpc(kRx, rdma_msg(test::nfs_reply().w(2))),
+      StartsWith(
+          "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=1.000, status=NFS3ERR_NOENT, proc=LOOKUP, stat=SUCCESS"));
+  EXPECT_TRUE(error_);
 }
 
-TEST(RpcView, AnXidThatDiffersIsNoSign) {
-  RpcView view(RpcGuess::kUnknown);
-  EXPECT_EQ(view.on_send(Direction::kTx, rdma_msg(test::nfs_call(3, 6), 1)).header, "");
+TEST_F(RpcViewTest, CompoundByItsOperations) {
+  const auto events = view_.on_send(kTx, rdma_msg(test::compound_call(3, 2).w(24).w(10).w(9).words({1, 2})), next());
+  EXPECT_EQ(
+      texts(events).back(),
+      "Call(xid=0x1a2b3c4d, prog=NFS, vers=4.2, ops=[PUTROOTFH GETFH GETATTR], proc=COMPOUND, tag=\"\\x01\\x08\\x0f\", "
+      "cred=AUTH_NONE, bytes=76)");
+  EXPECT_EQ(events.back().record.rpc->name, "NFS 4.2 GETFH");
+  EXPECT_THAT(
+      rpc(kRx, rdma_msg(test::compound_reply(1, 10008).w(24).w(10008))),
+      ::testing::HasSubstr("status=NFS4ERR_DELAY, ops=[PUTROOTFH], proc=COMPOUND, stat=SUCCESS, prog=NFS, vers=4.2"));
 }
 
-TEST(RpcView, PrivateDataSettlesIt) {
-  RpcView view(RpcGuess::kUnknown);
-  EXPECT_FALSE(view.on_private_data(test::hex("00 01 02")));
+TEST_F(RpcViewTest, ProtectedBodiesAreNotLookedInto) {
+  // RPCSEC_GSS with integrity: version, procedure, sequence, service, context handle.
+  Xdr x = Xdr().words({kXid, 0, 2, 100003, 4, 1, 6, 20, 1, 0, 1, 2, 0, 0, 0}).raw(test::compound_call(1).w(24).bytes());
+  EXPECT_EQ(rpc(kTx, rdma_msg(x)), "Call(xid=0x1a2b3c4d, prog=NFS, vers=4, proc=COMPOUND, cred=RPCSEC_GSS, bytes=" +
+                                       std::to_string(x.size()) + ")");
+  EXPECT_THAT(rpc(kRx, rdma_msg(test::nfs_reply().w(5))), ::testing::Not(::testing::HasSubstr("status=")));
+}
+
+TEST_F(RpcViewTest, PathOfAMount) {
+  EXPECT_EQ(rpc(kTx, rdma_msg(test::nfs_call(3, 1, kMountProgram).w(5).raw(test::hex("2f 61 22 62 0a 000000")))),
+            "Call(xid=0x1a2b3c4d, prog=MOUNT, vers=3, proc=MNT, path=\"/a\\x22b\\x0a\", cred=AUTH_NONE, bytes=52)");
+  EXPECT_EQ(rpc(kTx, rdma_msg(test::nfs_call(3, 3, kMountProgram).w(0xFFFFFFFF))),
+            "Call(xid=0x1a2b3c4d, prog=MOUNT, vers=3, proc=UMNT, cred=AUTH_NONE, bytes=44)");
+}
+
+// A Call in a Position-Zero Read chunk and its Reply in a Reply chunk.
+TEST_F(RpcViewTest, MessagesInChunks) {
+  const Bytes call = test::compound_call(2).w(24).w(10).bytes(), reply = test::compound_reply(1).w(24).w(0).bytes();
+  rpcrdma::Header h;
+  h.xid = kXid;
+  h.proc = rpcrdma::Proc::kNomsg;
+  h.read_list.push_back({0, {Stag{7}, static_cast<std::uint32_t>(call.size()), 0x100}});
+  h.reply_chunk.emplace();
+  h.reply_chunk->segments.push_back({Stag{8}, 4096, 0});
+  EXPECT_THAT(give(kTx, header(h)), SizeIs(1));
+  const auto request =
+      view_.on_read_request(kRx, {Stag{1}, 0, static_cast<std::uint32_t>(call.size()), Stag{7}, 0x100});
+  ASSERT_NE(request, nullptr);
+  const auto read = view_.on_read_response(kTx, tagged(rdmap::Opcode::kReadResponse, 1, 0, call), next());
+  EXPECT_EQ(read.rpc, request);
+  EXPECT_THAT(
+      texts(read.events),
+      ElementsAre(
+          "Call(xid=0x1a2b3c4d, prog=NFS, vers=4.1, ops=[PUTROOTFH GETFH], proc=COMPOUND, tag=\"\\x01\\x08\\x0f\", "
+          "cred=AUTH_NONE, bytes=" +
+          std::to_string(call.size()) + ", header_in=10)"));
+  EXPECT_EQ(view_.on_write(kRx, tagged(rdmap::Opcode::kWrite, 8, 0, reply)), read.rpc);
+  rpcrdma::Header answer;
+  answer.xid = kXid;
+  answer.proc = rpcrdma::Proc::kNomsg;
+  answer.reply_chunk.emplace();
+  answer.reply_chunk->segments.push_back({Stag{8}, static_cast<std::uint32_t>(reply.size()), 0});
+  const auto events = view_.on_send(kRx, header(answer), next());
+  EXPECT_EQ(texts(events).back(),
+            "Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=2.000, status=NFS4_OK, ops=[PUTROOTFH], "
+            "proc=COMPOUND, stat=SUCCESS, prog=NFS, vers=4.1, tag=\"\\x01\\x08\\x0f\", bytes=" +
+                std::to_string(reply.size()) + ")");
+  EXPECT_EQ(read.rpc->read_bytes, call.size());
+  EXPECT_EQ(read.rpc->write_bytes, reply.size());
+  EXPECT_EQ(read.rpc->send_bytes, header(h).length + header(answer).length);
+}
+
+// The capture has the Call's chunk in part only, at every length; the Reply says what could be read all the same.
+TEST_F(RpcViewTest, ACallCutWithinItsChunk) {
+  const Bytes call = test::compound_call(2).w(24).w(10).bytes();
+  for (std::size_t n = 0; n < call.size(); ++n) {
+    RpcView view(options(RpcGuess::kYes));
+    rpcrdma::Header h;
+    h.xid = kXid;
+    h.proc = rpcrdma::Proc::kNomsg;
+    h.read_list.push_back({0, {Stag{7}, static_cast<std::uint32_t>(call.size()), 0}});
+    (void)view.on_send(kTx, header(h), next());
+    (void)view.on_read_request(kRx, {Stag{1}, 0, static_cast<std::uint32_t>(call.size()), Stag{7}, 0});
+    Message response = tagged(rdmap::Opcode::kReadResponse, 1, 0, call);
+    response.head.resize(n);
+    EXPECT_THAT(view.on_read_response(kTx, response, next()).events, IsEmpty()) << n;
+    const auto events = texts(view.on_send(kRx, rdma_msg(test::compound_reply(1).w(24).w(0)), next()));
+    EXPECT_FALSE(malformed_);
+    EXPECT_THAT(events.back(), StartsWith("Reply(xid=0x1a2b3c4d, call_in="));
+    EXPECT_EQ(events.size(), n < 4 ? 2U : 3U) << n;
+    if (n >= 40) {
+      EXPECT_THAT(events[1], StartsWith("Call(xid=0x1a2b3c4d, prog=NFS, vers=4"));
+    }
+  }
+}
+
+// A Reply and its Call in line, captured in part only, at every length: no error, and no more than there is.
+TEST_F(RpcViewTest, CutAnywhere) {
+  for (const auto& [d, whole] : {std::pair{kTx, rdma_msg(test::compound_call(2).w(24).w(10))},
+                                 std::pair{kRx, rdma_msg(test::compound_reply(2).w(24).w(0).w(10).w(0).opaque(8))}}) {
+    for (std::size_t n = 0; n < whole.head.size(); ++n) {
+      Message m = whole;
+      m.head.resize(n);
+      EXPECT_THAT(give(d, m), ::testing::Not(IsEmpty()));
+      EXPECT_FALSE(malformed_) << n;
+    }
+    EXPECT_THAT(give(d, whole), SizeIs(2));
+  }
+}
+
+TEST_F(RpcViewTest, DataInAReadChunk) {
+  Xdr call = test::compound_call(2);
+  call.w(38).fill(16).d(0).w(2).w(4096);
+  rpcrdma::Header h;
+  h.xid = kXid;
+  h.read_list.push_back({static_cast<std::uint32_t>(call.size()), {Stag{7}, 4096, 0}});
+  call.w(9).words({1, 2});
+  EXPECT_THAT(rpc(kTx, header(h, call.bytes())), ::testing::HasSubstr("ops=[WRITE GETATTR]"));
+}
+
+TEST_F(RpcViewTest, RetransmissionOnTheSameConnection) {
+  (void)give(kTx, rdma_msg(test::nfs_call(3, 6)));
+  const auto events = view_.on_send(kTx, rdma_msg(test::nfs_call(3, 6)), next());
+  EXPECT_THAT(texts(events).back(), ::testing::EndsWith(", again=1, first_in=10)"));
+  EXPECT_TRUE(events.back().record.retransmission && events.back().record.error);
+}
+
+TEST(RpcViewBook, RetransmissionOnAnotherConnection) {
+  const auto book = std::make_shared<CallBook>();
+  RpcViewOptions o;
+  o.guess = RpcGuess::kYes;
+  o.book = book;
+  o.ends = {kClient4.address, kServer4};
+  RpcView first(o);
+  o.connection = "2";
+  RpcView second(o);
+  (void)first.on_send(kTx, rdma_msg(test::nfs_call(3, 6)), {microseconds(1), 4});
+  const auto again = second.on_send(kTx, rdma_msg(test::nfs_call(3, 6)), {microseconds(9), 8});
+  EXPECT_THAT(again.back().record.pdu.str(), ::testing::EndsWith(", again=1, first_in=4, first_on=1)"));
+  (void)second.on_send(kRx, rdma_msg(test::nfs_reply()), {microseconds(10), 9});
+  const auto later = second.on_send(kTx, rdma_msg(test::nfs_call(3, 6)), {microseconds(11), 10});
+  EXPECT_FALSE(later.back().record.retransmission);
+}
+
+TEST_F(RpcViewTest, RdmaError) {
+  (void)give(kTx, rdma_msg(test::nfs_call(3, 6)));
+  const auto events = view_.on_send(kRx, header(rpcrdma::make_err_vers(kXid, 1, 32)), next());
+  EXPECT_THAT(texts(events),
+              ElementsAre("RDMA_ERROR(xid=0x1a2b3c4d, vers=1, credits=32, error=ERR_VERS, low=1, high=1)"));
+  EXPECT_TRUE(error_);
+  ASSERT_NE(events[0].record.rpc, nullptr);
+  EXPECT_EQ(events[0].record.rpc->name, "NFS 3 READ");
+  EXPECT_THAT(give(kRx, header(rpcrdma::make_err_chunk(kXid, 1, 32))),
+              ElementsAre("RDMA_ERROR(xid=0x1a2b3c4d, vers=1, credits=32, error=ERR_CHUNK)"));
+}
+
+TEST_F(RpcViewGuess, OtherUsersOfSendsAreNotMistaken) {
+  for (int i = 0; i < 4; ++i)
+    EXPECT_THAT(give(kTx, send(test::pattern(16 + 40 * static_cast<std::size_t>(i)))), IsEmpty());
+  EXPECT_THAT(give(kTx, rdma_msg(test::nfs_call(3, 6))), IsEmpty());  // the guess was made
+}
+
+TEST_F(RpcViewGuess, AnXidThatDiffersIsNoSign) {
+  EXPECT_THAT(give(kTx, rdma_msg(test::nfs_call(3, 6), 1)), IsEmpty());
+}
+
+TEST_F(RpcViewGuess, PrivateDataSettlesIt) {
+  EXPECT_FALSE(view_.on_private_data(test::hex("00 01 02")));
   const auto bytes = rpcrdma::PrivateData{true, 4096, 8192}.encode();
-  EXPECT_EQ(view.on_private_data(bytes), "PrivateData(send=4096, receive=8192, remote_invalidation=1)");
-  const auto bad = view.on_send(Direction::kTx, send(test::pattern(16)));
-  EXPECT_TRUE(bad.malformed);
-  EXPECT_EQ(bad.header.substr(0, 20), "Malformed(bytes=16, ");
+  EXPECT_EQ(view_.on_private_data(bytes)->str(), "PrivateData(send=4096, receive=8192, remote_invalidation=1)");
+  EXPECT_THAT(give(kTx, send(test::pattern(16))), ElementsAre(StartsWith("Malformed(bytes=16, ")));
+  EXPECT_TRUE(malformed_);
 }
 
-TEST(RpcView, MalformedRpcMessage) {
-  RpcView view(RpcGuess::kYes);
-  const auto d = view.on_send(Direction::kTx, rdma_msg(Xdr().words({kXid, 0, 2})));
-  EXPECT_TRUE(d.malformed);
-  EXPECT_EQ(d.rpc, "Malformed(bytes=12, why=\"neither an RPC Call nor a Reply\")");
+TEST_F(RpcViewTest, MalformedRpcMessage) {
+  EXPECT_EQ(rpc(kTx, rdma_msg(Xdr().words({kXid, 0, 2}))),
+            "Malformed(bytes=12, why=\"neither an RPC Call nor a Reply\")");
+  EXPECT_TRUE(malformed_);
 }
 
-TEST(RpcView, WhatTheCaptureCutIsNobodysFault) {
-  RpcView view(RpcGuess::kYes);
+TEST_F(RpcViewTest, WhatTheCaptureCutIsNobodysFault) {
   Message m = rdma_msg(test::nfs_call(3, 6));
   m.head.resize(36);
-  const auto rpc = view.on_send(Direction::kTx, m);
-  EXPECT_FALSE(rpc.malformed);
-  EXPECT_EQ(rpc.rpc, "Cut(bytes=40, captured=8)");
+  EXPECT_EQ(rpc(kTx, m), "Cut(bytes=40, captured=8)");
+  EXPECT_FALSE(malformed_ || error_);
   m.head.resize(10);
-  EXPECT_EQ(view.on_send(Direction::kTx, m).header, "Cut(bytes=68, captured=10)");
+  EXPECT_THAT(give(kTx, m), ElementsAre("Cut(bytes=68, captured=10)"));
 }
 
-TEST(RpcView, ForgetsCallsThatAreNeverAnswered) {
-  RpcView view(RpcGuess::kYes);
+TEST_F(RpcViewTest, ForgetsCallsThatAreNeverAnswered) {
   for (std::uint32_t xid = 0; xid < 10000; ++xid) {
-    (void)view.on_send(Direction::kTx, rdma_msg(Xdr().words({xid, 0, 2, 100003, 3, 0, 0, 0, 0, 0}), xid));
+    (void)give(kTx, rdma_msg(Xdr().words({xid, 0, 2, 100003, 3, 0, 0, 0, 0, 0}), xid));
   }
-  EXPECT_EQ(view.on_send(Direction::kRx, rdma_msg(Xdr().words({0, 1, 0, 0, 0, 0}), 0)).rpc,
-            "Reply(xid=0x0, stat=SUCCESS, bytes=24)");
-  EXPECT_EQ(view.on_send(Direction::kRx, rdma_msg(Xdr().words({9999, 1, 0, 0, 0, 0}), 9999)).rpc,
-            "Reply(xid=0x270f, stat=SUCCESS, prog=100003, vers=3, proc=0, bytes=24)");
+  EXPECT_EQ(rpc(kRx, rdma_msg(Xdr().words({0, 1, 0, 0, 0, 0}), 0)), "Reply(xid=0x0, stat=SUCCESS, bytes=24)");
+  EXPECT_THAT(rpc(kRx, rdma_msg(Xdr().words({9999, 1, 0, 0, 0, 0}), 9999)), ::testing::HasSubstr("proc=NULL"));
 }
 
 }  // namespace

@@ -1,15 +1,11 @@
-#include "iwarp/trace/line.h"
+#include "iwarp/trace/pdu.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "tests/support/hex.h"
 
 namespace iwarp::trace {
 namespace {
-
-using std::chrono::microseconds;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 TEST(TracePdu, WritesEveryKindOfField) {
   const test::Bytes octets = test::hex("00 ff 1a");
@@ -29,12 +25,17 @@ TEST(TracePdu, EscapesText) {
   EXPECT_EQ(Pdu("P").text("t", "a\"b\\c\nd\x7f").str(), R"(P(t="a\x22b\x5cc\x0ad\x7f"))");
 }
 
-TEST(TraceLines, HaveTimeConnectionDirectionAndLayer) {
-  Lines lines("7");
-  lines.add(microseconds(0), Direction::kTx, "mpa", "A()");
-  lines.add(microseconds(1234567), Direction::kRx, "rdmap", "B()");
-  EXPECT_THAT(lines.take(), ElementsAre("0.000 7 tx mpa A()", "1234.567 7 rx rdmap B()"));
-  EXPECT_THAT(lines.take(), IsEmpty());
+TEST(TracePdu, FindsFields) {
+  Pdu pdu("P");
+  pdu.number("n", 7).milliseconds("t", 1234567).list("l", "[a b]").first_number("frame", 3);
+  EXPECT_EQ(pdu.str(), "P(frame=3, n=7, t=1234.567, l=[a b])");
+  EXPECT_EQ(pdu.number_of("n"), 7U);
+  EXPECT_EQ(pdu.number_of("t"), 1234567U);
+  EXPECT_EQ(pdu.number_of("absent"), 0U);
+  ASSERT_NE(pdu.find("l"), nullptr);
+  EXPECT_EQ(pdu.find("l")->value, "[a b]");
+  EXPECT_EQ(pdu.find("absent"), nullptr);
+  EXPECT_EQ(Pdu("P").milliseconds("t", -5).str(), "P(t=0.000)");
 }
 
 }  // namespace

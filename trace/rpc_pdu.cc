@@ -1,0 +1,198 @@
+#include "iwarp/trace/rpc_pdu.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+
+#include "iwarp/base/wire.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+#include "iwarp/trace/compound_view.h"
+#include "iwarp/trace/rpc_names.h"
+
+namespace iwarp::trace {
+namespace {
+
+using rpcrdma::Proc;
+
+constexpr std::uint32_t kMountPath[] = {1, 3};  // MNT and UMNT have a path as argument
+constexpr std::size_t kMaxPathBytes = 1024;     // MNTPATHLEN
+constexpr std::size_t kMaxShownText = 64;
+
+const char* proc_name(Proc proc) {
+  switch (proc) {
+    case Proc::kMsg:
+      return "RDMA_MSG";
+    case Proc::kNomsg:
+      return "RDMA_NOMSG";
+    case Proc::kMsgp:
+      return "RDMA_MSGP";
+    case Proc::kDone:
+      return "RDMA_DONE";
+    case Proc::kError:
+      return "RDMA_ERROR";
+  }
+  return "RDMA_?";
+}
+
+std::string to_text(const rpcrdma::Segment& s) {
+  char text[64];
+  std::snprintf(text, sizeof text, "0x%" PRIx32 ":%" PRIu32 "@0x%" PRIx64, raw(s.handle), s.length, s.offset);
+  return text;
+}
+
+std::string to_text(const rpcrdma::WriteChunk& c) {
+  std::string out = "[";
+  for (const rpcrdma::Segment& s : c.segments) {
+    if (out.size() > 1) out += ' ';
+    out += to_text(s);
+  }
+  return out + ']';
+}
+
+void add_tag(Pdu& pdu, const CompoundView& view) {
+  if (view.tag && !view.tag->empty()) pdu.text("tag", std::string_view(*view.tag).substr(0, kMaxShownText));
+}
+
+std::string version_text(const SeenRpc& rpc) {
+  std::string out = std::to_string(rpc.version);
+  if (rpc.minor_version && !is_callback_program(rpc.program)) out += '.' + std::to_string(*rpc.minor_version);
+  return out;
+}
+
+std::string rpc_name(const SeenRpc& rpc, const std::string& what) {
+  return program_name(rpc.program) + ' ' + version_text(rpc) + ' ' + what;
+}
+
+void add_path(Pdu& pdu, ConstBytes arguments) {
+  ReadCursor in(arguments);
+  const auto length = in.be<std::uint32_t>();
+  if (!in.ok() || length > kMaxPathBytes) return;
+  const ConstBytes bytes = in.take(length);
+  if (!in.ok()) return;
+  std::string path;
+  for (const std::byte b : bytes.first(std::min(bytes.size(), kMaxShownText))) path += static_cast<char>(b);
+  pdu.text("path", path);
+}
+
+// Results of an accepted Call that was done.
+bool add_results(Pdu& pdu, ConstBytes message, std::size_t offset, const std::vector<bool>& write_chunks,
+                 const SeenRpc& rpc, CompoundView& view) {
+  const StatusKind kind = rpc.plain ? status_kind(rpc.program, rpc.version, rpc.procedure) : StatusKind::kNone;
+  if (kind == StatusKind::kNone) return false;
+  std::optional<std::uint32_t> status;
+  if (is_compound(rpc.program, rpc.version, rpc.procedure)) {
+    view = view_compound_reply(message, offset, is_callback_program(rpc.program), write_chunks);
+    status = view.status;
+  } else {
+    ReadCursor in(message.subspan(offset));
+    const auto word = in.be<std::uint32_t>();
+    if (in.ok()) status = word;
+  }
+  if (!status) return false;
+  pdu.word("status", nfs_status_name(kind, *status));
+  return *status != 0;
+}
+
+// Why a Call was denied, behind MSG_DENIED (RFC 5531 s9).
+void add_denial(Pdu& pdu, ConstBytes message) {
+  constexpr std::size_t kRejectStat = 12;
+  constexpr std::uint32_t kRpcMismatch = 0, kAuthError = 1;
+  pdu.word("stat", "DENIED");
+  ReadCursor in(message.subspan(std::min(message.size(), kRejectStat)));
+  const auto reject = in.be<std::uint32_t>();
+  if (!in.ok()) return;
+  if (reject == kRpcMismatch) pdu.word("why", "RPC_MISMATCH");
+  if (reject != kAuthError) return;
+  const auto why = in.be<std::uint32_t>();
+  if (in.ok()) pdu.word("why", auth_stat_name(why));
+}
+
+}  // namespace
+
+Pdu header_pdu(const rpcrdma::Header& h) {
+  Pdu pdu(proc_name(h.proc));
+  pdu.hex("xid", h.xid).number("vers", h.version).number("credits", h.credits);
+  if (h.proc == Proc::kError) {
+    const bool versions = h.error.code == rpcrdma::HeaderError::kVers;
+    pdu.word("error", versions ? "ERR_VERS" : "ERR_CHUNK");
+    if (versions) pdu.number("low", h.error.version_low).number("high", h.error.version_high);
+    return pdu;
+  }
+  std::string reads = "[", writes = "[";
+  for (const rpcrdma::ReadSegment& s : h.read_list) {
+    if (reads.size() > 1) reads += ' ';
+    reads += std::to_string(s.position) + '/' + to_text(s.target);
+  }
+  for (const rpcrdma::WriteChunk& c : h.write_list) {
+    if (writes.size() > 1) writes += ' ';
+    writes += to_text(c);
+  }
+  pdu.list("reads", reads + ']').list("writes", writes + ']');
+  return h.reply_chunk ? pdu.list("reply", to_text(*h.reply_chunk)) : pdu.word("reply", "-");
+}
+
+std::optional<Pdu> call_pdu(ConstBytes message, std::uint64_t bytes, const std::vector<std::uint32_t>& read_positions,
+                            SeenRpc& rpc) {
+  const auto call = rpcrdma::RpcCall::parse(message);
+  if (!call) return std::nullopt;
+  rpc.known = true;
+  rpc.program = call->program;
+  rpc.version = call->version;
+  rpc.procedure = call->procedure;
+  rpc.plain = call->body_is_plain();
+  rpc.call_bytes = bytes;
+  const std::string procedure = procedure_name(call->program, call->version, call->procedure);
+  std::string what = procedure;
+  CompoundView view;
+  const bool callback = is_callback_program(call->program);
+  if (rpc.plain && is_compound(call->program, call->version, call->procedure)) {
+    view = view_compound_call(message, call->arguments_offset, callback, read_positions);
+    rpc.minor_version = view.minor_version;
+    if (const auto op = view.main_op(callback)) what = nfs4_op_name(*op, callback);
+  }
+  rpc.name = rpc_name(rpc, what);
+  Pdu pdu("Call");
+  pdu.hex("xid", call->xid).word("prog", program_name(call->program)).word("vers", version_text(rpc));
+  if (view.minor_version) pdu.list("ops", view.ops_list(callback));
+  pdu.word("proc", procedure);
+  if (call->program == kMountProgram && rpc.plain &&
+      std::find(std::begin(kMountPath), std::end(kMountPath), call->procedure) != std::end(kMountPath)) {
+    add_path(pdu, message.subspan(call->arguments_offset));
+  }
+  add_tag(pdu, view);
+  return pdu.word("cred", flavor_name(call->credential.flavor)).number("bytes", bytes);
+}
+
+std::optional<ReplyPdu> reply_pdu(ConstBytes message, std::uint64_t bytes, const std::vector<bool>& write_chunks,
+                                  const SeenRpc* rpc, const When& when) {
+  const auto reply = rpcrdma::RpcReply::parse(message);
+  if (!reply) return std::nullopt;
+  ReplyPdu out{Pdu("Reply")};
+  out.pdu.hex("xid", reply->xid);
+  if (rpc != nullptr) {
+    if (rpc->sent.frame != 0) out.pdu.number("call_in", rpc->sent.frame);
+    out.pdu.milliseconds("latency_ms",
+                         std::chrono::duration_cast<std::chrono::microseconds>(when.at - rpc->sent.at).count());
+  }
+  const bool known = rpc != nullptr && rpc->known;
+  CompoundView view;
+  if (known && reply->success()) {
+    out.error = add_results(out.pdu, message, reply->results_offset, write_chunks, *rpc, view);
+  }
+  // What says most comes first: lines may be cut.
+  if (view.count > 0) out.pdu.list("ops", view.ops_list(is_callback_program(rpc->program)));
+  if (known) out.pdu.word("proc", procedure_name(rpc->program, rpc->version, rpc->procedure));
+  if (reply->accepted) {
+    out.pdu.word("stat", accept_stat_name(static_cast<std::uint32_t>(reply->accept_stat)));
+  } else {
+    add_denial(out.pdu, message);
+  }
+  out.error = out.error || !reply->success();
+  if (known) out.pdu.word("prog", program_name(rpc->program)).word("vers", version_text(*rpc));
+  add_tag(out.pdu, view);
+  out.pdu.number("bytes", bytes);
+  return out;
+}
+
+}  // namespace iwarp::trace
