@@ -1,7 +1,8 @@
 """Builds the kernel peer: siw in five compile-time variants, and the initramfs that boots into the host's own root.
 
 Debian's kernel leaves CONFIG_RDMA_SIW off, so siw is built out of tree against the installed headers. scripts/siw/extract takes it
-from linux-source and repairs it, as scripts/build-siw does for users. Everything lands in one directory per kernel version and recipe, and is built once.
+from linux-source and repairs it, as scripts/build-siw does for users. Everything lands in one directory per kernel version and
+recipe, and is built once.
 """
 
 from __future__ import annotations
