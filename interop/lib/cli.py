@@ -14,10 +14,10 @@ from typing import IO, Sequence
 from lib.errors import BudgetSpent, SetupError
 from lib.runner import Runner
 from lib.scenario import Scenario, all_scenarios
-from lib.siw_build import VARIANTS, build_peer
+from lib.siw_build import GUESTS, build_peer
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-_PROGRAMS = ("qemu-system-x86_64", "make", "gcc", "cpio", "xz", "rping", "rdma", "mount.nfs", "rpc.nfsd", "rpc.mountd",
+_PROGRAMS = ("qemu-system-x86_64", "make", "gcc", "patch", "dkms", "cpio", "xz", "rping", "rdma", "mount.nfs", "rpc.nfsd", "rpc.mountd",
              "rpcbind", "ganesha.nfsd", "nfs-ls", "nfs-cp", "nfs-cat", "tshark")
 _EPILOG = """\
 examples:
@@ -83,8 +83,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("scenario", nargs="*", help="scenarios to run (default: all but those that are only run when named)")
     parser.add_argument("--list", action="store_true", help="list the scenarios and exit")
     parser.add_argument("--keep", action="store_true", help="keep logs and captures even when everything passes")
-    parser.add_argument("--variant", default=",".join(VARIANTS), metavar="V[,V...]",
-                        help="siw variants: %(default)s (default: all)")
+    parser.add_argument("--variant", default=",".join(GUESTS), metavar="V[,V...]",
+                        help="siw variants: %(default)s (default: all; bare has no siw)")
     parser.add_argument("--budget", type=_minutes, default=60, metavar="MINUTES",
                         help="stop, and fail, when everything together takes longer (default: %(default)s)")
     parser.add_argument("--build-dir", type=Path, default=_ROOT / "build" / "release", metavar="DIR",
@@ -112,9 +112,9 @@ def _choose(scenarios: Sequence[Scenario], names: Sequence[str]) -> list[Scenari
 
 def _variants(text: str) -> list[str]:
     chosen = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in chosen if name not in VARIANTS]
+    unknown = [name for name in chosen if name not in GUESTS]
     if unknown or not chosen:
-        raise SetupError(f"no variant named {', '.join(unknown) or '(none given)'}; there are: {', '.join(VARIANTS)}")
+        raise SetupError(f"no variant named {', '.join(unknown) or '(none given)'}; there are: {', '.join(GUESTS)}")
     return chosen
 
 

@@ -15,7 +15,7 @@ from lib.guest import Guest
 from lib.kernel_nfsd import MOUNT_PORT, RDMA_PORT, TCP_PORT
 from lib.processes import Children
 from lib.scenario import RPING_PORTS, Boot, Context, Scenario, Services
-from lib.siw_build import Peer
+from lib.siw_build import BARE, Peer
 
 _GUEST_PORTS = (*RPING_PORTS, TCP_PORT, MOUNT_PORT, RDMA_PORT)
 
@@ -80,7 +80,8 @@ class Runner:
 
     def _guest(self, variant: str, directory: Path, children: Children) -> Guest:
         guest = Guest(self.peer, variant, directory, children, _GUEST_PORTS)
-        guest.load_siw()
+        if variant != BARE:
+            guest.load_siw()
         return guest
 
     def _run_scenario(self, scenario: Scenario, variant: str, boot: Boot, services: Services) -> bool:

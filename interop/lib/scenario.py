@@ -13,6 +13,7 @@ from lib.iwarp_tool import IwarpProcess
 from lib.kernel_nfsd import KernelNfsd
 from lib.nfs_files import make_tree
 from lib.processes import Children
+from lib.siw_build import BARE
 
 # Guest TCP ports that every boot forwards: one per rping case (a port is not reused within a boot), and the NFS server's.
 RPING_PORTS = range(7174, 7186)
@@ -117,9 +118,9 @@ class Scenario:
     variants: Sequence[str] | None = None   # runs in these only
 
     def runs_in(self, variant: str) -> bool:
-        if self.on_demand:
-            return True
-        return variant in self.variants if self.variants is not None else variant != "v1" or self.revision_1
+        if self.variants is not None:
+            return variant in self.variants
+        return variant != BARE and (self.on_demand or variant != "v1" or self.revision_1)
 
 
 _REGISTRY: list[Scenario] = []

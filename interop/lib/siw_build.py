@@ -1,7 +1,8 @@
 """Builds the kernel peer: siw in five compile-time variants, and the initramfs that boots into the host's own root.
 
-Debian's kernel leaves CONFIG_RDMA_SIW off, so siw is built out of tree from linux-source against the installed headers.
-Everything lands in one directory per kernel version and recipe, and is built once.
+Debian's kernel leaves CONFIG_RDMA_SIW off, so siw is built out of tree against the installed headers. scripts/siw/extract takes it
+from linux-source and repairs it, as scripts/build-siw does for users. Everything lands in one directory per kernel version and
+recipe, and is built once.
 """
 
 from __future__ import annotations
@@ -18,20 +19,18 @@ from typing import Callable, Iterable
 
 from lib.errors import SetupError
 
-# Constants of siw_main.c that each variant changes. "v1" initiates with MPA revision 1 (as a responder it follows its peer).
-VARIANTS: dict[str, dict[str, str]] = {
-    "default": {},
-    "crc": {"mpa_crc_required": "true"},
-    "rtr": {"peer_to_peer": "true"},
-    "rtr-crc": {"mpa_crc_required": "true", "peer_to_peer": "true"},
-    "v1": {"mpa_version": "MPA_REVISION_1"},
+# What each variant changes: patches of scripts/siw/variants.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "crc": ("crc-required",),
+    "rtr": ("peer-to-peer",),
+    "rtr-crc": ("crc-required", "peer-to-peer"),
+    "v1": ("revision-1",),
 }
-# A bug of siw in Linux 6.1: when a TCP segment ends within the pad and CRC behind a payload, siw_get_trailer()
-# writes the rest over what it has, and with CRC on answers with Terminate 2/0/2. QEMU's user network cuts the stream
-# anywhere, so this would end about one bulk connection per few MiB. A kernel without these words needs no repair.
-_TRAILER_BUG = "skb_copy_bits(skb, srx->skb_offset, tbuf, avail);"
-_TRAILER_FIX = "skb_copy_bits(skb, srx->skb_offset, tbuf + srx->pad + MPA_CRC_SIZE - srx->fpdu_part_rem, avail);"
-_SIW_PATH = "drivers/infiniband/sw/siw"
+BARE = "bare"     # a guest without siw, as Debian is
+GUESTS = (*VARIANTS, BARE)
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+_EXTRACT = SCRIPTS / "siw" / "extract"
 _BOOT_MODULES = ("virtio_pci", "virtio_net", "virtio_console", "9pnet_virtio", "9p", "overlay")
 _GUEST_FILES = Path(__file__).resolve().parent.parent / "guest"
 
@@ -70,11 +69,12 @@ def choose_kernel(root: Path = Path("/")) -> tuple[str, Path]:
 def build_peer(cache: Path, say: Callable[[str], None]) -> Peer:
     """The peer for the newest kernel, from `cache` when it was built before."""
     release, source = choose_kernel()
-    recipe = _digest([Path(__file__), *sorted(p for p in _GUEST_FILES.iterdir() if p.is_file())])
+    siw_recipe = [Path(__file__), *sorted(p for p in _EXTRACT.parent.rglob("*") if p.is_file())]
+    recipe = _digest([*siw_recipe, *sorted(p for p in _GUEST_FILES.iterdir() if p.is_file())])
     initramfs = cache / f"peer-{release}-{recipe}.gz"
     peer = Peer(release, Path(f"/boot/vmlinuz-{release}"), initramfs)
     if not initramfs.exists():
-        modules = _build_siw(cache / f"siw-{release}-{_digest([Path(__file__)])}", release, source, say)
+        modules = _build_siw(cache / f"siw-{release}-{_digest(siw_recipe)}", release, source, say)
         say(f"packing the initramfs of {release}")
         _pack_initramfs(cache / "initramfs.tmp", release, modules, initramfs)
     return peer
@@ -96,8 +96,8 @@ def _build_siw(target: Path, release: str, tarball: Path, say: Callable[[str], N
     scratch = target / "build"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    _run(["tar", "-C", str(scratch), "-xf", str(tarball), "--wildcards", f"*/{_SIW_PATH}/*"], 300)
-    source = scratch / tarball.name.split(".tar")[0] / _SIW_PATH
+    source = scratch / "repaired"
+    _run([str(_EXTRACT), str(tarball), str(source)], 300)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         jobs = [pool.submit(_build_variant, source, scratch / name, release, path, VARIANTS[name])
                 for name, path in modules.items()]
@@ -107,17 +107,11 @@ def _build_siw(target: Path, release: str, tarball: Path, say: Callable[[str], N
     return modules
 
 
-def _build_variant(source: Path, copy: Path, release: str, module: Path, constants: dict[str, str]) -> None:
+def _build_variant(source: Path, copy: Path, release: str, module: Path, changes: tuple[str, ...]) -> None:
     shutil.copytree(source, copy)
-    main = copy / "siw_main.c"
-    text = main.read_text()
-    for constant, value in constants.items():
-        text, changes = re.subn(rf"^(const bool|u_char) {constant}( = \w+)?;", rf"\1 {constant} = {value};", text, flags=re.M)
-        if changes != 1:
-            raise SetupError(f"siw_main.c does not define '{constant}' as expected")
-    main.write_text(text)
-    receiver = copy / "siw_qp_rx.c"
-    receiver.write_text(receiver.read_text().replace(_TRAILER_BUG, _TRAILER_FIX))
+    for change in changes:
+        patch = _EXTRACT.parent / "variants" / f"{change}.patch"
+        _run(["patch", "-d", str(copy), "-p5", "--forward", "--fuzz=0", "--silent", "-i", str(patch)], 20)
     _run(["make", "-C", f"/usr/src/linux-headers-{release}", f"M={copy}", "CONFIG_RDMA_SIW=m", "modules"], 300)
     (copy / "siw.ko").rename(module)
 

@@ -102,6 +102,12 @@ class Choice(unittest.TestCase):
         with self.assertRaisesRegex(SetupError, "v1, crc none .* one, other"):
             check_something_runs(scenarios, ["v1", "crc"])
 
+    def test_a_guest_without_siw_runs_only_what_names_it(self) -> None:
+        scenarios = [Scenario("any", "", lambda context: None), Scenario("demanded", "", lambda context: None, on_demand=True),
+                     Scenario("bare", "", lambda context: None, on_demand=True, variants=("bare",))]
+        self.assertEqual([[s.runs_in(variant) for s in scenarios] for variant in ("bare", "default")],
+                         [[False, False, True], [True, True, False]])
+
 
 class FreePort(unittest.TestCase):
     def test_nothing_is_given_twice(self) -> None:
