@@ -95,6 +95,9 @@ struct Error {
   std::optional<TerminateCode> tell_peer{};  // what the RFC wants the peer told, if anything
   const char* why = "";                      // static text, never null
 
+  // True: there is one, as with std::error_code. The opposite of Result, which is true when all is well.
+  [[nodiscard]] explicit operator bool() const { return code != Errc::kOk; }
+  [[nodiscard]] const char* message() const { return why; }
   friend constexpr bool operator==(const Error& a, const Error& b) {
     return a.code == b.code && a.tell_peer == b.tell_peer;
   }

@@ -18,9 +18,14 @@ stream::Disconnected ended(const Error& reason) {
 
 using Clock = std::chrono::steady_clock;
 
+std::tuple<stream::Disconnected> detail::Results<stream::Disconnected>::failed(const Error& error) {
+  return {ended(error)};
+}
+
 Connection::Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp)
     : engine_(&engine),
       engine_io_(engine.io()),
+      operations_(engine.operations()),
       socket_(std::in_place, std::move(socket)),
       timer_(std::in_place, engine.io()),
       qp_(std::move(qp)),
@@ -134,14 +139,15 @@ void Connection::cancel_start() {
   drive(kApplication, Clock::now());
 }
 
-void Connection::on_disconnected(Completion<stream::Disconnected> completion) {
-  if (!alive()) return completion.handler(ended(verbs::used_after_fork()));
+void Connection::on_disconnected(Completion<Error, stream::Disconnected> completion) {
+  if (!alive()) return completion.handler(verbs::used_after_fork(), ended(verbs::used_after_fork()));
   {
     const auto lock = qp_->lock();
     if (!disconnected_) {
       disconnect_waiters_.push_back(completion);
     } else if (engine_ != nullptr) {
-      boost::asio::post(engine_io_, [done = std::move(completion.handler), how = *disconnected_] { done(how); });
+      boost::asio::post(engine_io_,
+                        [done = std::move(completion.handler), how = *disconnected_] { done(Error{}, how); });
       return;
     }
   }
@@ -157,8 +163,10 @@ void Connection::cancel_wait(const Canceller* which) {
   const auto found = std::find_if(disconnect_waiters_.begin(), disconnect_waiters_.end(),
                                   [&](const auto& waiter) { return waiter.cancel.get() == which; });
   if (found == disconnect_waiters_.end() || engine_ == nullptr) return;
-  boost::asio::post(engine_io_,
-                    [done = std::move(found->handler)] { done(ended(make_error(Errc::kAborted, kCancelledWhy))); });
+  boost::asio::post(engine_io_, [done = std::move(found->handler)] {
+    const Error cancelled = make_error(Errc::kAborted, kCancelledWhy);
+    done(cancelled, ended(cancelled));
+  });
   disconnect_waiters_.erase(found);
 }
 
@@ -219,7 +227,8 @@ void Connection::deliver(Events& events, verbs::QueuePair::Lock& lock, bool post
           handler(reason, self);
         });
       }
-      for (auto& waiter : disconnect_waiters_) calls.push_back([done = std::move(waiter.handler), how] { done(how); });
+      for (auto& waiter : disconnect_waiters_)
+        calls.push_back([done = std::move(waiter.handler), how] { done(Error{}, how); });
       disconnect_waiters_.clear();
     }
   }

@@ -25,6 +25,12 @@
 
 namespace iwarp::cm {
 
+// For callbacks that take it alone.
+template <>
+struct detail::Results<stream::Disconnected> {
+  static std::tuple<stream::Disconnected> failed(const Error& error);
+};
+
 class Connection final : public verbs::Driver, public std::enable_shared_from_this<Connection> {
  public:
   using tcp = boost::asio::ip::tcp;
@@ -49,14 +55,33 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Reset. Outstanding work completes as kFlushed, at once. An unheard peer that may not like it is waited for first,
   // stream::Options::unheard_wait at most, and so it is when a Terminate of ours is on its way or has left.
   void abort(const Error& reason = make_error(Errc::kAborted));
-  // Completes with void(stream::Disconnected) when the connection is over and its socket released; at once if it is
-  // already. Cancelled, its reason is kAborted with kCancelledWhy, and nothing else.
+  // Completes with void(error_code, stream::Disconnected) when the connection is over and its socket released; at once
+  // if it is already. There is an error only when the wait was cancelled (kAborted). A callback may take
+  // stream::Disconnected alone: cancelled, its reason is kAborted with kCancelledWhy, and nothing else.
   template <class Token>
   auto async_wait_disconnected(Token&& token) {
-    return initiate<stream::Disconnected>(
-        engine_io_, alive(), kHarmless, std::forward<Token>(token),
-        [self = shared_from_this()](auto completion) { self->on_disconnected(std::move(completion)); });
+    if constexpr (detail::takes<Token, stream::Disconnected>()) {
+      return initiate<stream::Disconnected>(
+          operations_, &cancellers_, kHarmless, std::forward<Token>(token),
+          [self = shared_from_this()](auto completion) {
+            self->on_disconnected({[told = std::move(completion.handler)](const Error&, stream::Disconnected how) {
+                                     told(std::move(how));
+                                   },
+                                   completion.cancel, completion.operation});
+          });
+    } else {
+      return initiate<Error, stream::Disconnected>(
+          operations_, &cancellers_, kHarmless, std::forward<Token>(token),
+          [self = shared_from_this()](auto completion) { self->on_disconnected(std::move(completion)); });
+    }
   }
+  // Cancels the waits for its end, and leaves the connection as it is.
+  void cancel() {
+    if (alive()) cancellers_.cancel();
+  }
+  using executor_type = Engine::executor_type;
+  // The engine's. Not to be called when the engine is gone.
+  [[nodiscard]] executor_type get_executor() const { return engine_io_.get_executor(); }
   // How it ended; nullopt while it lives.
   [[nodiscard]] std::optional<stream::Disconnected> disconnected() const;
 
@@ -95,7 +120,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   Driven drive(unsigned fired, TimePoint now);
   [[nodiscard]] bool take_turn(Turn& turn, bool writable);
   std::pair<bool, bool> rounds(Turn& turn);
-  void on_disconnected(Completion<stream::Disconnected> completion);
+  void on_disconnected(Completion<Error, stream::Disconnected> completion);
   void cancel_wait(const Canceller* which);
   [[nodiscard]] Result<void> begin(EstablishedHandler handler, const verbs::Driver* holder);
   // The members below need the queue pair's lock.
@@ -121,6 +146,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
 
   Engine* engine_;  // null once the engine is gone
   boost::asio::io_context& engine_io_;
+  const std::shared_ptr<Operations> operations_;
+  Cancellers cancellers_;
   verbs::OwnProcess<tcp::socket> socket_;  // these two until detach_from_engine()
   verbs::OwnProcess<boost::asio::steady_timer> timer_;
   std::shared_ptr<verbs::QueuePair> qp_;
@@ -139,7 +166,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   FallBackHandler fall_back_;
   std::vector<std::byte> private_data_;
   std::optional<stream::Disconnected> disconnected_;
-  std::vector<Completion<stream::Disconnected>> disconnect_waiters_;
+  std::vector<Completion<Error, stream::Disconnected>> disconnect_waiters_;
 };
 
 }  // namespace iwarp::cm

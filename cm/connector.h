@@ -36,14 +36,42 @@ struct ConnectOptions {
 void connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
              Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel = {});
 
-// The same for Asio: void(Error, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
+// The same for Asio: void(error_code, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
 template <class Token>
-auto async_connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options, Token&& token) {
+auto async_connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options, Token&& token,
+                   Cancellers* cancellers = nullptr) {
   return initiate<Error, std::shared_ptr<Connection>>(
-      engine.io(), engine.context()->alive(), kEnding, std::forward<Token>(token),
+      engine.operations(), cancellers, kEnding, std::forward<Token>(token),
       [&engine, qp = std::move(qp), options = std::move(options)](auto completion) mutable {
         connect(engine, std::move(qp), std::move(options), std::move(completion.handler), completion.cancel);
       });
 }
+
+// Makes any number of connections, and gives all attempts up together. Thread-safe; to be destroyed before the engine.
+class Connector {
+ public:
+  using executor_type = Engine::executor_type;
+
+  explicit Connector(Engine& engine) : engine_(engine) {}
+  // Leaves the attempts alone.
+  ~Connector() = default;
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+
+  // As cm::async_connect().
+  template <class Token>
+  auto async_connect(std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options, Token&& token) {
+    return cm::async_connect(engine_, std::move(qp), std::move(options), std::forward<Token>(token), &cancellers_);
+  }
+  // Ends the attempts under way: kAborted. Their queue pairs are used up.
+  void cancel() {
+    if (engine_.context()->alive()) cancellers_.cancel();
+  }
+  [[nodiscard]] executor_type get_executor() const { return engine_.get_executor(); }
+
+ private:
+  Engine& engine_;
+  Cancellers cancellers_;
+};
 
 }  // namespace iwarp::cm

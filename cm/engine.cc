@@ -20,6 +20,7 @@ Engine::Engine(Mode mode, std::chrono::microseconds spin)
       mode_(mode),
       borrowed_(false),
       context_(std::make_shared<verbs::Context>()),
+      operations_(std::make_shared<Operations>(reactor_->io)),
       spin_(mode == Mode::kAutomatic && std::thread::hardware_concurrency() > 1
                 ? std::clamp(spin, std::chrono::microseconds{0}, pace::kLongestSpin)
                 : std::chrono::microseconds{0}) {}
@@ -29,6 +30,7 @@ Engine::Engine(boost::asio::io_context& io)
       mode_(Mode::kManual),
       borrowed_(true),
       context_(std::make_shared<verbs::Context>()),
+      operations_(std::make_shared<Operations>(reactor_->io)),
       spin_(0) {}
 
 Engine::~Engine() {
@@ -53,6 +55,14 @@ Engine::~Engine() {
   for (const auto& [key, weak] : open) {
     if (auto connection = weak.lock()) connection->detach_from_engine();
   }
+  operations_->close();
+  if (!borrowed_) run_last_handlers();
+}
+
+void Engine::run_last_handlers() {
+  // Those of handlers may post others without end.
+  constexpr unsigned kMost = 1U << 16;
+  for (unsigned n = 0; n < kMost && reactor_->io.poll_one() != 0;) ++n;
 }
 
 void Engine::start() {

@@ -1,23 +1,29 @@
-// Engine: makes connections go forward. Owns or borrows a Boost.Asio io_context and shares one verbs::Context.
+// Engine: moves the octets of connections. It owns or borrows a Boost.Asio io_context and has one verbs::Context.
 //
-// Automatic: a background thread, started by the first listen or connect, serves all connections; a thread that waits
-// in CompletionQueue::wait_for() takes the I/O over for as long as it waits (leader/follower), because a hand-over
-// between threads costs more than the message; before it sleeps it looks at the sockets for 500 us (kUsualSpin) behind
-// the last octet, as long as that pays, and every 250 us (50 while TCP takes no more of what is to be sent) it serves
-// the others: a thread whose messages come less than 500 us apart keeps a processor busy. Manual: nothing moves but in
-// poll() and wait_for(), in the caller's thread: lowest latency. Borrowed: the caller runs its io_context, in threads
-// of its own; wait_for() only sleeps.
+// Who does the I/O:
+//  - Automatic: a background thread, which the first listen, connect or async_poll starts. A thread in
+//    CompletionQueue::wait_for() takes the I/O over for as long as it waits, because handing a message from thread to
+//    thread costs more than the message. Before it sleeps it looks at the sockets for 500 us (kUsualSpin) after the
+//    last octet, as long as that pays; meanwhile others are served every 250 us (50 us while TCP takes no more). So a
+//    thread whose messages come less than 500 us apart keeps a processor busy.
+//  - Manual: the caller, in poll() and wait_for(), and nobody else: lowest latency.
+//  - Borrowed: the caller runs the io_context, in threads of its own. wait_for() only sleeps.
 //
-// A handler that throws: the exception passes to the caller of wait_for() or poll() in whose thread it ran, as with
-// io_context::run(), and the next call goes on; what was to be called besides is called then. One that throws in the
-// background thread ends the process (std::terminate), as in any thread without a catch; so does one that is called by
-// the destructor. A wait may be served by either thread: in automatic mode let handlers catch what they throw.
+// Handlers that throw: the exception passes to the caller of wait_for() or poll() in whose thread the handler ran, as
+// with io_context::run(); the next call goes on with the other handlers. In the background thread, and in the
+// destructor, it ends the process (std::terminate). In automatic mode either thread may run a handler, so let handlers
+// catch what they throw.
 //
-// Thread-safe. Destroy it after everything that uses it, listeners and undecided requests above all. Connections still
-// open are reset then, and report kAborted; of a Connection that outlives the engine only the inspecting calls may be
-// used. In a forked child nothing of it moves, and what is made before fork() refuses every call there: operations
+// End: destroy the engine after everything that uses it, listeners and undecided requests above all. The destructor
+// resets open connections (they report kAborted) and completes every operation that has not completed with kAborted:
+// handlers go to their executors, and those without one run in the destructor. Of a Connection that outlives the engine
+// only the inspecting calls may be used.
+//
+// fork(): in the child nothing of an engine moves, and what was made before fork() refuses every call: operations
 // complete at once, inside the initiating call, with kInvalidArgument; waits and poll() return at once; destructors
 // leave alone what the parent uses.
+//
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -36,6 +42,7 @@
 #include "iwarp/cm/byte_tap.h"
 #include "iwarp/cm/fallback_memory.h"
 #include "iwarp/cm/leader.h"
+#include "iwarp/cm/operations.h"
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
 #include "iwarp/verbs/own_process.h"
@@ -66,6 +73,9 @@ class Engine final : public verbs::Progress {
   // Expires when the engine is destroyed.
   [[nodiscard]] std::weak_ptr<const void> life() const { return life_; }
   [[nodiscard]] boost::asio::io_context& io() { return reactor_->io; }
+  using executor_type = boost::asio::io_context::executor_type;
+  // Where handlers run that name no executor.
+  [[nodiscard]] executor_type get_executor() { return reactor_->io.get_executor(); }
 
   // From now on new connections are tapped. Call it before the first listen or connect.
   void set_tap_maker(TapMaker maker) { tap_maker_ = std::move(maker); }
@@ -88,6 +98,7 @@ class Engine final : public verbs::Progress {
   // --- For cm.
   // Starts the background thread of automatic mode once.
   void start();
+  [[nodiscard]] const std::shared_ptr<Operations>& operations() const { return operations_; }
   void add(const std::shared_ptr<Connection>& connection);
   void remove(Connection* connection);
   [[nodiscard]] FallbackMemory& fallbacks() { return fallbacks_; }
@@ -119,6 +130,8 @@ class Engine final : public verbs::Progress {
   class Leading;
 
   void background();
+  // Runs the handlers that are ready, for the last time.
+  void run_last_handlers();
   // Precondition of these two: mu_ held. False when the table has no such transition.
   bool step(LeaderInput on);
   bool step(BackgroundInput on);
@@ -145,6 +158,7 @@ class Engine final : public verbs::Progress {
   Mode mode_;
   bool borrowed_;
   std::shared_ptr<verbs::Context> context_;
+  std::shared_ptr<Operations> operations_;
   TapMaker tap_maker_;
   std::shared_ptr<const void> life_ = std::make_shared<char>();
 

@@ -409,7 +409,7 @@ Result<std::unique_ptr<Listener>> Listener::listen(Engine& engine, const ListenO
   auto impl = std::make_shared<Impl>(engine, options);
   if (auto ok = impl->open(); !ok) return ok.error();
   engine.start();
-  return std::unique_ptr<Listener>(new Listener(engine.io(), std::move(impl)));
+  return std::unique_ptr<Listener>(new Listener(engine.operations(), std::move(impl)));
 }
 
 Listener::~Listener() {

@@ -58,11 +58,11 @@ class ConnectRequest {
   // while it is not established: kAborted.
   void accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
               Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel = {});
-  // Understands terminal and partial cancellation.
+  // void(error_code, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
   template <class Token>
   auto async_accept(std::shared_ptr<verbs::QueuePair> qp, AcceptOptions options, Token&& token) {
     return initiate<Error, std::shared_ptr<Connection>>(
-        engine_.io(), engine_.context()->alive(), kEnding, std::forward<Token>(token),
+        engine_.operations(), nullptr, kEnding, std::forward<Token>(token),
         [this, qp = std::move(qp), options = std::move(options)](auto completion) mutable {
           accept(std::move(qp), options, std::move(completion.handler), completion.cancel);
         });
@@ -106,21 +106,29 @@ class Listener {
   // `handler` gets the next valid Request, once, in an engine thread. One at a time may wait. `cancel` gives the
   // waiting up with kAborted; a Request that comes later is kept for the next accept().
   void accept(AcceptHandler handler, const std::shared_ptr<Canceller>& cancel = {});
-  // Understands all kinds of cancellation.
+  // void(error_code, std::unique_ptr<ConnectRequest>). Understands all kinds of cancellation.
   template <class Token>
   auto async_accept(Token&& token) {
     return initiate<Error, std::unique_ptr<ConnectRequest>>(
-        io_, impl_.alive(), kHarmless, std::forward<Token>(token),
+        operations_, &cancellers_, kHarmless, std::forward<Token>(token),
         [this](auto completion) { accept(std::move(completion.handler), completion.cancel); });
   }
+  // Gives a waiting async_accept() up with kAborted; it may be called again.
+  void cancel() {
+    if (impl_.alive()) cancellers_.cancel();
+  }
+  using executor_type = Engine::executor_type;
+  [[nodiscard]] executor_type get_executor() const { return operations_->io().get_executor(); }
   // Requests that failed before they reached the application: malformed, timed out, refused by policy, no resources.
   [[nodiscard]] std::uint64_t failed_startups() const;
 
  private:
   class Impl;
-  Listener(boost::asio::io_context& io, std::shared_ptr<Impl> impl) : io_(io), impl_(std::in_place, std::move(impl)) {}
+  Listener(std::shared_ptr<Operations> operations, std::shared_ptr<Impl> impl)
+      : operations_(std::move(operations)), impl_(std::in_place, std::move(impl)) {}
 
-  boost::asio::io_context& io_;
+  std::shared_ptr<Operations> operations_;
+  Cancellers cancellers_;
   verbs::OwnProcess<std::shared_ptr<Impl>> impl_;
 };
 

@@ -2,7 +2,8 @@
 #   iwarp_layer(mpa HEADERS a.h b.h SOURCES a.cc b.cc DEPENDS iwarp::base PRIVATE_DEPENDS PkgConfig::ISAL [PURE])
 # gives iwarp_mpa (static library, or interface library without SOURCES) and the alias iwarp::mpa.
 # Headers are spelled "iwarp/mpa/a.h" everywhere: in the build tree through a link, in the install tree by location.
-# A second target of the same folder (the binding of a pure protocol to I/O) names it: FOLDER rpcrdma.
+# A second target of the same folder (the binding of a pure protocol to I/O) names it: FOLDER rpcrdma. FOLDER . is the
+# folder "iwarp" itself: "iwarp/a.h".
 # PURE layers may use no socket, clock, thread or random function: .ci/purity proves it.
 # NOT_INSTALLED names those of HEADERS that no user needs. An INTERNAL layer is not installed at all, and no part of the shared library.
 function(iwarp_layer name)
@@ -13,7 +14,13 @@ function(iwarp_layer name)
     set(folder ${L_FOLDER})
   endif()
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/iwarp)
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/iwarp/${folder} SYMBOLIC)
+  if(folder STREQUAL ".")
+    foreach(header IN LISTS L_HEADERS)
+      file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${header} ${PROJECT_BINARY_DIR}/include/iwarp/${header} SYMBOLIC)
+    endforeach()
+  else()
+    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/iwarp/${folder} SYMBOLIC)
+  endif()
 
   if(L_SOURCES)
     add_library(${target} STATIC ${L_SOURCES})

@@ -1,6 +1,6 @@
-// The gather list of FPDUs that are encoded but not yet taken by TCP. Headers and trailers live in blocks of its own,
-// payload stays in registered memory under suspended pins, so that nobody waits for a slow peer. All storage is given
-// back when the list runs empty, so an idle connection owns none. Not thread-safe.
+// TxGather: the list of FPDUs that are encoded and that TCP has not taken yet. It owns the headers and trailers. The
+// payload stays where it is, in registered memory, and is pinned only while the list is handed to TCP: so a slow peer
+// keeps nobody from deregistering. When the list is empty it owns no storage. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -31,9 +31,8 @@ class TxGather {
   // Ends an FPDU. `read_response`: it has pinned payload of one.
   void end_fpdu(const Done& done, bool read_response);
 
-  // Takes hold of all pinned memory again. False when some of it was revoked: then the list was cut before the first
-  // FPDU concerned, unless that one is partly sent already, in which case broken() is true and the byte stream cannot
-  // be continued.
+  // Pins all payload again. False when some of it was revoked. The list then ends before the first FPDU that needs it.
+  // If that FPDU is partly sent already, broken() is true: the byte stream cannot go on.
   [[nodiscard]] bool resume();
   [[nodiscard]] bool broken() const { return broken_; }
   // After a failed resume(): the memory was the source of a Read Response, not of a work request.
@@ -41,14 +40,13 @@ class TxGather {
   // What to hand to TCP. Valid until the next non-const call.
   [[nodiscard]] std::span<const ConstBytes> spans();
 
-  // `n` octets were taken. Lets go of all pins; copies aside what is left of a partly sent FPDU of a Read Response,
-  // whose memory the peer's neighbours may revoke at any time. The Done of each FPDU that has wholly left is appended
-  // to `done`.
+  // TCP took `n` octets. Lets go of all pins, and appends to `done` the Done of each FPDU that has left as a whole.
+  // What is left of a partly sent Read Response is copied: others may revoke its memory at any time.
   void commit(std::size_t n, std::vector<Done>& done);
   // Lets go of all pins without sending.
   void suspend();
-  // Drops all FPDUs not yet begun, and copies aside what is left of a begun one: its work request is about to be
-  // flushed.
+  // Before work requests are flushed: drops the FPDUs of which nothing has left, and copies what is left of the one
+  // that is partly sent.
   void drop_unbegun();
   void clear();
 

@@ -44,6 +44,22 @@ void CompletionQueue::Shared::replace(Notify what, Notifier* notifier, std::shar
   if (before != nullptr && before != shared_notifier_) before->let_go();
 }
 
+void CompletionQueue::Shared::forget(const SharedNotifier& notifier) {
+  std::shared_ptr<SharedNotifier> forgotten;  // it may hold the last reference to this
+  const std::lock_guard lock(mu_);
+  if (shared_notifier_.get() != &notifier) return;
+  forgotten = std::move(shared_notifier_);
+  notifier_ = nullptr;
+}
+
+std::optional<std::size_t> CompletionQueue::Shared::poll(std::span<Completion> out) {
+  const std::lock_guard lock(mu_);
+  if (queue_ == nullptr) return std::nullopt;
+  std::size_t n = 0;
+  for (; n < out.size() && !entries_.empty(); entries_.drop()) out[n++] = entries_.front();
+  return n;
+}
+
 bool CompletionQueue::Shared::push(std::span<const Completion> completions) {
   bool all = true;
   CompletionQueue* wake = nullptr;
@@ -112,11 +128,7 @@ CompletionQueue::~CompletionQueue() {
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) {
   if (!shared_->process_.alive()) return 0;
-  const std::lock_guard lock(shared_->mu_);
-  auto& entries = shared_->entries_;
-  std::size_t n = 0;
-  for (; n < out.size() && !entries.empty(); entries.drop()) out[n++] = entries.front();
-  return n;
+  return shared_->poll(out).value_or(0);
 }
 
 bool CompletionQueue::empty() const {

@@ -1,12 +1,12 @@
-// CompletionQueue: bounded FIFO of work completions of any number of queue pairs. Thread-safe.
+// CompletionQueue: bounded FIFO of the work completions of any number of queue pairs. Thread-safe.
 //
-// Waiting follows ibv_req_notify_cq: arm(), then poll until empty, then sleep; a completion that comes after arm()
-// notifies exactly once.
+// To wait: wait_for() sleeps in this thread. A Notifier or a CompletionChannel follows ibv_req_notify_cq(): arm(), then
+// poll until the queue is empty, then sleep. The first completion after arm() notifies, once. cm::CompletionQueue adds
+// async_poll() for Asio.
 //
-// It may be destroyed at any time, before its queue pairs too, as long as no call of it is under way in another thread:
-// a thread in wait_for() has to come back first. What its queue pairs complete from then on is dropped, and nobody is
-// told of it: neither a Notifier, nor a CompletionChannel, nor the engine gets to see a queue that is gone. In a forked
-// child it is empty, and does nothing.
+// It may be destroyed before its queue pairs, and at any time when no other thread is in a call of it (a thread in
+// wait_for() has to return first). Later completions of its queue pairs are dropped, and nobody is notified of them. In
+// a forked child it is empty, and its calls do nothing.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "iwarp/base/ring.h"
@@ -101,6 +102,10 @@ class CompletionQueue::Shared {
   void arm(Notify what, Notifier* notifier);
   // False: it was armed already, and counts once.
   [[nodiscard]] bool arm(Notify what, std::shared_ptr<SharedNotifier> notifier);
+  // Takes up to out.size() completions, oldest first. nullopt: the queue is gone.
+  [[nodiscard]] std::optional<std::size_t> poll(std::span<Completion> out);
+  // Forgets `notifier`, if it is the one that is armed, without let_go(): from here on it is not told.
+  void forget(const SharedNotifier& notifier);
   // False in a forked child, which must not use it.
   [[nodiscard]] bool alive() const { return process_.alive(); }
 

@@ -1,5 +1,8 @@
 #include "iwarp/verbs/memory_region.h"
 
+#include <limits>
+#include <stdexcept>
+
 namespace iwarp::verbs {
 
 Result<MemoryRegion> MemoryRegion::register_memory(const ProtectionDomain& pd, MutBytes memory,
@@ -20,9 +23,34 @@ Result<MemoryRegion> MemoryRegion::register_memory(const ProtectionDomain& pd, M
   return region;
 }
 
+Result<MemoryRegion> MemoryRegion::register_read_only(const ProtectionDomain& pd, ConstBytes memory,
+                                                      const ReadOnlyOptions& options) {
+  using ddp::Access;
+  if (includes(options.access, Access::kLocalWrite) || includes(options.access, Access::kRemoteWrite))
+    return make_error(Errc::kInvalidArgument, "read-only memory with an access that writes");
+  // The table knows one kind of memory, and lets nobody write this: the access has no such right.
+  const MutBytes as_known{const_cast<std::byte*>(memory.data()), memory.size()};  // NOLINT
+  Options o;
+  o.access = options.access;
+  o.base_to = options.base_to;
+  o.stream = options.stream;
+  auto made = register_memory(pd, as_known, o);
+  if (made) made->read_only_ = true;
+  return made;
+}
+
+rdmap::Sge MemoryRegion::sge(std::size_t offset, std::size_t length) const {
+  if (offset > memory_.size() || length > memory_.size() - offset)
+    throw std::out_of_range("MemoryRegion::sge: not within the region");
+  if (length > std::numeric_limits<std::uint32_t>::max())
+    throw std::out_of_range("MemoryRegion::sge: longer than 4 GiB - 1");
+  return {memory_.data() + offset, static_cast<std::uint32_t>(length), stag_};
+}
+
 MemoryRegion::MemoryRegion(MemoryRegion&& other) noexcept
     : context_(std::move(other.context_)),
       memory_(std::exchange(other.memory_, {})),
+      read_only_(other.read_only_),
       base_to_(other.base_to_),
       stag_(std::exchange(other.stag_, {})) {}
 
@@ -31,6 +59,7 @@ MemoryRegion& MemoryRegion::operator=(MemoryRegion&& other) noexcept {
     reset();
     context_ = std::move(other.context_);
     memory_ = std::exchange(other.memory_, {});
+    read_only_ = other.read_only_;
     base_to_ = other.base_to_;
     stag_ = std::exchange(other.stag_, {});
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "iwarp/rdmap/work_request.h"
 #include "iwarp/verbs/context.h"
 
 namespace iwarp::verbs {
@@ -21,19 +22,43 @@ class MemoryRegion {
     ddp::StreamId stream = ddp::StreamId::kAny;
   };
 
+  // For memory that nothing may write.
+  struct ReadOnlyOptions {
+    ddp::Access access = ddp::Access::kLocalRead;  // without kLocalWrite and kRemoteWrite
+    std::optional<std::uint64_t> base_to{};        // as above
+    ddp::StreamId stream = ddp::StreamId::kAny;    // as above
+  };
+
   MemoryRegion() = default;
   // Errors: kInvalidArgument (base + length wraps), kResource.
   [[nodiscard]] static Result<MemoryRegion> register_memory(const ProtectionDomain& pd, MutBytes memory,
                                                             const Options& options);
+  // Memory that is only read: source of Sends and Writes, and, with kRemoteRead, of the peer's Reads. Receives and
+  // Reads into it, and the peer's Writes, are refused as for any region without the right. Errors: kInvalidArgument,
+  // also for an access that writes; kResource.
+  [[nodiscard]] static Result<MemoryRegion> register_read_only(const ProtectionDomain& pd, ConstBytes memory,
+                                                               const ReadOnlyOptions& options);
+  [[nodiscard]] static Result<MemoryRegion> register_read_only(const ProtectionDomain& pd, ConstBytes memory) {
+    return register_read_only(pd, memory, {});
+  }
   MemoryRegion(MemoryRegion&& other) noexcept;
   MemoryRegion& operator=(MemoryRegion&& other) noexcept;
   ~MemoryRegion() { reset(); }
 
   // STag for scatter/gather entries and for the peer: the same number.
   [[nodiscard]] Stag stag() const { return stag_; }
-  [[nodiscard]] MutBytes memory() const { return memory_; }
+  // Empty when it is read-only.
+  [[nodiscard]] MutBytes memory() const { return read_only_ ? MutBytes{} : memory_; }
+  [[nodiscard]] ConstBytes bytes() const { return memory_; }
+  [[nodiscard]] bool read_only() const { return read_only_; }
+  // A piece of it for a work request: `length` octets from `offset` on; without `length` all that follows. Throws
+  // std::out_of_range when that is not within the region or longer than 4 GiB - 1.
+  [[nodiscard]] rdmap::Sge sge(std::size_t offset, std::size_t length) const;
+  [[nodiscard]] rdmap::Sge sge(std::size_t offset = 0) const {
+    return sge(offset, offset <= memory_.size() ? memory_.size() - offset : 0);
+  }
   [[nodiscard]] std::uint64_t base_to() const { return base_to_; }
-  // Tagged Offset of the octet at `address`, which must lie in memory().
+  // Tagged Offset of the octet at `address`, which must lie in bytes().
   [[nodiscard]] std::uint64_t to_of(const std::byte* address) const {
     return base_to_ + static_cast<std::uint64_t>(address - memory_.data());
   }
@@ -46,7 +71,8 @@ class MemoryRegion {
 
  private:
   std::shared_ptr<Context> context_;
-  MutBytes memory_;
+  MutBytes memory_;  // nothing writes it when it is read-only
+  bool read_only_ = false;
   std::uint64_t base_to_ = 0;
   Stag stag_{};
 };

@@ -72,10 +72,11 @@ void serve(Pipe& tell) {
     peers.push_back(std::make_unique<Peer>(engine));
     const Target target = peers.back()->target(listener->local().port());
     tell.put(target);
-    auto asked = listener->async_accept(boost::asio::use_future);
+    auto asked = listener->async_accept(cm::as_error(boost::asio::use_future));
     auto [error, request] = asked.get();
     need(error);
-    auto [failed, connection] = request->async_accept(peers.back()->qp, {}, boost::asio::use_future).get();
+    auto [failed, connection] =
+        request->async_accept(peers.back()->qp, {}, cm::as_error(boost::asio::use_future)).get();
     need(failed);
     peers.back()->connection = connection;
   }

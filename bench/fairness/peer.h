@@ -57,7 +57,7 @@ struct Peer {
     const Target own = target();
     options.private_data.resize(sizeof own);
     std::memcpy(options.private_data.data(), &own, sizeof own);
-    auto future = cm::async_connect(engine, qp, options, boost::asio::use_future);
+    auto future = cm::async_connect(engine, qp, options, cm::as_error(boost::asio::use_future));
     if (!engine.wait_for(future, 20s)) die("no connection");
     auto [error, c] = future.get();
     need(error);
@@ -65,13 +65,13 @@ struct Peer {
   }
   // Accepts one connection; the peer's memory.
   Target accept(cm::Listener& listener) {
-    auto asked = listener.async_accept(boost::asio::use_future);
+    auto asked = listener.async_accept(cm::as_error(boost::asio::use_future));
     if (!engine.wait_for(asked, 20s)) die("nobody connects");
     auto [error, request] = asked.get();
     need(error);
     Target peer;
     if (request->private_data().size() == sizeof peer) std::memcpy(&peer, request->private_data().data(), sizeof peer);
-    auto future = request->async_accept(qp, {}, boost::asio::use_future);
+    auto future = request->async_accept(qp, {}, cm::as_error(boost::asio::use_future));
     if (!engine.wait_for(future, 20s)) die("no connection");
     auto [failed, c] = future.get();
     need(failed);

@@ -28,7 +28,21 @@ TEST(Result, HoldsAnError) {
   EXPECT_FALSE(r.ok());
   EXPECT_FALSE(static_cast<bool>(r));
   EXPECT_EQ(r.error().code, Errc::kTimeout);
-  EXPECT_THROW((void)r.value(), std::bad_variant_access);
+  EXPECT_THROW((void)*r, std::bad_variant_access);
+}
+
+TEST(Result, ValueThrowsTheError) {
+  const Result<std::string> r = make_error(Errc::kTimeout, "too late");
+  try {
+    (void)r.value();
+    FAIL() << "value() of an error";
+  } catch (const std::system_error& thrown) {
+    EXPECT_TRUE(thrown.code() == Errc::kTimeout);
+    EXPECT_STREQ(thrown.what(), "too late");
+  }
+  EXPECT_THROW((void)text_or_error(false).value(), std::system_error);
+  EXPECT_THROW(Result<void>(make_error(Errc::kQueueFull)).value(), std::system_error);
+  EXPECT_NO_THROW(Result<void>().value());
 }
 
 TEST(Result, MovesItsValueOut) {
@@ -36,6 +50,19 @@ TEST(Result, MovesItsValueOut) {
   *r.value() = 4;
   const std::unique_ptr<int> out = std::move(r).value();
   EXPECT_EQ(*out, 4);
+  Result<std::unique_ptr<int>> again(std::make_unique<int>(5));
+  const std::unique_ptr<int> moved = *std::move(again);
+  EXPECT_EQ(*moved, 5);
+}
+
+TEST(Result, GivesAnotherValueInPlaceOfAnError) {
+  EXPECT_EQ(text_or_error(true).value_or("nothing"), "fine");
+  EXPECT_EQ(text_or_error(false).value_or("nothing"), "nothing");
+  const auto kept = text_or_error(true);
+  EXPECT_EQ(kept.value_or("nothing"), "fine");
+  EXPECT_EQ(*kept, "fine");
+  Result<std::unique_ptr<int>> r(std::make_unique<int>(3));
+  EXPECT_EQ(*std::move(r).value_or(nullptr), 3);
 }
 
 TEST(ResultOfVoid, IsOkUnlessGivenAnError) {

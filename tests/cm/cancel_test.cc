@@ -25,7 +25,7 @@ TEST(Work, AnExecutorsContextRunsUntilTheHandlerHasRun) {
   Engine server_engine, engine;
   Node server(server_engine), client(engine);
   const auto listener = listen(server_engine);
-  auto asked = listener->async_accept(boost::asio::use_future);
+  auto asked = listener->async_accept(cm::as_error(boost::asio::use_future));
   std::shared_ptr<Connection> connection;
   async_connect(engine, client.qp, to(*listener),
                 boost::asio::bind_executor(mine, [&](const Error& e, const std::shared_ptr<Connection>& c) {
@@ -33,7 +33,7 @@ TEST(Work, AnExecutorsContextRunsUntilTheHandlerHasRun) {
                   connection = c;
                 }));
   auto request = std::get<1>(get(std::move(asked)));
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   mine.run_for(kPatience);
   ASSERT_NE(connection, nullptr) << "run() came back before the handler had run";
   EXPECT_TRUE(mine.stopped());
@@ -96,7 +96,7 @@ TEST_F(Cancel, ACancelledAcceptLosesNoRequest) {
     const Errc code = get(told.get_future());
     EXPECT_EQ(code, early == nullptr ? Errc::kAborted : Errc::kOk);
     if (early == nullptr) early = next_request(*listener);
-    auto accepting = early->async_accept(server.qp, {}, boost::asio::use_future);
+    auto accepting = early->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
     EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
     EXPECT_EQ(std::get<0>(get(std::move(accepting))).code, Errc::kOk);
   }
@@ -163,6 +163,45 @@ TEST_F(Cancel, OfARequestsAccept) {
   signal_.emit(cancellation_type::terminal);
   EXPECT_EQ(get(told_.get_future()), Errc::kAborted);
   EXPECT_EQ(peer.end(), RawTcp::End::kReset);
+}
+
+TEST_F(Cancel, OfAListenerEndsItsWaitAndLosesNoRequest) {
+  const auto listener = listen(engine_);
+  auto waiting = listener->async_accept(as_error(boost::asio::use_future));
+  listener->cancel();
+  EXPECT_EQ(std::get<0>(get(std::move(waiting))).code, Errc::kAborted);
+  Node client(engine_), server(engine_);
+  (void)join(client, server, *listener);
+  listener->cancel();
+}
+
+TEST_F(CancelTcp, OfAConnectorEndsAllItsAttempts) {
+  Connector connector(engine_);
+  ConnectOptions o = to_port(full_.port());
+  o.connect_timeout = 10min;
+  std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<Connecting> attempts;
+  for (int i = 0; i < 3; ++i) {
+    nodes.push_back(std::make_unique<Node>(engine_));
+    attempts.push_back(connector.async_connect(nodes.back()->qp, o, as_error(boost::asio::use_future)));
+  }
+  EXPECT_EQ(attempts.back().wait_for(20ms), std::future_status::timeout);
+  connector.cancel();
+  for (auto& attempt : attempts) EXPECT_EQ(get_outcome(std::move(attempt)).error.code, Errc::kAborted);
+}
+
+TEST_F(Cancel, OfAConnectionEndsTheWaitsForItsEnd) {
+  Engine server_engine;
+  Node server(server_engine), client(engine_);
+  const auto listener = listen(server_engine);
+  const Ends ends = join(client, server, *listener);
+  auto as_error_too = ends.client.connection->async_wait_disconnected(as_error(boost::asio::use_future));
+  auto thrown = ends.client.connection->async_wait_disconnected(boost::asio::use_future);
+  ends.client.connection->cancel();
+  EXPECT_EQ(std::get<0>(get(std::move(as_error_too))).code, Errc::kAborted);
+  EXPECT_THROW((void)get(std::move(thrown)), boost::system::system_error);
+  ping_pong(client, server);
+  EXPECT_FALSE(ends.client.connection->disconnected().has_value());
 }
 
 TEST_F(Cancel, OfAWaitForTheEndLeavesTheConnection) {

@@ -77,7 +77,7 @@ class Cut : public ::testing::TestWithParam<bool> {
     policy.allow_revision_1_fallback = false;
     for (std::uint64_t i = 0; i < 3; ++i) server.recv(i);
     auto connecting = start_connect(client, to_port(relay.port(), policy));
-    auto waiting = listener->async_accept(boost::asio::use_future);
+    auto waiting = listener->async_accept(cm::as_error(boost::asio::use_future));
     Connecting accepting;
     std::unique_ptr<ConnectRequest> request;
     // Which of the two comes first depends on where the cut is.
@@ -86,7 +86,7 @@ class Cut : public ::testing::TestWithParam<bool> {
     }));
     if (waiting.wait_for(0s) == std::future_status::ready) {
       request = std::get<1>(waiting.get());
-      accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+      accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
     }
     const Outcome c = get_outcome(std::move(connecting));
     if (c.error.code == Errc::kOk) {

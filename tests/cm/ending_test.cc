@@ -115,7 +115,7 @@ TEST_F(Ending, ErrorTerminatesBothSidesAndTellsThem) {
 std::shared_ptr<Connection> accept_raw(Listener& listener, Node& server, RawTcp& peer) {
   EXPECT_TRUE(peer.send(octets(good_request())));
   const auto request = next_request(listener);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   EXPECT_TRUE(read_frame(peer, true).complete);
   EXPECT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
   const Outcome s = get_outcome(std::move(accepting));
@@ -170,7 +170,7 @@ TEST(PeerKill, FinInsideAnFpduIsALoss) {
   RawTcp peer = RawTcp::connect(listener->local().port());
   ASSERT_TRUE(peer.send(octets(good_request())));
   const auto request = next_request(*listener);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   ASSERT_TRUE(read_frame(peer, true).complete);
   const Bytes rtr = fpdu(write_segment(Stag{0}, 0, {}), true);
   ASSERT_TRUE(peer.send(rtr + Bytes(rtr.begin(), rtr.begin() + 5)));

@@ -200,9 +200,9 @@ class Manual : public ::testing::Test {
   }
   void connect() {
     auto connecting = start_connect(client_, to(*listener_));
-    auto [error, request] = poll_for(listener_->async_accept(boost::asio::use_future));
+    auto [error, request] = poll_for(listener_->async_accept(cm::as_error(boost::asio::use_future)));
     ASSERT_EQ(error.code, Errc::kOk);
-    auto accepting = request->async_accept(server_.qp, {}, boost::asio::use_future);
+    auto accepting = request->async_accept(server_.qp, {}, cm::as_error(boost::asio::use_future));
     auto [c_error, c] = poll_for(std::move(connecting));
     auto [s_error, s] = poll_for(std::move(accepting));
     ASSERT_EQ(c_error.code, Errc::kOk);

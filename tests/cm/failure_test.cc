@@ -103,7 +103,7 @@ TEST_F(ConnectFailure, AQueuePairServesOneConnectionOnly) {
   auto connecting = start_connect(third, to(*listener));
   auto request = next_request(*listener);
   if (request->remote() == ends.server.connection->remote()) request = next_request(*listener);
-  EXPECT_EQ(get_outcome(request->async_accept(server.qp, {}, boost::asio::use_future)).error.code,
+  EXPECT_EQ(get_outcome(request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future))).error.code,
             Errc::kInvalidArgument);
   request->reject();
   (void)get_outcome(std::move(connecting));
@@ -143,8 +143,8 @@ TEST_F(ConnectFailure, ADecisionIsMadeOnce) {
   auto connecting = start_connect(client_, to(*listener));
   const auto request = next_request(*listener);
   Node server(engine_), other(engine_);
-  auto first = request->async_accept(server.qp, {}, boost::asio::use_future);
-  const Outcome second = get_outcome(request->async_accept(other.qp, {}, boost::asio::use_future));
+  auto first = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
+  const Outcome second = get_outcome(request->async_accept(other.qp, {}, cm::as_error(boost::asio::use_future)));
   EXPECT_EQ(second.error.code, Errc::kInvalidArgument);
   request->reject();
   EXPECT_EQ(get_outcome(std::move(first)).error.code, Errc::kOk);

@@ -169,11 +169,12 @@ TEST(Fork, AChildConnectsWithItsOwnEngine) {
   Engine server_engine;
   const auto listener = listen(server_engine);
   Node server(server_engine);
-  auto accepted = listener->async_accept(boost::asio::use_future);
+  auto accepted = listener->async_accept(cm::as_error(boost::asio::use_future));
   std::thread accepting([&] {
     auto [error, request] = get(std::move(accepted));
     ASSERT_EQ(error.code, Errc::kOk);
-    EXPECT_EQ(std::get<0>(get(request->async_accept(server.qp, {}, boost::asio::use_future))).code, Errc::kOk);
+    EXPECT_EQ(std::get<0>(get(request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future)))).code,
+              Errc::kOk);
   });
   const ConnectOptions options = to(*listener);
   EXPECT_EQ(in_child([&] {

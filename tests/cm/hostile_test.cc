@@ -147,7 +147,8 @@ TEST_F(Hostile, IsGoneWhenTheApplicationDecides) {
     peer.reset();
     Node server(engine_);
     if (accept) {
-      EXPECT_NE(get_outcome(request->async_accept(server.qp, {}, boost::asio::use_future)).error.code, Errc::kOk);
+      EXPECT_NE(get_outcome(request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future))).error.code,
+                Errc::kOk);
     } else {
       request->reject();
     }
@@ -165,7 +166,7 @@ TEST_F(Hostile, NeverSendsTheFirstFpdu) {
   o.first_fpdu_timeout = 200ms;
   Node server(engine_, o);
   server.recv(1);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   ASSERT_TRUE(read_frame(peer, true).complete);
   EXPECT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kStartupTimeout);
   server.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
@@ -177,7 +178,7 @@ TEST_F(Hostile, SendsGarbageForAnFpdu) {
   ASSERT_TRUE(peer.send(octets(good_request())));
   const auto request = next_request(*listener_);
   Node server(engine_);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   ASSERT_TRUE(read_frame(peer, true).complete);
   ASSERT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
   const Outcome s = get_outcome(std::move(accepting));
@@ -203,7 +204,7 @@ TEST_F(Hostile, NeverReads) {
   stream::Options o;
   o.close_timeout = 300ms;
   Node server(engine_, o, std::size_t{4} << 20);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   ASSERT_TRUE(read_frame(peer, true).complete);
   ASSERT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
   const Outcome s = get_outcome(std::move(accepting));

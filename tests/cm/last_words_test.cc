@@ -78,7 +78,7 @@ TEST(LastWords, TheHandlerOfConnectIsGoneOnceItWasCalled) {
               connected.set_value(c);
             });
   }
-  auto accepting = next_request(*listener)->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = next_request(*listener)->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   const auto connection = get(connected.get_future());
   ASSERT_NE(connection, nullptr);
   EXPECT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kOk);

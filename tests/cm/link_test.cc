@@ -15,10 +15,10 @@ verbs::QueuePair::Options both(verbs::CompletionQueue& cq) {
 struct LinkTest : public ::testing::Test {
   // Connects `link` with `peer`; the connection of `link`.
   std::shared_ptr<Connection> connect(Link& link) {
-    auto connecting = link.async_connect(engine, to(*listener), boost::asio::use_future);
+    auto connecting = link.async_connect(engine, to(*listener), cm::as_error(boost::asio::use_future));
     const auto request = next_request(*listener);
     Link accepting(peer.qp);
-    auto accepted = accepting.async_accept(*request, {}, boost::asio::use_future);
+    auto accepted = accepting.async_accept(*request, {}, cm::as_error(boost::asio::use_future));
     Outcome ours = get_outcome(std::move(connecting)), theirs = get_outcome(std::move(accepted));
     EXPECT_EQ(ours.error.code, Errc::kOk) << ours.error.why;
     EXPECT_EQ(theirs.error.code, Errc::kOk) << theirs.error.why;
@@ -73,7 +73,7 @@ TEST_F(LinkTest, MovesWithoutEndingWhatItOwnsAndEndsWhatItOwned) {
 TEST_F(LinkTest, EndsAnAttemptToConnect) {
   verbs::CompletionQueue cq(64, &engine);
   Link link = Link::make(pd, both(cq)).value();
-  auto connecting = link.async_connect(engine, to(*listener), boost::asio::use_future);
+  auto connecting = link.async_connect(engine, to(*listener), cm::as_error(boost::asio::use_future));
   const auto request = next_request(*listener);  // and nobody answers it
   link.reset();
   EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kAborted);
@@ -92,9 +92,9 @@ TEST_F(LinkTest, WithoutOneTheQueueMayStillGoFirst) {
   auto cq = std::make_unique<verbs::CompletionQueue>(64, &engine);
   auto qp = std::make_shared<verbs::QueuePair>(pd, both(*cq));
   ASSERT_TRUE(qp->post_recv(verbs::RecvWr{}).ok());
-  auto connecting = async_connect(engine, qp, to(*listener), boost::asio::use_future);
+  auto connecting = async_connect(engine, qp, to(*listener), cm::as_error(boost::asio::use_future));
   const auto request = next_request(*listener);
-  auto accepted = request->async_accept(peer.qp, {}, boost::asio::use_future);
+  auto accepted = request->async_accept(peer.qp, {}, cm::as_error(boost::asio::use_future));
   const Outcome ours = get_outcome(std::move(connecting)), theirs = get_outcome(std::move(accepted));
   ASSERT_EQ(ours.error.code, Errc::kOk);
   qp.reset();

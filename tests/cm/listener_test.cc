@@ -21,7 +21,7 @@ class ListenerLimits : public ::testing::Test {
 // Whether the peer's Request reaches the application.
 bool comes(Listener& listener, std::chrono::milliseconds within, std::unique_ptr<ConnectRequest>& out,
            std::future<std::tuple<Error, std::unique_ptr<ConnectRequest>>>& waiting) {
-  if (!waiting.valid()) waiting = listener.async_accept(boost::asio::use_future);
+  if (!waiting.valid()) waiting = listener.async_accept(cm::as_error(boost::asio::use_future));
   if (waiting.wait_for(within) != std::future_status::ready) return false;
   out = std::get<1>(waiting.get());
   return true;
@@ -78,8 +78,9 @@ TEST_F(ListenerLimits, StalledPeersGiveTheirPlacesBack) {
 
 TEST_F(ListenerLimits, OneAcceptWaitsAtATime) {
   const auto listener = limited(2);
-  auto first = listener->async_accept(boost::asio::use_future);
-  EXPECT_EQ(std::get<0>(get(listener->async_accept(boost::asio::use_future))).code, Errc::kInvalidArgument);
+  auto first = listener->async_accept(cm::as_error(boost::asio::use_future));
+  EXPECT_EQ(std::get<0>(get(listener->async_accept(cm::as_error(boost::asio::use_future)))).code,
+            Errc::kInvalidArgument);
   const RawTcp peer = RawTcp::connect(listener->local().port());
 }
 
@@ -105,7 +106,7 @@ TEST_F(ListenerLimits, ClosingEndsEverythingThatIsNotDecided) {
   EXPECT_TRUE(reply.complete && reply.frame.reject) << "rejected, as nobody will decide";
   // What the application holds is still its own to decide.
   Node server(engine_);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   const FrameRead accepted = read_frame(whole, true);
   EXPECT_TRUE(accepted.complete && !accepted.frame.reject);
   server.qp->abort();
@@ -114,7 +115,7 @@ TEST_F(ListenerLimits, ClosingEndsEverythingThatIsNotDecided) {
 
 TEST_F(ListenerLimits, ClosingTellsTheWaitingAccept) {
   auto listener = limited(16);
-  auto waiting = listener->async_accept(boost::asio::use_future);
+  auto waiting = listener->async_accept(cm::as_error(boost::asio::use_future));
   listener.reset();
   EXPECT_EQ(std::get<0>(get(std::move(waiting))).code, Errc::kAborted);
 }

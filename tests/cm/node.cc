@@ -115,11 +115,11 @@ cm::ConnectOptions to(const cm::Listener& listener, const mpa::Policy& policy) {
 }
 
 Connecting start_connect(Node& node, const cm::ConnectOptions& options) {
-  return cm::async_connect(node.engine, node.qp, options, boost::asio::use_future);
+  return cm::async_connect(node.engine, node.qp, options, cm::as_error(boost::asio::use_future));
 }
 
 std::unique_ptr<cm::ConnectRequest> next_request(cm::Listener& listener) {
-  auto [error, request] = get(listener.async_accept(boost::asio::use_future));
+  auto [error, request] = get(listener.async_accept(cm::as_error(boost::asio::use_future)));
   if (error.code != Errc::kOk) throw std::runtime_error(error.why);
   return std::move(request);
 }
@@ -132,7 +132,7 @@ Ends join(Node& client, Node& server, cm::Listener& listener, const cm::ConnectO
           const cm::ConnectRequest::AcceptOptions& accept) {
   auto connecting = start_connect(client, options);
   const auto request = next_request(listener);
-  auto accepting = request->async_accept(server.qp, accept, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, accept, cm::as_error(boost::asio::use_future));
   Ends ends;
   ends.client = get_outcome(std::move(connecting));
   ends.server = get_outcome(std::move(accepting));

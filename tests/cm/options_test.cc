@@ -84,15 +84,16 @@ TEST(Options, OfAQueuePairAreJudgedBeforeItIsConnected) {
   Node server(engine), client(engine);
   const auto listener = listen(engine);
   const auto without_queues = std::make_shared<verbs::QueuePair>(server.pd, verbs::QueuePair::Options{});
-  const Outcome c = get_outcome(async_connect(engine, without_queues, to(*listener), boost::asio::use_future));
+  const Outcome c =
+      get_outcome(async_connect(engine, without_queues, to(*listener), cm::as_error(boost::asio::use_future)));
   expect_refused(Result<void>(c.error), "send_cq");
   EXPECT_EQ(c.connection, nullptr);
 
   auto connecting = start_connect(client, to(*listener));
   const auto request = next_request(*listener);
-  const Outcome s = get_outcome(request->async_accept(without_queues, {}, boost::asio::use_future));
+  const Outcome s = get_outcome(request->async_accept(without_queues, {}, cm::as_error(boost::asio::use_future)));
   expect_refused(Result<void>(s.error), "send_cq");
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
   EXPECT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kOk);
 }

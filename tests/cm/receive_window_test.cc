@@ -24,7 +24,7 @@ Room room_with(std::size_t receive_window) {
   const auto request = next_request(*listener);
   Room room;
   room.undecided = receive_buffer(port, &::getsockname);
-  auto accepted = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepted = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   const Outcome a = get_outcome(std::move(connected)), b = get_outcome(std::move(accepted));
   EXPECT_EQ(a.error.code, Errc::kOk) << a.error.why;
   EXPECT_EQ(b.error.code, Errc::kOk) << b.error.why;

@@ -49,7 +49,7 @@ TEST_P(PrivateData, TravelsBothWays) {
   EXPECT_EQ(request->private_data(), o.private_data);
   ConnectRequest::AcceptOptions accept;
   accept.private_data = pattern(GetParam(), 2);
-  auto accepting = request->async_accept(server.qp, accept, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, accept, cm::as_error(boost::asio::use_future));
   const Outcome c = get_outcome(std::move(connecting)), s = get_outcome(std::move(accepting));
   ASSERT_EQ(c.error.code, Errc::kOk);
   EXPECT_EQ(c.connection->private_data(), accept.private_data);
@@ -71,10 +71,12 @@ TEST_F(Startup, RefusesToSendMorePrivateDataThanEveryPeerTakes) {
   const auto request = next_request(*listener);
   ConnectRequest::AcceptOptions accept;
   accept.private_data = pattern(252);
-  const Outcome not_sent = get_outcome(request->async_accept(server_.qp, accept, boost::asio::use_future));
+  const Outcome not_sent =
+      get_outcome(request->async_accept(server_.qp, accept, cm::as_error(boost::asio::use_future)));
   EXPECT_EQ(not_sent.error.code, Errc::kInvalidArgument);
   accept.private_data = pattern(251);  // the request is still undecided
-  EXPECT_EQ(get_outcome(request->async_accept(server_.qp, accept, boost::asio::use_future)).error.code, Errc::kOk);
+  EXPECT_EQ(get_outcome(request->async_accept(server_.qp, accept, cm::as_error(boost::asio::use_future))).error.code,
+            Errc::kOk);
   EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
 }
 
@@ -86,7 +88,7 @@ TEST_F(Startup, TakesTheWholePrivateDataFieldFromAPeer) {
   ASSERT_TRUE(peer.send(octets(good_request(most))));
   const auto request = next_request(*listener);
   EXPECT_EQ(request->private_data(), most);
-  auto accepting = request->async_accept(server_.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server_.qp, {}, cm::as_error(boost::asio::use_future));
   const FrameRead reply = read_frame(peer, true);
   ASSERT_TRUE(reply.complete);
   EXPECT_FALSE(reply.frame.reject);
@@ -109,8 +111,8 @@ TEST_F(Startup, SettlesIrdAndOrdOnBothSides) {
   const auto request = next_request(*listener);
   EXPECT_EQ(request->peer_ird(), 5);
   EXPECT_EQ(request->peer_ord(), 40);
-  auto accepting =
-      request->async_accept(server_.qp, {.ird = 7, .ord = 32, .private_data = {}}, boost::asio::use_future);
+  auto accepting = request->async_accept(server_.qp, {.ird = 7, .ord = 32, .private_data = {}},
+                                         cm::as_error(boost::asio::use_future));
   const Outcome c = get_outcome(std::move(connecting)), s = get_outcome(std::move(accepting));
   ASSERT_EQ(c.error.code, Errc::kOk);
   ASSERT_EQ(s.error.code, Errc::kOk);
@@ -248,13 +250,13 @@ TEST(ManualStartup, AFirstFpduThatLayInTheSocketIsNotLate) {
   o.first_fpdu_timeout = 50ms;
   Node server(engine, o);
   const auto listener = listen(engine);
-  auto incoming = listener->async_accept(boost::asio::use_future);
+  auto incoming = listener->async_accept(cm::as_error(boost::asio::use_future));
   RawTcp peer = RawTcp::connect(listener->local().port());
   ASSERT_TRUE(peer.send(octets(good_request())));
   ASSERT_TRUE(engine.wait_for(incoming, kPatience));
   const auto request = std::get<1>(incoming.get());
   ASSERT_NE(request, nullptr);
-  auto accepting = request->async_accept(server.qp, {}, boost::asio::use_future);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   const auto replied = std::chrono::steady_clock::now();
   ASSERT_TRUE(read_frame(peer, true).complete);
   ASSERT_TRUE(peer.send(kRtr));
@@ -281,7 +283,7 @@ TEST_F(Startup, AnFpduBehindTheUnansweredRequestIsRefusedHoweverTcpCuts) {
   ASSERT_TRUE(apart.send(kRtr));
   ASSERT_TRUE(eventually([&] { return has_arrived(apart); }));
   server_.recv(1);
-  const Outcome s = get_outcome(request->async_accept(server_.qp, {}, boost::asio::use_future));
+  const Outcome s = get_outcome(request->async_accept(server_.qp, {}, cm::as_error(boost::asio::use_future)));
   EXPECT_STREQ(name(s.error.code), "malformed_startup_frame");
   EXPECT_TRUE(apart.read(1).empty()) << "no Reply";
   server_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);

@@ -105,7 +105,7 @@ TEST_F(ThrowingDelivery, LosesNoOtherCall) {
     connection = c;
     throw Thrown();
   });
-  auto asked = listener->async_accept(boost::asio::use_future);
+  auto asked = listener->async_accept(cm::as_error(boost::asio::use_future));
   EXPECT_EQ(poll_until([&] { return asked.wait_for(0s) == std::future_status::ready; }), 0);
   auto request = std::get<1>(asked.get());
   request->accept(server.qp, {}, [](const Error&, const std::shared_ptr<Connection>&) {});

@@ -54,15 +54,15 @@ TEST(Token, HandlerRunsOnItsAssociatedExecutor) {
 }
 
 awaitable<void> serve(Listener& listener, Node& node, Errc& how) {
-  auto [error, request] = co_await listener.async_accept(use_awaitable);
+  auto [error, request] = co_await listener.async_accept(as_error(use_awaitable));
   EXPECT_EQ(error.code, Errc::kOk);
-  auto [failed, connection] = co_await request->async_accept(node.qp, {}, use_awaitable);
+  auto [failed, connection] = co_await request->async_accept(node.qp, {}, as_error(use_awaitable));
   EXPECT_EQ(failed.code, Errc::kOk);
   how = (co_await connection->async_wait_disconnected(use_awaitable)).reason.code;
 }
 
 awaitable<void> visit(Engine& engine, const ConnectOptions& options, Node& node, Errc& how) {
-  auto [error, connection] = co_await async_connect(engine, node.qp, options, use_awaitable);
+  auto [error, connection] = co_await async_connect(engine, node.qp, options, as_error(use_awaitable));
   EXPECT_EQ(error.code, Errc::kOk);
   if (connection == nullptr) co_return;
   connection->disconnect();

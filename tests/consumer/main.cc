@@ -58,15 +58,15 @@ void run(cm::Engine& engine) {
   cm::ListenOptions listen;
   listen.endpoint = {boost::asio::ip::make_address("127.0.0.1"), 0};
   const auto listener = need(cm::Listener::listen(engine, listen));
-  auto incoming = listener->async_accept(use_future);
+  auto incoming = listener->async_accept(cm::as_error(use_future));
 
   cm::ConnectOptions to;
   to.host = "127.0.0.1";
   to.port = listener->local().port();
-  auto connected = client.link.async_connect(engine, to, use_future);
+  auto connected = client.link.async_connect(engine, to, cm::as_error(use_future));
   auto [error, request] = incoming.get();
   if (error.code != Errc::kOk) throw std::runtime_error(error.why);
-  auto accepted = server.link.async_accept(*request, {}, use_future);
+  auto accepted = server.link.async_accept(*request, {}, cm::as_error(use_future));
 
   const auto [client_error, connection] = connected.get();
   if (client_error.code != Errc::kOk) throw std::runtime_error(client_error.why);

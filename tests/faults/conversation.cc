@@ -78,7 +78,7 @@ stream::Disconnected end_of(const test::Outcome& side) {
 
 // The server's half of the startup. kNotConnected when the listener turned the peer away.
 test::Outcome accept(cm::Listener& listener, Party& server) {
-  auto requested = listener.async_accept(boost::asio::use_future);
+  auto requested = listener.async_accept(cm::as_error(boost::asio::use_future));
   const bool came = test::eventually(
       [&] { return requested.wait_for(0ms) == std::future_status::ready || listener.failed_startups() > 0; });
   EXPECT_TRUE(came) << "the listener waits for ever";
@@ -88,7 +88,7 @@ test::Outcome accept(cm::Listener& listener, Party& server) {
   }
   auto [error, request] = requested.get();
   if (error.code != Errc::kOk) return {error, nullptr};
-  return test::get_outcome(request->async_accept(server.node.qp, {}, boost::asio::use_future));
+  return test::get_outcome(request->async_accept(server.node.qp, {}, cm::as_error(boost::asio::use_future)));
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ class Liar {
 
  private:
   void serve() {
-    auto [error, request] = await(engine_, spec_.manual, listener_->async_accept(boost::asio::use_future));
+    auto [error, request] =
+        await(engine_, spec_.manual, listener_->async_accept(cm::as_error(boost::asio::use_future)));
     const std::size_t receives = spec_.test == Test::kSendLat ? kLatencyReceives : 0;
     RdmaSide side(spec_, engine_, receives);
     for (std::size_t i = 0; i < receives; ++i) side.post_receive(i, side.slice(i * spec_.size, spec_.size));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/support/covers.h"
@@ -96,6 +97,53 @@ TEST_F(MemoryRegionTest, RefusesARangeThatWraps) {
 
   o.base_to = ~std::uint64_t{0} - memory_.size();
   EXPECT_TRUE(make(o).ok());
+}
+
+TEST_F(MemoryRegionTest, GivesPiecesOfItself) {
+  const MemoryRegion mr = region(pd_, memory_);
+  const Sge piece = mr.sge(16, 32);
+  EXPECT_EQ(piece.address, memory_.data() + 16);
+  EXPECT_EQ(piece.length, 32U);
+  EXPECT_EQ(piece.lkey, mr.stag());
+  EXPECT_EQ(mr.sge().length, memory_.size());
+  EXPECT_EQ(mr.sge(200).length, memory_.size() - 200);
+  EXPECT_EQ(mr.sge(memory_.size()).length, 0U);
+}
+
+TEST_F(MemoryRegionTest, GivesNoPieceBeyondItsEnd) {
+  const MemoryRegion mr = region(pd_, memory_);
+  EXPECT_THROW((void)mr.sge(memory_.size() + 1), std::out_of_range);
+  EXPECT_THROW((void)mr.sge(memory_.size() + 1, 0), std::out_of_range);
+  EXPECT_THROW((void)mr.sge(200, memory_.size() - 199), std::out_of_range);
+  EXPECT_THROW((void)mr.sge(1, ~std::size_t{0}), std::out_of_range);
+  EXPECT_THROW((void)MemoryRegion().sge(0, 1), std::out_of_range);
+}
+
+TEST_F(MemoryRegionTest, ReadOnlyMemoryIsRegisteredWithoutRightsToWrite) {
+  static constexpr std::byte kText[] = {std::byte{'a'}, std::byte{'b'}, std::byte{'c'}};
+  MemoryRegion mr = MemoryRegion::register_read_only(pd_, kText).value();
+  EXPECT_TRUE(mr.read_only());
+  EXPECT_TRUE(mr.memory().empty()) << "or somebody could write it";
+  EXPECT_EQ(mr.bytes().data(), kText);
+  EXPECT_EQ(mr.sge(1).length, 2U);
+  const auto may = [&](ddp::Access need) {
+    return stags().pin_local(mr.stag(), pd_.id(), need, kText, sizeof kText).ok;
+  };
+  EXPECT_TRUE(may(ddp::Access::kLocalRead));
+  EXPECT_FALSE(may(ddp::Access::kLocalWrite));
+  EXPECT_FALSE(may(ddp::Access::kRemoteWrite));
+  const MemoryRegion moved = std::move(mr);
+  EXPECT_TRUE(moved.read_only());
+}
+
+TEST_F(MemoryRegionTest, ReadOnlyMemoryRefusesAccessThatWrites) {
+  for (const ddp::Access access :
+       {ddp::Access::kLocalWrite, ddp::Access::kRemoteWrite, ddp::Access::kRemoteWrite | ddp::Access::kRemoteRead}) {
+    const auto made = MemoryRegion::register_read_only(pd_, memory_, {.access = access});
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().code, Errc::kInvalidArgument);
+  }
+  EXPECT_TRUE(MemoryRegion::register_read_only(pd_, memory_, {.access = ddp::Access::kRemoteRead}).ok());
 }
 
 TEST_F(MemoryRegionTest, InvalidateRevokesButKeepsTheIndex) {

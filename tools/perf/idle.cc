@@ -86,7 +86,7 @@ IdleReport measure_idle(Control& control, const std::string& host, std::size_t c
     auto qp =
         std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq, .stream = {}});
     auto [error, connection] =
-        await(engine, false, cm::async_connect(engine, std::move(qp), options, boost::asio::use_future));
+        await(engine, false, cm::async_connect(engine, std::move(qp), options, cm::as_error(boost::asio::use_future)));
     if (error.code != Errc::kOk) throw std::runtime_error(fmt::format("connection {}: {}", open.size() + 1, error.why));
     open.push_back(std::move(connection));
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();

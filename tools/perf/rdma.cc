@@ -47,7 +47,7 @@ class RdmaPassive final : public Passive {
 
  private:
   std::unique_ptr<cm::ConnectRequest> next(const std::atomic<bool>& stop) {
-    auto accepted = listener_->async_accept(boost::asio::use_future);
+    auto accepted = listener_->async_accept(cm::as_error(boost::asio::use_future));
     while (!ready(engine_, spec_.manual, accepted)) {
       if (stop) return nullptr;
     }

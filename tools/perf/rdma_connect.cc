@@ -28,7 +28,7 @@ class Connects final : public Active {
   void one() {
     auto qp = std::make_shared<verbs::QueuePair>(pd_, verbs::QueuePair::Options{.send_cq = &cq_, .recv_cq = &cq_});
     const auto [error, connection] =
-        await(engine_, spec_.manual, cm::async_connect(engine_, qp, options_, boost::asio::use_future));
+        await(engine_, spec_.manual, cm::async_connect(engine_, qp, options_, cm::as_error(boost::asio::use_future)));
     if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot connect over iWARP: ") + error.why);
     qp->abort();  // with RST, so that no port stays in TIME_WAIT
   }

@@ -116,7 +116,7 @@ void RdmaSide::connect(const std::string& host, std::uint16_t port) {
   o.private_data = introduction();
   engine_.set_tap_maker(tap_maker);
   const auto [error, connection] =
-      await(engine_, spec_.manual, cm::async_connect(engine_, qp_, o, boost::asio::use_future));
+      await(engine_, spec_.manual, cm::async_connect(engine_, qp_, o, cm::as_error(boost::asio::use_future)));
   if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot connect over iWARP: ") + error.why);
   introduced(connection->private_data());
 }
@@ -124,7 +124,8 @@ void RdmaSide::connect(const std::string& host, std::uint16_t port) {
 void RdmaSide::accept(cm::ConnectRequest& request) {
   introduced(request.private_data());
   const auto [error, connection] =
-      await(engine_, spec_.manual, request.async_accept(qp_, {32, 32, introduction()}, boost::asio::use_future));
+      await(engine_, spec_.manual,
+            request.async_accept(qp_, {32, 32, introduction()}, cm::as_error(boost::asio::use_future)));
   if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot accept over iWARP: ") + error.why);
 }
 
