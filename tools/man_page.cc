@@ -187,10 +187,12 @@ std::string reference(const std::string& page) {
   return bold(page) + "(1)";
 }
 
-std::string exit_status(FooterSections& footer, const ManText* text) {
-  if (std::string s = footer.take("EXIT STATUS"); !s.empty()) return s;
-  std::string s = ".SH \"EXIT STATUS\"\n";
-  for (const ManItem& item : text == nullptr ? usual_exit_statuses() : text->exit_statuses)
+// The section as the footer has it, or else these items; empty without both.
+std::string section(const std::string& heading, FooterSections& footer, std::span<const ManItem> items) {
+  std::string s = footer.take(heading);
+  if (!s.empty() || items.empty()) return s;
+  s = ".SH \"" + heading + "\"\n";
+  for (const ManItem& item : items)
     s += ".TP\n" + bold(std::string(item.name)) + "\n" + escaped(std::string(item.text)) + "\n";
   return s;
 }
@@ -217,7 +219,9 @@ void add_pages(std::vector<ManPage>& pages, const CLI::App& app, const std::stri
     }
   }
   FooterSections footer(app.get_footer());
-  const std::string files = footer.take("FILES"), examples = footer.take("EXAMPLES"), exit = exit_status(footer, text);
+  const ManText beyond = text != nullptr ? *text : ManText{};
+  const std::string exit = section("EXIT STATUS", footer, beyond.exit_statuses);
+  const std::string files = section("FILES", footer, beyond.files), examples = footer.take("EXAMPLES");
   s += options_text(app) + footer.take_rest() + exit + files + examples + ".SH \"SEE ALSO\"\n";
   for (std::size_t i = 0; i < related.size(); ++i) s += reference(related[i]) + (i + 1 < related.size() ? ",\n" : "\n");
   pages[index].text = std::move(s);

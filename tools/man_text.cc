@@ -12,6 +12,9 @@ constexpr std::array kUsual{ManItem{"0", "Success."}, ManItem{"1", "The operatio
 constexpr std::array kOfGateway{
     ManItem{"0", "Ended by SIGTERM or SIGINT, after outstanding RPCs were answered or the time for that was over."},
     ManItem{"1", "It could not start, or failed."}, ManItem{"2", "Wrong usage."}};
+constexpr std::array kFilesOfGateway{
+    ManItem{"/etc/iwarp/gateway.toml", "What the service iwarp-gateway.service serves."},
+    ManItem{"/var/lib/iwarp", "What that service keeps while it does not run."}};
 
 const std::array kTexts{
     ManText{
@@ -27,7 +30,7 @@ const std::array kTexts{
         "and --rdma, TCP clients reach an RPC-over-RDMA server.\n\n"
         "The server sees the address of the gateway instead of those of its clients, so its export rules do not tell "
         "them apart: --allow says who is served at all. Nothing on the wire is encrypted or authenticated.",
-        kOfGateway},
+        kOfGateway, kFilesOfGateway},
     ManText{"iwarp perf",
             "Measures throughput, latency and rates of iWARP beside plain TCP that does the same work in the same run. "
             "Both ends run on this machine, or the other end runs iwarp perf serve."},

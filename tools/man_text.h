@@ -16,6 +16,7 @@ struct ManText {
   std::string_view command;                                        // "iwarp perf run"
   std::string_view description;                                    // paragraphs, with an empty line between them
   std::span<const ManItem> exit_statuses = usual_exit_statuses();  // unless --help names them
+  std::span<const ManItem> files{};                                // likewise
 };
 
 // Null: the command's one-line description has to do.

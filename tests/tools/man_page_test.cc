@@ -60,6 +60,7 @@ TEST(ManPages, EachCommandHasOneWithEveryFlagAndAllSections) {
   std::size_t count = 0;
   expect_pages(commands.app(), "iwarp", pages, count);
   EXPECT_EQ(pages.size(), count);
+  EXPECT_THAT(pages.at("iwarp-gateway"), HasSubstr(".SH \"FILES\"\n.TP\n\\fB/etc/iwarp/gateway.toml"));
   for (const char* name : {"iwarp-perf-run", "iwarp-gateway", "iwarp-rping"})
     EXPECT_THAT(pages.at(name), AllOf(HasSubstr(".SH \"EXAMPLES\""), HasSubstr(".TH IWARP-"))) << name;
 }
