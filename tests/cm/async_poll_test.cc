@@ -121,8 +121,9 @@ TEST_F(AsyncPoll, MakesRoomForAnotherWait) {
   std::this_thread::sleep_for(10ms);
   auto second = cq_.async_poll_one(as_error(use_future));
   // Whichever came last stays.
-  while (first.wait_for(1ms) != std::future_status::ready && second.wait_for(1ms) != std::future_status::ready) {
-  }
+  ASSERT_TRUE(eventually([&] {
+    return first.wait_for(0s) == std::future_status::ready || second.wait_for(0s) == std::future_status::ready;
+  }));
   const bool first_ended = first.wait_for(0s) == std::future_status::ready;
   EXPECT_EQ(std::get<0>(get(std::move(first_ended ? first : second))).code, Errc::kAborted);
   ASSERT_TRUE(cq_.push(completion(5)));
@@ -194,7 +195,9 @@ TEST(AsyncPollEngine, ServesCoroutines) {
   auto asked = listener->async_accept(use_future);
   auto connecting = start_connect(client, to(*listener));
   const auto run_until = [&](const auto& future) {
-    while (future.wait_for(0s) != std::future_status::ready) io.run_one_for(100ms);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (future.wait_for(0s) != std::future_status::ready && std::chrono::steady_clock::now() < until)
+      io.run_one_for(100ms);
   };
   run_until(asked);
   const auto request = get(std::move(asked));
