@@ -9,6 +9,7 @@
 
 #include "iwarp/gateway/client_places.h"
 #include "iwarp/gateway/event_log.h"
+#include "iwarp/gateway/options.h"
 #include "iwarp/gateway/port_memories.h"
 #include "iwarp/gateway/turn_queue.h"
 #include "iwarp/rpcrdma/memory_budget.h"
@@ -27,6 +28,8 @@ struct ProcessOptions {
   // After SIGTERM: how long outstanding RPCs may take to finish.
   std::chrono::milliseconds drain_timeout{10000};
 
+  // Of a front that shares them with no other: from Options.
+  [[nodiscard]] static ProcessOptions of_one(const Options& options);
   friend bool operator==(const ProcessOptions&, const ProcessOptions&) = default;
 };
 
@@ -61,5 +64,12 @@ class Process {
   std::shared_ptr<std::size_t> connections_ = std::make_shared<std::size_t>(0);
   PortMemories ports_;
 };
+
+// A place among the connections of the process, and one among those of the listener.
+struct Places {
+  ClientPlaces::Place of_both{};
+  const char* why = "";  // where it is null
+};
+[[nodiscard]] Places take_places(Process& process, ClientPlaces& listener, const boost::asio::ip::address& client);
 
 }  // namespace iwarp::gateway
