@@ -113,6 +113,8 @@ class Listener {
         operations_, &cancellers_, kHarmless, std::forward<Token>(token),
         [this](auto completion) { accept(std::move(completion.handler), completion.cancel); });
   }
+  // For peers that connect from now on. kInvalidArgument: mpa::validate() refuses it, and nothing changes. Thread-safe.
+  [[nodiscard]] Result<void> set_policy(const mpa::Policy& policy);
   // Gives a waiting async_accept() up with kAborted; it may be called again.
   void cancel() {
     if (impl_.alive()) cancellers_.cancel();

@@ -23,6 +23,11 @@ nlohmann::json by_name(const std::array<std::uint64_t, N>& counts) {
   return out;
 }
 
+template <std::size_t N>
+void add_to(std::array<std::uint64_t, N>& to, const std::array<std::uint64_t, N>& more) {
+  for (std::size_t i = 0; i < N; ++i) to[i] += more[i];
+}
+
 nlohmann::json ways(const std::array<std::uint64_t, kWays>& bytes) {
   return {{"in", bytes[0]}, {"out", bytes[1]}};
 }
@@ -36,6 +41,30 @@ std::uint64_t Stats::Messages::dropped_total() const {
 std::uint64_t Stats::Messages::pending() const {
   const std::uint64_t done = forwarded + dropped_total();
   return received > done ? received - done : 0;
+}
+
+Stats::Messages& Stats::Messages::operator+=(const Messages& more) {
+  received += more.received;
+  forwarded += more.forwarded;
+  add_to(dropped, more.dropped);
+  return *this;
+}
+
+Stats::Snapshot& Stats::Snapshot::operator+=(const Snapshot& more) {
+  // All members by name, so that a new one does not compile before it is added up.
+  auto& [opened_sum, closed_sum, ended_sum, refused_sum, incidents_sum, given_up_sum, messages_sum, tcp_sum, rdma_sum,
+         early_wakes_sum] = *this;
+  opened_sum += more.opened;
+  closed_sum += more.closed;
+  add_to(ended_sum, more.ended);
+  add_to(refused_sum, more.refused);
+  add_to(incidents_sum, more.incidents);
+  add_to(given_up_sum, more.given_up);
+  for (std::size_t i = 0; i < kMessageKinds; ++i) messages_sum[i] += more.messages[i];
+  add_to(tcp_sum, more.tcp_bytes);
+  for (std::size_t i = 0; i < kRdmaOperations; ++i) add_to(rdma_sum[i], more.rdma_bytes[i]);
+  early_wakes_sum += more.early_wakes;
+  return *this;
 }
 
 Stats::Snapshot Stats::snapshot() const {
