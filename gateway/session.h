@@ -9,6 +9,7 @@
 #include "iwarp/cm/engine.h"
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
+#include "iwarp/gateway/siw_crc_trap.h"
 #include "iwarp/gateway/stats.h"
 #include "iwarp/gateway/turn_queue.h"
 #include "iwarp/rpcrdma/memory_budget.h"
@@ -24,6 +25,7 @@ struct Shared {
   std::shared_ptr<rpcrdma::MemoryBudget> memory =
       std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes, options.least_part());
   std::shared_ptr<TurnQueue> turns = std::make_shared<TurnQueue>(engine.io());
+  std::shared_ptr<SiwCrcTrap> crc_trap = std::make_shared<SiwCrcTrap>();
 };
 
 // One client connection with its server connection.
@@ -35,7 +37,7 @@ class Session : public TurnTaker {
   virtual void stop() = 0;
   // Close now and report to nobody: the front goes away.
   virtual void orphan() = 0;
-  // RDMA octets so far, to be added to a snapshot while the session lives.
+  // RDMA octets so far, memory and credits, to be added to a snapshot while the session lives.
   virtual void add_live_counters(Stats::Snapshot& to) const = 0;
 };
 

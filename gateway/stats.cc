@@ -15,6 +15,11 @@ void copy(const std::array<std::atomic<std::uint64_t>, N>& from, std::array<std:
   for (std::size_t i = 0; i < N; ++i) to[i] = value(from[i]);
 }
 
+template <class T, std::size_t N>
+void add_up(std::array<T, N>& to, const std::array<T, N>& from) {
+  for (std::size_t i = 0; i < N; ++i) to[i] += from[i];
+}
+
 // {name of the i-th enumerator: counts[i]}
 template <class Enum, std::size_t N>
 nlohmann::json by_name(const std::array<std::uint64_t, N>& counts) {
@@ -38,12 +43,42 @@ std::uint64_t Stats::Messages::pending() const {
   return received > done ? received - done : 0;
 }
 
+Stats::Messages& Stats::Messages::operator+=(const Messages& other) {
+  received += other.received;
+  forwarded += other.forwarded;
+  add_up(dropped, other.dropped);
+  return *this;
+}
+
+Stats::Snapshot& Stats::Snapshot::operator+=(const Snapshot& other) {
+  opened += other.opened;
+  closed += other.closed;
+  add_up(ended, other.ended);
+  add_up(refused, other.refused);
+  add_up(incidents, other.incidents);
+  add_up(given_up, other.given_up);
+  add_up(messages, other.messages);
+  add_up(tcp_bytes, other.tcp_bytes);
+  for (std::size_t i = 0; i < kRdmaOperations; ++i) add_up(rdma_bytes[i], other.rdma_bytes[i]);
+  early_wakes += other.early_wakes;
+  crc_terminates += other.crc_terminates;
+  siw_crc_traps += other.siw_crc_traps;
+  add_up(rpc, other.rpc);
+  registered_bytes += other.registered_bytes;
+  credits_granted += other.credits_granted;
+  credits_used += other.credits_used;
+  return *this;
+}
+
 Stats::Snapshot Stats::snapshot() const {
   // Ends are read before beginnings, so that a concurrent writer cannot make a difference negative.
   Snapshot s;
   s.closed = value(closed_);
   s.opened = value(opened_);
   s.early_wakes = value(early_wakes_);
+  s.siw_crc_traps = value(siw_crc_traps_);
+  s.crc_terminates = value(crc_terminates_);
+  s.rpc = rpc_.snapshot();
   copy(ended_, s.ended);
   copy(refused_, s.refused);
   copy(incidents_, s.incidents);
@@ -76,6 +111,18 @@ void to_json(nlohmann::json& out, const Stats::Snapshot& s) {
   for (std::size_t i = 0; i < kEnds; ++i) {
     if (s.ended[i] > 0) ended[name(static_cast<Errc>(i))] = s.ended[i];
   }
+  nlohmann::json programs = nlohmann::json::object();
+  for (std::size_t i = 0; i < kRpcPrograms; ++i) {
+    const RpcStats::Program& p = s.rpc[i];
+    programs[name(static_cast<RpcProgram>(i))] = {{"calls", p.calls},
+                                                  {"replies", p.replies()},
+                                                  {"failed", p.failed},
+                                                  {"unanswered", p.unanswered},
+                                                  {"outstanding", p.outstanding()},
+                                                  {"call_bytes", p.call_bytes},
+                                                  {"reply_bytes", p.reply_bytes},
+                                                  {"latency_ns", p.latency_ns}};
+  }
   out = {{"connections",
           {{"opened", s.opened},
            {"closed", s.closed},
@@ -87,7 +134,14 @@ void to_json(nlohmann::json& out, const Stats::Snapshot& s) {
          {"messages", std::move(messages)},
          {"tcp_bytes", ways(s.tcp_bytes)},
          {"rdma_bytes", std::move(rdma_bytes)},
-         {"early_wakes", s.early_wakes}};
+         {"early_wakes", s.early_wakes},
+         {"crc_terminates", s.crc_terminates},
+         {"siw_crc_traps", s.siw_crc_traps},
+         {"programs", std::move(programs)},
+         {"live",
+          {{"registered_bytes", s.registered_bytes},
+           {"credits_granted", s.credits_granted},
+           {"credits_used", s.credits_used}}}};
 }
 
 const char* name(MessageKind kind) {
