@@ -241,6 +241,9 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       });
     });
   }
+  void set_policy(const mpa::Policy& policy) {
+    boost::asio::post(strand_, [self = shared_from_this(), policy] { self->options_.policy = policy; });
+  }
   // In a forked child: its own descriptor.
   void close_descriptor() { (void)::close(acceptor_.native_handle()); }
 
@@ -427,6 +430,13 @@ void Listener::accept(AcceptHandler handler, const std::shared_ptr<Canceller>& c
   if (!impl_.alive()) return handler(verbs::used_after_fork(), nullptr);
   (*impl_)->accept(std::move(handler), cancel);
 }
+Result<void> Listener::set_policy(const mpa::Policy& policy) {
+  if (!impl_.alive()) return verbs::used_after_fork();
+  if (auto ok = mpa::validate(policy); !ok) return ok;
+  (*impl_)->set_policy(policy);
+  return {};
+}
+
 std::uint64_t Listener::failed_startups() const {
   return (*impl_)->failed();
 }

@@ -113,6 +113,8 @@ class Listener {
         io_, impl_.alive(), kHarmless, std::forward<Token>(token),
         [this](auto completion) { accept(std::move(completion.handler), completion.cancel); });
   }
+  // For peers that connect from now on. kInvalidArgument: mpa::validate() refuses it, and nothing changes. Thread-safe.
+  [[nodiscard]] Result<void> set_policy(const mpa::Policy& policy);
   // Requests that failed before they reached the application: malformed, timed out, refused by policy, no resources.
   [[nodiscard]] std::uint64_t failed_startups() const;
 

@@ -58,6 +58,8 @@ class AccessList {
   // In the notation of parse().
   [[nodiscard]] std::string to_string() const;
 
+  friend bool operator==(const AccessList&, const AccessList&) = default;
+
  private:
   explicit AccessList(std::vector<Network> networks) : networks_(std::move(networks)) {}
 
@@ -78,10 +80,13 @@ class SourceMap {
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] std::string to_string() const;
 
+  friend bool operator==(const SourceMap&, const SourceMap&) = default;
+
  private:
   struct Entry {
     Network clients;
     boost::asio::ip::address source;
+    friend bool operator==(const Entry&, const Entry&) = default;
   };
 
   std::vector<Entry> entries_;  // most specific first

@@ -17,6 +17,9 @@ class ClientPlaces {
   // has one of its addresses has them all.
   explicit ClientPlaces(std::size_t limit) : limit_(limit) {}
 
+  // From now on. Places that are taken stay, though they be more than that.
+  void set_limit(std::size_t limit) { limit_ = limit; }
+
   // Null when the client has as many as it may have.
   [[nodiscard]] Place take(const boost::asio::ip::address& client);
 

@@ -67,22 +67,22 @@ std::array<LogLimit, sizeof...(I)> limits_of_refusals(std::index_sequence<I...>)
   return {((void)I, LogLimit(kTrouble))...};
 }
 
-void write(spdlog::level::level_enum level, const std::string& line, std::uint64_t left_out) {
+void write(spdlog::level::level_enum level, const std::string& prefix, const std::string& line,
+           std::uint64_t left_out) {
   if (left_out > 0) {
-    spdlog::log(level, "{} ({} more such lines were left out since the last one)", line, left_out);
+    spdlog::log(level, "{}{} ({} more such lines were left out since the last one)", prefix, line, left_out);
   } else {
-    spdlog::log(level, "{}", line);
+    spdlog::log(level, "{}{}", prefix, line);
   }
 }
 
 }  // namespace
 
-EventLog::EventLog(Stats& stats)
-    : stats_(stats),
-      limits_(limits_by_kind(std::make_index_sequence<kLogKinds>{})),
+LogLimits::LogLimits()
+    : limits_(limits_by_kind(std::make_index_sequence<kLogKinds>{})),
       refusals_(limits_of_refusals(std::make_index_sequence<kRefuseReasons>{})) {}
 
-EventLog::~EventLog() {
+LogLimits::~LogLimits() {
   for (std::size_t i = 0; i < kLogKinds; ++i) {
     if (const auto n = limits_[i].left_out(); n > 0)
       spdlog::info("{} more lines \"{}\" were left out", n, text(static_cast<LogKind>(i)));
@@ -93,19 +93,29 @@ EventLog::~EventLog() {
   }
 }
 
+EventLog::EventLog(Stats& stats, std::shared_ptr<LogLimits> limits, const std::string& name)
+    : stats_(stats), limits_(std::move(limits)) {
+  set_name(name);
+}
+
+void EventLog::set_name(const std::string& name) {
+  prefix_ = name.empty() ? "" : name + ": ";
+}
+
 void EventLog::refused(RefuseReason why, const std::string& line, TimePoint now) {
   stats_.connection_refused(why);
-  const auto left_out = refusals_[static_cast<std::size_t>(why)].admit(now);
+  const auto left_out = limits_->of(why).admit(now);
   if (!left_out) return;
-  write(why == RefuseReason::kBackendUnreachable ? spdlog::level::err : spdlog::level::warn, line, *left_out);
+  const bool server = why == RefuseReason::kBackendUnreachable;
+  write(server ? spdlog::level::err : spdlog::level::warn, prefix_, line, *left_out);
 }
 
 void EventLog::info(LogKind kind, const std::string& line, TimePoint now) {
-  if (const auto left_out = limit(kind).admit(now)) write(spdlog::level::info, line, *left_out);
+  if (const auto left_out = limits_->of(kind).admit(now)) write(spdlog::level::info, prefix_, line, *left_out);
 }
 
 void EventLog::warn(LogKind kind, const std::string& line, TimePoint now) {
-  if (const auto left_out = limit(kind).admit(now)) write(spdlog::level::warn, line, *left_out);
+  if (const auto left_out = limits_->of(kind).admit(now)) write(spdlog::level::warn, prefix_, line, *left_out);
 }
 
 }  // namespace iwarp::gateway

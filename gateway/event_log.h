@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "iwarp/base/time.h"
@@ -29,14 +30,32 @@ enum class LogKind : std::uint8_t {
 };
 inline constexpr std::size_t kLogKinds = 11;
 
+// How much of each kind is written: by all listeners of the process together.
+class LogLimits {
+ public:
+  LogLimits();
+  // Tells what was left out and not told yet.
+  ~LogLimits();
+  LogLimits(const LogLimits&) = delete;
+  LogLimits& operator=(const LogLimits&) = delete;
+
+  [[nodiscard]] LogLimit& of(LogKind kind) { return limits_[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] LogLimit& of(RefuseReason why) { return refusals_[static_cast<std::size_t>(why)]; }
+
+ private:
+  std::array<LogLimit, kLogKinds> limits_;
+  std::array<LogLimit, kRefuseReasons> refusals_;
+};
+
 class EventLog {
  public:
-  // `stats` must outlive this object.
-  explicit EventLog(Stats& stats);
-  // Tells what was left out and not told yet.
-  ~EventLog();
+  // `stats` must outlive this object. `name`: of the listener, with which its lines begin; empty: they do not.
+  explicit EventLog(Stats& stats, std::shared_ptr<LogLimits> limits = std::make_shared<LogLimits>(),
+                    const std::string& name = {});
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
+
+  void set_name(const std::string& name);
 
   // A client that is not served: counted, and told. `line` says who and why. `now` never goes backwards.
   void refused(RefuseReason why, const std::string& line, TimePoint now);
@@ -46,11 +65,9 @@ class EventLog {
   void warn(LogKind kind, const std::string& line, TimePoint now);
 
  private:
-  [[nodiscard]] LogLimit& limit(LogKind kind) { return limits_[static_cast<std::size_t>(kind)]; }
-
   Stats& stats_;
-  std::array<LogLimit, kLogKinds> limits_;
-  std::array<LogLimit, kRefuseReasons> refusals_;
+  std::shared_ptr<LogLimits> limits_;
+  std::string prefix_;
 };
 
 }  // namespace iwarp::gateway

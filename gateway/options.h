@@ -21,6 +21,7 @@ struct HostPort {
   // "host:port", "10.0.0.1:2049" or "[::1]:2049". The error says what is wrong and what would be right.
   [[nodiscard]] static Parsed<HostPort> parse(std::string_view text);
   [[nodiscard]] std::string to_string() const;
+  friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
 struct Options {
@@ -54,7 +55,8 @@ struct Options {
   std::size_t memory_bytes = std::size_t{16} << 20;
   // The same of all connections together, octets, unused memory and posted Receives included: messages wait for it, and
   // new connections are refused when half of it is taken (memory_budget.h). No bound by default; the command takes a
-  // quarter of what the process may use. Sockets and the connections' own state, some 100 KiB each, come on top.
+  // quarter of what the process may use. Sockets and the connections' own state, some 100 KiB each, come on top. This
+  // and drain_timeout are for a front alone in its process: several have ProcessOptions.
   std::size_t process_memory_bytes = SIZE_MAX;
   // A connection of which no buffer has come back for so long gives the memory of past bursts back, and one in use what
   // it has not needed for about that long. Default 10 s. Lower registers anew for every burst, higher keeps up to twice
@@ -89,6 +91,8 @@ struct Options {
   std::chrono::milliseconds reply_deadline{60000};
   // After SIGTERM: how long outstanding RPCs may take to finish.
   std::chrono::milliseconds drain_timeout{10000};
+
+  friend bool operator==(const Options& a, const Options& b);
 
   // What a buffer takes beyond its message, at most.
   static constexpr std::size_t kMessageRoom = std::size_t{64} << 10;

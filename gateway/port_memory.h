@@ -14,7 +14,10 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "iwarp/base/time.h"
@@ -43,6 +46,24 @@ class PortMemory {
   // choose.
   [[nodiscard]] std::optional<std::uint16_t> take(const boost::asio::ip::address& client, TimePoint now);
 
+  // A connection of `client` has the port, until the value returned is destroyed: then entries() leaves it out.
+  using Use = std::shared_ptr<const void>;
+  [[nodiscard]] static Use use(const std::shared_ptr<PortMemory>& memory, const boost::asio::ip::address& client,
+                               std::uint16_t port);
+
+  struct Entry {
+    boost::asio::ip::address client;
+    std::uint16_t port = 0;
+    bool calls_outstanding = false;
+    TimePoint until{};
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  // All that is known, for a process that comes after this one: in the order in which it is to restore() them. A port
+  // in use is one that is lost with calls outstanding.
+  [[nodiscard]] std::vector<Entry> entries(TimePoint now) const;
+  // Behind what is known of its client. Within the limits and the expiry of this memory.
+  void restore(const Entry& entry, TimePoint now);
+
   // The reserved ports remembered for any client: better not given to another.
   [[nodiscard]] ReservedPortSet reserved(TimePoint now) const;
 
@@ -59,11 +80,14 @@ class PortMemory {
     std::size_t with_outstanding = 0;  // the first so many were lost with calls outstanding
   };
 
+  // Its client, latest touched, without what has expired and without this port. Null: nothing is to be remembered.
+  Client* touch(const boost::asio::ip::address& client, std::uint16_t port, TimePoint now);
   static void drop(Client& client, std::size_t index);
   static void expire(Client& client, TimePoint now);
   void forget(std::list<Client>::iterator client);
 
   PortMemoryOptions options_;
+  std::multiset<std::pair<boost::asio::ip::address, std::uint16_t>> used_;
   std::list<Client> clients_;  // latest touched first
   std::map<boost::asio::ip::address, std::list<Client>::iterator> by_address_;
 };

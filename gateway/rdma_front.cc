@@ -12,18 +12,29 @@ namespace iwarp::gateway {
 using boost::asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
-RdmaFront::RdmaFront(cm::Engine& engine, HostPort server, const Options& options)
+RdmaFront::RdmaFront(cm::Engine& engine, HostPort server, const Options& options, std::shared_ptr<Process> process,
+                     const std::string& name)
     : engine_(engine),
       server_(std::move(server)),
-      options_(options),
-      ports_({}),
+      process_(std::move(process)),
+      log_(stats_, process_->log_limits(), name),
+      shared_{engine,
+              std::make_shared<const Options>(options),
+              stats_,
+              log_,
+              process_->memory(),
+              process_->turns(),
+              process_->siw_crc_trap()},
+      ports_(process_->ports().of(server_)),
       places_(options.max_connections_per_client),
       sessions_(engine.io()),
       first_reserved_(std::random_device{}()) {}
 
 Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp::endpoint& listen,
-                                                   const HostPort& server, const Options& options) {
-  std::unique_ptr<RdmaFront> front(new RdmaFront(engine, server, options));
+                                                   const HostPort& server, const Options& options,
+                                                   std::shared_ptr<Process> process, const std::string& name) {
+  if (!process) process = std::make_shared<Process>(engine.io(), ProcessOptions::of_one(options));
+  std::unique_ptr<RdmaFront> front(new RdmaFront(engine, server, options, std::move(process), name));
   cm::ListenOptions o;
   o.endpoint = listen;
   o.policy = options.policy;
@@ -56,34 +67,35 @@ void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const std:
 }
 
 void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
+  const Options& options = *shared_.options;
   const auto client = request->remote().address();
-  if (!options_.allow.allows(client))
+  if (!options.allow.allows(client))
     return refuse(*request, RefuseReason::kNotAllowed, "its address is not in --allow");
-  if (sessions_.draining() || sessions_.size() + connecting_ >= options_.max_connections) {
+  if (sessions_.draining() || sessions_.size() >= options.max_connections) {
     return refuse(*request, RefuseReason::kLimit, "too many connections, or shutting down");
   }
   if (!shared_.memory->admits_connection()) return refuse(*request, RefuseReason::kLimit, kNoMemory);
-  const auto place = places_.take(client);
-  if (!place) return refuse(*request, RefuseReason::kLimit, "this client has as many connections as it may have");
-  BackendRequest backend{.server = server_,
-                         .source = options_.source_map.source_for(unmapped(client)),
-                         .timeout = options_.backend_timeout};
-  const auto port = ports_.take(client, Clock::now());
-  backend.source_ports = SourcePorts(options_.reserved_port, port, ports_.reserved(Clock::now()), first_reserved_++);
-  ++connecting_;
-  connect_backend(
-      engine_.io(), backend,
-      [this, alive = std::weak_ptr<bool>(alive_), request, place, port](const Error& error, tcp::socket socket) {
-        if (alive.expired()) return;
-        --connecting_;
-        if (error.code == Errc::kOk) note_source_port(*request, port, socket);
-        if (on_backend(request, place, error, socket)) return;
-        // The client will try again, and its replays need the port: with RST it is free at once.
-        boost::system::error_code ec;
-        socket.set_option(boost::asio::socket_base::linger(true, 0), ec);
-        socket.close(ec);
-        if (port) ports_.remember(request->remote().address(), *port, true, Clock::now());
-      });
+  const auto place = take_places(*process_, places_, client);
+  if (!place.of_both) return refuse(*request, RefuseReason::kLimit, place.why);
+  BackendRequest backend{
+      .server = server_, .source = options.source_map.source_for(unmapped(client)), .timeout = options.backend_timeout};
+  const auto port = ports_->take(client, Clock::now());
+  backend.source_ports = SourcePorts(options.reserved_port, port, ports_->reserved(Clock::now()), first_reserved_++);
+  sessions_.coming();
+  connect_backend(engine_.io(), backend,
+                  [this, alive = std::weak_ptr<bool>(alive_), request, place = place.of_both, port, ports = ports_](
+                      const Error& error, tcp::socket socket) {
+                    if (alive.expired()) return;
+                    if (error.code == Errc::kOk) note_source_port(*request, port, socket);
+                    if (!on_backend(request, place, ports, error, socket)) {
+                      // The client will try again, and its replays need the port: with RST it is free at once.
+                      boost::system::error_code ec;
+                      socket.set_option(boost::asio::socket_base::linger(true, 0), ec);
+                      socket.close(ec);
+                      if (port) ports->remember(request->remote().address(), *port, true, Clock::now());
+                    }
+                    sessions_.has_come();
+                  });
 }
 
 // Where it is not the port that was wanted.
@@ -99,7 +111,7 @@ void RdmaFront::note_source_port(const cm::ConnectRequest& request, std::optiona
                           client),
               Clock::now());
   }
-  if (options_.reserved_port == ReservedPort::kOff || is_reserved(got)) return;
+  if (shared_.options->reserved_port == ReservedPort::kOff || is_reserved(got)) return;
   stats_.incident(Incident::kHighPort);
   log_.warn(LogKind::kSourcePort,
             fmt::format("source port {} for peer={} is above 1023: no reserved port is to be had", got, client),
@@ -107,7 +119,7 @@ void RdmaFront::note_source_port(const cm::ConnectRequest& request, std::optiona
 }
 
 bool RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
-                           const Error& error, tcp::socket& socket) {
+                           const std::shared_ptr<PortMemory>& ports, const Error& error, tcp::socket& socket) {
   const auto no = [&](RefuseReason why, const std::string& text) {
     refuse(*request, why, text);
     return false;
@@ -122,12 +134,15 @@ bool RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, c
   const auto client = request->remote().address();
   std::shared_ptr<RdmaSession> session;
   try {
-    session =
-        std::make_shared<RdmaSession>(shared_, *request, std::move(socket),
-                                      [this, client, place](RdmaSession& ended, std::uint16_t port, bool outstanding) {
-                                        ports_.remember(client, port, outstanding, Clock::now());
-                                        sessions_.remove(&ended);
-                                      });
+    boost::system::error_code ec;
+    auto use = PortMemory::use(ports, client, socket.local_endpoint(ec).port());
+    session = std::make_shared<RdmaSession>(shared_, *request, std::move(socket),
+                                            [this, client, place, ports, use = std::move(use)](
+                                                RdmaSession& ended, std::uint16_t port, bool outstanding) mutable {
+                                              use.reset();
+                                              ports->remember(client, port, outstanding, Clock::now());
+                                              sessions_.remove(&ended);
+                                            });
     sessions_.add(session);
   } catch (const std::bad_alloc&) {
     return no(RefuseReason::kLimit, "out of memory");
@@ -138,7 +153,21 @@ bool RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, c
 
 void RdmaFront::drain(std::function<void()> done) {
   listener_.reset();
-  sessions_.drain(options_.drain_timeout, std::move(done));
+  sessions_.drain(process_->options().drain_timeout, std::move(done));
+}
+
+void RdmaFront::retire(std::function<void()> done) {
+  listener_.reset();
+  sessions_.when_empty(std::move(done));
+}
+
+void RdmaFront::change(const std::string& name, const HostPort& server, const Options& options) {
+  log_.set_name(name);
+  server_ = server;
+  ports_ = process_->ports().of(server);
+  shared_.options = std::make_shared<const Options>(options);
+  places_.set_limit(options.max_connections_per_client);
+  (void)listener_->set_policy(options.policy);
 }
 
 Stats::Snapshot RdmaFront::snapshot() const {

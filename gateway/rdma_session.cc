@@ -49,7 +49,8 @@ std::size_t ord_for(const Options& o, const cm::ConnectRequest& request) {
 
 RdmaSession::RdmaSession(const Shared& shared, const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend,
                          Ended ended)
-    : options_(shared.options),
+    : kept_options_(shared.options),
+      options_(*kept_options_),
       stats_(shared.stats),
       log_(shared.log),
       turns_(shared.turns),

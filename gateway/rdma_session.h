@@ -75,6 +75,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
     MessageKind kind;
   };
 
+  const std::shared_ptr<const Options> kept_options_;  // the front may have others by now
   const Options& options_;
   Stats& stats_;
   EventLog& log_;

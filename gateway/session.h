@@ -19,13 +19,12 @@ namespace iwarp::gateway {
 // What the sessions of a front share. The references are to what outlives them, or their orphan().
 struct Shared {
   cm::Engine& engine;
-  const Options& options;
+  std::shared_ptr<const Options> options;  // a session keeps those that it began with
   Stats& stats;
   EventLog& log;
-  std::shared_ptr<rpcrdma::MemoryBudget> memory =
-      std::make_shared<rpcrdma::MemoryBudget>(options.process_memory_bytes, options.least_part());
-  std::shared_ptr<TurnQueue> turns = std::make_shared<TurnQueue>(engine.io());
-  std::shared_ptr<SiwCrcTrap> crc_trap = std::make_shared<SiwCrcTrap>();
+  std::shared_ptr<rpcrdma::MemoryBudget> memory;
+  std::shared_ptr<TurnQueue> turns;
+  std::shared_ptr<SiwCrcTrap> crc_trap;
 };
 
 // One client connection with its server connection.
@@ -48,9 +47,15 @@ inline constexpr const char* kNoMemory = "the memory for all connections is half
 class Front {
  public:
   virtual ~Front() = default;
-  // Takes no new clients, lets outstanding RPCs finish (bounded by Options::drain_timeout), closes. `done` is called
-  // once.
+  // Takes no new clients, lets outstanding RPCs finish (bounded by ProcessOptions::drain_timeout), closes. `done` is
+  // called once.
   virtual void drain(std::function<void()> done) = 0;
+  // Takes no new clients; those that it has go on. `done` is called once, from the event loop, when there are none.
+  virtual void retire(std::function<void()> done) = 0;
+  // For clients that come from now on. `name`: see ListenerSettings. Precondition: mpa::validate(options.policy).
+  virtual void change(const std::string& name, const HostPort& server, const Options& options) = 0;
+  // Served, or being connected.
+  [[nodiscard]] virtual std::size_t connections() const = 0;
   [[nodiscard]] virtual Stats::Snapshot snapshot() const = 0;
   [[nodiscard]] virtual boost::asio::ip::tcp::endpoint local() const = 0;
 };

@@ -15,17 +15,17 @@ void copy(const std::array<std::atomic<std::uint64_t>, N>& from, std::array<std:
   for (std::size_t i = 0; i < N; ++i) to[i] = value(from[i]);
 }
 
-template <class T, std::size_t N>
-void add_up(std::array<T, N>& to, const std::array<T, N>& from) {
-  for (std::size_t i = 0; i < N; ++i) to[i] += from[i];
-}
-
 // {name of the i-th enumerator: counts[i]}
 template <class Enum, std::size_t N>
 nlohmann::json by_name(const std::array<std::uint64_t, N>& counts) {
   nlohmann::json out = nlohmann::json::object();
   for (std::size_t i = 0; i < N; ++i) out[name(static_cast<Enum>(i))] = counts[i];
   return out;
+}
+
+template <std::size_t N>
+void add_to(std::array<std::uint64_t, N>& to, const std::array<std::uint64_t, N>& more) {
+  for (std::size_t i = 0; i < N; ++i) to[i] += more[i];
 }
 
 nlohmann::json ways(const std::array<std::uint64_t, kWays>& bytes) {
@@ -43,30 +43,34 @@ std::uint64_t Stats::Messages::pending() const {
   return received > done ? received - done : 0;
 }
 
-Stats::Messages& Stats::Messages::operator+=(const Messages& other) {
-  received += other.received;
-  forwarded += other.forwarded;
-  add_up(dropped, other.dropped);
+Stats::Messages& Stats::Messages::operator+=(const Messages& more) {
+  received += more.received;
+  forwarded += more.forwarded;
+  add_to(dropped, more.dropped);
   return *this;
 }
 
-Stats::Snapshot& Stats::Snapshot::operator+=(const Snapshot& other) {
-  opened += other.opened;
-  closed += other.closed;
-  add_up(ended, other.ended);
-  add_up(refused, other.refused);
-  add_up(incidents, other.incidents);
-  add_up(given_up, other.given_up);
-  add_up(messages, other.messages);
-  add_up(tcp_bytes, other.tcp_bytes);
-  for (std::size_t i = 0; i < kRdmaOperations; ++i) add_up(rdma_bytes[i], other.rdma_bytes[i]);
-  early_wakes += other.early_wakes;
-  crc_terminates += other.crc_terminates;
-  siw_crc_traps += other.siw_crc_traps;
-  add_up(rpc, other.rpc);
-  registered_bytes += other.registered_bytes;
-  credits_granted += other.credits_granted;
-  credits_used += other.credits_used;
+Stats::Snapshot& Stats::Snapshot::operator+=(const Snapshot& more) {
+  // All members by name, so that a new one does not compile before it is added up.
+  auto& [opened_sum, closed_sum, ended_sum, refused_sum, incidents_sum, given_up_sum, messages_sum, tcp_sum, rdma_sum,
+         early_wakes_sum, crc_terminates_sum, siw_crc_traps_sum, rpc_sum, registered_sum, granted_sum, used_sum] =
+      *this;
+  opened_sum += more.opened;
+  closed_sum += more.closed;
+  add_to(ended_sum, more.ended);
+  add_to(refused_sum, more.refused);
+  add_to(incidents_sum, more.incidents);
+  add_to(given_up_sum, more.given_up);
+  for (std::size_t i = 0; i < kMessageKinds; ++i) messages_sum[i] += more.messages[i];
+  add_to(tcp_sum, more.tcp_bytes);
+  for (std::size_t i = 0; i < kRdmaOperations; ++i) add_to(rdma_sum[i], more.rdma_bytes[i]);
+  early_wakes_sum += more.early_wakes;
+  crc_terminates_sum += more.crc_terminates;
+  siw_crc_traps_sum += more.siw_crc_traps;
+  for (std::size_t i = 0; i < kRpcPrograms; ++i) rpc_sum[i] += more.rpc[i];
+  registered_sum += more.registered_bytes;
+  granted_sum += more.credits_granted;
+  used_sum += more.credits_used;
   return *this;
 }
 

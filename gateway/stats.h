@@ -132,7 +132,7 @@ class Stats {
     [[nodiscard]] std::uint64_t dropped_total() const;
     // Received and not yet forwarded or dropped.
     [[nodiscard]] std::uint64_t pending() const;
-    Messages& operator+=(const Messages& other);
+    Messages& operator+=(const Messages& more);
     friend bool operator==(const Messages&, const Messages&) = default;
   };
   // Plain values, for reading and for adding up.
@@ -159,7 +159,7 @@ class Stats {
     [[nodiscard]] const Messages& of(MessageKind kind) const { return messages[static_cast<std::size_t>(kind)]; }
     [[nodiscard]] std::uint64_t of(RefuseReason why) const { return refused[static_cast<std::size_t>(why)]; }
     [[nodiscard]] std::uint64_t of(Incident what) const { return incidents[static_cast<std::size_t>(what)]; }
-    Snapshot& operator+=(const Snapshot& other);
+    Snapshot& operator+=(const Snapshot& more);
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
   };
   [[nodiscard]] Snapshot snapshot() const;

@@ -8,8 +8,8 @@
 #include "iwarp/gateway/client_places.h"
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
+#include "iwarp/gateway/process.h"
 #include "iwarp/gateway/session_set.h"
-#include "iwarp/rpcrdma/memory_budget.h"
 
 namespace iwarp::gateway {
 
@@ -17,28 +17,37 @@ class TcpFront final : public Front {
  public:
   // Errors: kSystem when it cannot listen there. `engine` borrows an io_context that the caller runs; it must outlive
   // the front.
+  // `process`: what it shares with others; null: nothing, and it takes its limits from `options`. `name`: see
+  // ListenerSettings.
   [[nodiscard]] static Result<std::unique_ptr<TcpFront>> open(cm::Engine& engine,
                                                               const boost::asio::ip::tcp::endpoint& listen,
-                                                              const HostPort& server, const Options& options);
+                                                              const HostPort& server, const Options& options,
+                                                              std::shared_ptr<Process> process = nullptr,
+                                                              const std::string& name = {});
 
   ~TcpFront() override;  // sessions that still live are reset
 
   void drain(std::function<void()> done) override;
+  void retire(std::function<void()> done) override;
+  void change(const std::string& name, const HostPort& server, const Options& options) override;
+  [[nodiscard]] std::size_t connections() const override { return sessions_.size(); }
   [[nodiscard]] Stats::Snapshot snapshot() const override;
   [[nodiscard]] boost::asio::ip::tcp::endpoint local() const override { return local_; }
 
  private:
-  TcpFront(cm::Engine& engine, HostPort server, const Options& options);
+  TcpFront(cm::Engine& engine, HostPort server, const Options& options, std::shared_ptr<Process> process,
+           const std::string& name);
 
+  void stop_listening();
   void accept_next();
   void on_client(boost::asio::ip::tcp::socket socket);
 
   cm::Engine& engine_;
   HostPort server_;
-  Options options_;
+  std::shared_ptr<Process> process_;
   Stats stats_;
-  EventLog log_{stats_};
-  const Shared shared_{engine_, options_, stats_, log_};
+  EventLog log_;
+  Shared shared_;
   ClientPlaces places_;
   SessionSet sessions_;
   boost::asio::ip::tcp::acceptor acceptor_;

@@ -80,7 +80,8 @@ Incident incident(rpcrdma::Requester::Failure why) {
 
 TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client, Ended ended)
     : engine_(shared.engine),
-      options_(shared.options),
+      kept_options_(shared.options),
+      options_(*kept_options_),
       stats_(shared.stats),
       log_(shared.log),
       turns_(shared.turns),

@@ -39,6 +39,11 @@ class MemoryBudget {
   // connections need more than kLeastPart.
   explicit MemoryBudget(std::size_t limit, std::size_t least_part = kLeastPart)
       : limit_(limit), least_part_(std::max(least_part, kLeastPart)) {}
+  // From now on. What is taken stays taken, though it be more than that.
+  void change(std::size_t limit, std::size_t least_part) {
+    limit_ = limit;
+    least_part_ = std::max(least_part, kLeastPart);
+  }
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
