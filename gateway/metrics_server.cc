@@ -47,6 +47,7 @@ class Scrape : public std::enable_shared_from_this<Scrape<Owner>> {
   void read() {
     parser_.emplace();
     parser_->header_limit(MetricsServer::kMaxHeaderBytes);
+    parser_->body_limit(0);
     stream_.expires_after(owner_->options().time_limit);
     http::async_read(stream_, buffer_, *parser_,
                      [self = this->shared_from_this()](beast::error_code ec, std::size_t) { self->on_request(ec); });
