@@ -123,7 +123,7 @@ class Top {
     const std::size_t width = top::Screen::size().columns;
     std::vector<std::string> lines = {fmt::format("iwarp top {}  every {:g} s  q ends", from_.to_string(),
                                                   std::chrono::duration<double>(interval_).count())};
-    if (!trouble_.empty()) lines.push_back(trouble_);
+    for (std::size_t at = 0; at < trouble_.size(); at += width) lines.push_back(trouble_.substr(at, width));
     if (before_) {
       for (std::string& line : table(width)) lines.push_back(std::move(line));
     } else {
