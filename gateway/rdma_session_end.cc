@@ -70,8 +70,9 @@ void RdmaSession::release() {
   step(life_, LifeInput::kReleased);
   meter_.end();
   // With RST: the port must be free at once for the client's next connection, where the server has to recognise
-  // replays. There is none after draining, and what the server still has to receive must not be lost.
-  tcp_->close(!shutting_down_);
+  // replays; it may come by the next gateway process. There are none when all was answered while the gateway shuts
+  // down, and what the server still has to receive then must not be lost.
+  tcp_->close(!shutting_down_ || !outstanding_.empty());
   to_tcp_.clear();
 }
 

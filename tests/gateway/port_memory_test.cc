@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace iwarp::gateway {
 namespace {
 
@@ -105,6 +107,33 @@ TEST(PortMemory, TellsWhichReservedPortsItRemembers) {
   EXPECT_TRUE(set.test(700 - 512));
   EXPECT_TRUE(set.test(511));
   EXPECT_TRUE(m.reserved(kNow + 10s).none());
+}
+
+// The next two see what a process hands over to the one that comes after it.
+TEST(PortMemory, RestoresWhatAnotherHadInItsOrder) {
+  PortMemory before({});
+  before.remember(kClient, 700, false, kNow);
+  before.remember(kClient, 701, true, kNow);
+  before.remember(kOther, 702, false, kNow);
+  before.remember(kClient, 703, true, kNow);
+  PortMemory after({});
+  for (const auto& entry : before.entries(kNow)) after.restore(entry, kNow);
+  EXPECT_EQ(after.entries(kNow), before.entries(kNow));
+  for (const int port : {701, 703, 700}) EXPECT_EQ(after.take(kClient, kNow), port);
+}
+
+TEST(PortMemory, RestoresWithinItsLimits) {
+  PortMemory small({.max_addresses = 1, .max_ports_per_address = 2, .expiry = 10s});
+  small.restore({kOther, 600, false, kNow + 5s}, kNow);
+  for (const std::uint16_t port : std::array<std::uint16_t, 3>{700, 701, 702})
+    small.restore({kClient, port, false, kNow + 1h}, kNow);
+  small.restore({kClient, 703, false, kNow}, kNow);  // expired
+  small.restore({kClient, 0, false, kNow + 5s}, kNow);
+  EXPECT_EQ(small.addresses(), 1u);
+  EXPECT_EQ(small.take(kClient, kNow), 700);
+  EXPECT_EQ(small.take(kClient, kNow + 9s), 701);
+  small.restore({kClient, 704, true, kNow + 1h}, kNow);
+  EXPECT_FALSE(small.take(kClient, kNow + 10s));
 }
 
 }  // namespace
