@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "tools/log_format.h"
+
 namespace iwarp::tools {
 namespace {
 
@@ -51,7 +53,7 @@ AsyncLog::AsyncLog() {
   }
   const auto logger = before_->clone(before_->name());
   logger->sinks() = {std::make_shared<WriterSink>(writer_)};
-  logger->set_pattern("%H:%M:%S.%e %l %v");
+  logger->set_formatter(log_formatter());
   spdlog::set_default_logger(logger);
   current = writer_.get();
   terminate_before = std::set_terminate(write_out_and_terminate);

@@ -3,11 +3,13 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "tools/log_format.h"
+
 namespace iwarp::tools {
 
 void set_up_logging(bool verbose) {
   auto logger = spdlog::stderr_color_mt("iwarp");
-  logger->set_pattern("%H:%M:%S.%e %l %v");
+  logger->set_formatter(log_formatter());
   logger->flush_on(spdlog::level::info);
   logger->set_level(verbose ? spdlog::level::debug : spdlog::level::info);
   spdlog::set_default_logger(logger);

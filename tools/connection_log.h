@@ -7,7 +7,7 @@
 
 namespace iwarp::tools {
 
-// Logging to standard error: time, level, text. Call once.
+// Logging to standard error, as log_format.h says. Call once.
 void set_up_logging(bool verbose);
 
 // "established local=... peer=... role=... rev=... crc=... ..."

@@ -19,6 +19,8 @@ class RecorderFlags {
   // The same for a command that drives its sockets itself. Empty when no flag was given.
   [[nodiscard]] cm::TapMaker tap_maker() const;
 
+  friend bool operator==(const RecorderFlags&, const RecorderFlags&) = default;
+
  private:
   std::string trace_, pcap_;
   bool verbose_ = false;

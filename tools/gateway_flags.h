@@ -1,0 +1,50 @@
+// What the operator of `iwarp gateway` may say: by flags, or by keys of the same names in a configuration file
+// (gateway_config.h). Defined once, with ranges and help, as flags. What belongs to the process stands apart from what
+// each listener has, since a file may have several of these.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "iwarp/gateway/options.h"
+#include "tools/policy_flags.h"
+#include "tools/recorder.h"
+
+namespace iwarp::tools {
+
+// Each makes flags of its members; it must outlive the parsing, in its place.
+struct ProcessFlags {
+  static constexpr unsigned kLeastMemoryMib = 16;
+
+  std::string stats, state_dir;
+  std::string log_level;    // empty: as --debug says
+  unsigned memory_mib = 0;  // 0: what suits the machine
+  unsigned drain_seconds = 10;
+  RecorderFlags recorder;
+
+  void add(CLI::App& app);
+};
+
+struct LimitFlags {
+  std::size_t max_connections = 1024;
+  std::size_t max_connections_per_client = 256;
+
+  void add(CLI::App& app);
+};
+
+struct ListenerFlags {
+  std::string rdma_listen, tcp_listen, tcp, rdma;
+  std::string allow, source_map;
+  std::optional<gateway::ReservedPort> reserved_port;
+  gateway::Options options;  // what needs no conversion
+  unsigned connection_memory_mib = 16;
+  unsigned max_record_kib = 1088;
+  unsigned lost_call_seconds = 30, record_seconds = 60, read_seconds = 60, reply_seconds = 60;
+  PolicyFlags policy;
+
+  void add(CLI::App& app);
+};
+
+}  // namespace iwarp::tools

@@ -1,0 +1,15 @@
+// How a log line on standard error looks.
+#pragma once
+
+#include <spdlog/formatter.h>
+
+#include <memory>
+
+namespace iwarp::tools {
+
+// Whether standard error is the journal's stream: $JOURNAL_STREAM names its device and inode (systemd.exec(5)).
+[[nodiscard]] bool goes_to_journal();
+// Time, level, text; for the journal, which knows the time, "<4>text" (sd-daemon(3)).
+[[nodiscard]] std::unique_ptr<spdlog::formatter> log_formatter(bool for_journal = goes_to_journal());
+
+}  // namespace iwarp::tools

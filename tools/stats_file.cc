@@ -1,0 +1,48 @@
+#include "tools/stats_file.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace iwarp::tools {
+namespace {
+
+std::string aside(const std::string& file) {
+  return file + ".new";
+}
+
+}  // namespace
+
+StatsFile::StatsFile(std::string file) : file_(std::move(file)) {
+  if (to_output()) return;
+  std::error_code ec;
+  if (std::filesystem::is_directory(file_, ec))
+    throw std::runtime_error("cannot write " + file_ + ": it is a directory");
+  std::FILE* const out = std::fopen(aside(file_).c_str(), "w");
+  if (out == nullptr) throw std::runtime_error("cannot write " + aside(file_) + ": " + std::strerror(errno));
+  std::fclose(out);
+  std::remove(aside(file_).c_str());
+}
+
+void StatsFile::write(const gateway::Stats::Snapshot& snapshot) const {
+  nlohmann::json json;
+  gateway::to_json(json, snapshot);
+  if (to_output()) {
+    std::cout << json.dump() << std::endl;
+    return;
+  }
+  std::ofstream out(aside(file_));
+  out << json.dump(2) << '\n';
+  out.close();
+  if (!out || std::rename(aside(file_).c_str(), file_.c_str()) != 0)
+    spdlog::error("cannot write {}: {}", file_, std::strerror(errno));
+}
+
+}  // namespace iwarp::tools
