@@ -6,12 +6,17 @@
 
 namespace iwarp::gateway {
 
-void tell_end(EventLog& log, Stats& stats, const cm::Connection& connection, const stream::Disconnected& how,
-              const boost::asio::ip::tcp::endpoint& tcp_peer) {
+void tell_end(EventLog& log, Stats& stats, SiwCrcTrap& trap, const cm::Connection& connection,
+              const stream::Disconnected& how, const boost::asio::ip::tcp::endpoint& tcp_peer) {
   stats.connection_ended(how.reason.code);
   const std::string line = "closed " + cm::describe_end(connection, how) + " tcp_peer=" + cm::to_string(tcp_peer);
   const TimePoint now = std::chrono::steady_clock::now();
   cm::ordinary_end(how) ? log.info(LogKind::kClosed, line, now) : log.warn(LogKind::kClosed, line, now);
+  if (!how.received || how.received->code != SiwCrcTrap::kTerminate) return;
+  const auto address = connection.remote().address();
+  const auto verdict = trap.ended(address, now);
+  stats.crc_terminate(verdict != SiwCrcTrap::Verdict::kSingle);
+  if (verdict == SiwCrcTrap::Verdict::kTell) log.warn(LogKind::kSiwCrc, explain_siw_crc_trap(address), now);
 }
 
 void tell_given_up(EventLog& log, Stats& stats, const cm::Connection& connection, EndReason why, const Error& error,

@@ -5,12 +5,14 @@
 
 #include "iwarp/cm/connection.h"
 #include "iwarp/gateway/event_log.h"
+#include "iwarp/gateway/siw_crc_trap.h"
 
 namespace iwarp::gateway {
 
 // "closed peer=... reason=... counters ... tcp_peer=...": both far ends are named, whichever of them is the client.
-void tell_end(EventLog& log, Stats& stats, const cm::Connection& connection, const stream::Disconnected& how,
-              const boost::asio::ip::tcp::endpoint& tcp_peer);
+// And what `trap` recognises, by the peer's Terminate.
+void tell_end(EventLog& log, Stats& stats, SiwCrcTrap& trap, const cm::Connection& connection,
+              const stream::Disconnected& how, const boost::asio::ip::tcp::endpoint& tcp_peer);
 
 // "closing peer=... tcp_peer=... reason=... why=...": the gateway itself is about to end it.
 void tell_given_up(EventLog& log, Stats& stats, const cm::Connection& connection, EndReason why, const Error& error,

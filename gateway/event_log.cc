@@ -23,6 +23,7 @@ constexpr LogRate rate(LogKind kind) {
     case LogKind::kBackward:
     case LogKind::kSourcePort:
     case LogKind::kMemory:
+    case LogKind::kSiwCrc:
       return kTrouble;
   }
   return kTrouble;
@@ -50,6 +51,8 @@ const char* text(LogKind kind) {
       return "source port";
     case LogKind::kMemory:
       return "no memory for a message";
+    case LogKind::kSiwCrc:
+      return "siw CRC fault";
   }
   return "?";
 }

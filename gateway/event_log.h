@@ -26,8 +26,9 @@ enum class LogKind : std::uint8_t {
   kBackward,     // an RPC of the back channel that failed
   kSourcePort,   // the port towards the server is not the one wanted
   kMemory,       // a message waits for memory
+  kSiwCrc,       // a peer with siw's CRC fault
 };
-inline constexpr std::size_t kLogKinds = 10;
+inline constexpr std::size_t kLogKinds = 11;
 
 // How much of each kind is written: by all listeners of the process together.
 class LogLimits {

@@ -11,6 +11,7 @@
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/port_memories.h"
+#include "iwarp/gateway/siw_crc_trap.h"
 #include "iwarp/gateway/turn_queue.h"
 #include "iwarp/rpcrdma/memory_budget.h"
 
@@ -53,6 +54,7 @@ class Process {
   [[nodiscard]] const std::shared_ptr<rpcrdma::MemoryBudget>& memory() const { return memory_; }
   [[nodiscard]] const std::shared_ptr<TurnQueue>& turns() const { return turns_; }
   [[nodiscard]] const std::shared_ptr<LogLimits>& log_limits() const { return log_limits_; }
+  [[nodiscard]] const std::shared_ptr<SiwCrcTrap>& siw_crc_trap() const { return siw_crc_trap_; }
   [[nodiscard]] PortMemories& ports() { return ports_; }
 
  private:
@@ -60,6 +62,7 @@ class Process {
   std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   std::shared_ptr<TurnQueue> turns_;
   std::shared_ptr<LogLimits> log_limits_ = std::make_shared<LogLimits>();
+  std::shared_ptr<SiwCrcTrap> siw_crc_trap_ = std::make_shared<SiwCrcTrap>();
   ClientPlaces clients_;
   std::shared_ptr<std::size_t> connections_ = std::make_shared<std::size_t>(0);
   PortMemories ports_;

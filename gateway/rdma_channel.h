@@ -30,6 +30,7 @@ class RdmaChannel final : public verbs::Notifier {
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
   [[nodiscard]] rpcrdma::VerbsEndpoint& endpoint() { return endpoint_; }
   [[nodiscard]] rpcrdma::BufferPool& pool() { return pool_; }
+  [[nodiscard]] std::size_t registered_bytes() const { return pool_.registered_bytes(); }
 
   // Feeds what has completed to `each`; false when nothing had.
   template <class Each>

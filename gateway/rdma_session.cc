@@ -54,6 +54,8 @@ RdmaSession::RdmaSession(const Shared& shared, const cm::ConnectRequest& request
       stats_(shared.stats),
       log_(shared.log),
       turns_(shared.turns),
+      crc_trap_(shared.crc_trap),
+      meter_(stats_.rpc()),
       ended_(std::move(ended)),
       channel_(shared.engine, options_.stream, pool_options(options_, shared.memory), ord_for(options_, request),
                options_.keep_idle_memory),
@@ -122,6 +124,7 @@ void RdmaSession::pump() {
   channel_.disarm();
   tcp_->start_turn(turns_->octets());
   for (unsigned round = 0; round < kWorkBudget && progress && !tcp_->turn_is_over(); ++round) {
+    round_.reset();
     progress = channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); });
     while (auto event = responder_.poll_event()) {
       std::visit([&](auto& e) { handle(std::move(e)); }, *event);
@@ -159,6 +162,11 @@ void RdmaSession::pump() {
   });
   if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) return wait_for_turn();
   if (channel_.take_rest()) responder_.rest();
+}
+
+TimePoint RdmaSession::round_time() {
+  if (!round_) round_ = Clock::now();
+  return *round_;
 }
 
 // Who has just moved bulk data comes behind those who have not.
@@ -227,11 +235,13 @@ void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
   }
   // The Responder drops an xid that it has outstanding; this one may still be at the server from before its Reply was
   // abandoned.
-  if (!outstanding_.emplace(call.xid, AtServer{call.token, Clock::now()}).second) {
+  const RpcProgram program = rpc_program(call.message.bytes());
+  if (!outstanding_.emplace(call.xid, AtServer{call.token, round_time(), program}).second) {
     stats_.dropped(MessageKind::kCall, DropReason::kDuplicateXid);
     responder_.abandon(call.token);
     return;
   }
+  meter_.called(program, call.message.size());
   layouts_.on_call(call.message.bytes());
   to_tcp_.push_back({std::move(call.message), MessageKind::kCall});
 }
@@ -244,11 +254,14 @@ void RdmaSession::handle(const rpcrdma::Responder::CallRepeated& repeated) {
 
 void RdmaSession::handle(rpcrdma::Responder::BackwardReply reply) {
   stats_.received(MessageKind::kBackwardReply);
+  if (const auto call = backward_.extract(reply.xid))
+    meter_.replied(RpcProgram::kCallback, reply.message.size(), Clock::now() - call.mapped());
   to_tcp_.push_back({std::move(reply.message), MessageKind::kBackwardReply});
 }
 
 void RdmaSession::handle(const rpcrdma::Responder::BackwardFailed& failed) {
   stats_.incident(failed.timed_out ? Incident::kBackwardTimeout : Incident::kBackwardRefused);
+  if (backward_.erase(failed.xid) > 0) meter_.failed(RpcProgram::kCallback);
   if (failed.timed_out) {
     log_.warn(LogKind::kBackward,
               fmt::format("backward call unanswered peer={} xid={:#x} after={}ms", cm::to_string(connection_->remote()),
@@ -315,11 +328,14 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
     return;
   }
   if (layouts_.on_reply(record.bytes())) stats_.incident(Incident::kLayoutsHidden);
+  const std::size_t bytes = record.size();
   const auto answered = responder_.reply(call->second.token, std::move(record));
   stats_.received(MessageKind::kReply);
   if (answered) {
     stats_.forwarded(MessageKind::kReply);
+    meter_.replied(call->second.program, bytes, round_time() - call->second.since);
   } else {
+    meter_.failed(call->second.program);
     stats_.dropped(MessageKind::kReply, answered.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed
                                                                                      : DropReason::kMalformed);
   }
@@ -328,9 +344,13 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
 
 void RdmaSession::give_backward_call(rpcrdma::Buffer record) {
   const std::uint32_t xid = *rpcrdma::rpc_xid(record.bytes());
-  const auto sent = responder_.send_backward_call(std::move(record), Clock::now());
+  const TimePoint now = Clock::now();
+  const std::size_t bytes = record.size();
+  const auto sent = responder_.send_backward_call(std::move(record), now);
   stats_.received(MessageKind::kBackwardCall);
   if (sent) {
+    backward_.insert_or_assign(xid, now);
+    meter_.called(RpcProgram::kCallback, bytes);
     return stats_.forwarded(MessageKind::kBackwardCall);
   }
   switch (sent.error().code) {

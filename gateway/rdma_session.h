@@ -53,6 +53,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void handle(rpcrdma::Responder::BackwardReply reply);
   void handle(const rpcrdma::Responder::BackwardFailed& failed);
   void handle(const rpcrdma::Responder::MustClose& must_close);
+  // The time, read once in a round of work, however many messages it moves.
+  [[nodiscard]] TimePoint round_time();
   [[nodiscard]] bool forward_to_tcp();
   [[nodiscard]] bool take_records();
   void give_to_rdma(rpcrdma::Buffer record);
@@ -78,6 +80,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   Stats& stats_;
   EventLog& log_;
   std::shared_ptr<TurnQueue> turns_;
+  std::shared_ptr<SiwCrcTrap> crc_trap_;
+  RpcMeter meter_;
   Ended ended_;
   RdmaChannel channel_;
   rpcrdma::ResponderOptions responder_options_;
@@ -87,16 +91,19 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   struct AtServer {
     rpcrdma::CallToken token{};
     TimePoint since{};
+    RpcProgram program{};
   };
 
   std::unordered_map<std::uint32_t, AtServer> outstanding_;  // Calls at the server, by xid
   std::deque<Outgoing> to_tcp_;
-  std::deque<std::uint32_t> failed_backward_;  // xids that the server is owed an error for
+  std::unordered_map<std::uint32_t, TimePoint> backward_;  // Calls at the client, by xid
+  std::deque<std::uint32_t> failed_backward_;              // xids that the server is owed an error for
   LayoutFilter layouts_{!options_.pnfs};
   DeadlineTimer timer_;
   std::optional<TimePoint> delivery_ends_;  // set when the server has closed
   StallWatch record_, reads_, replies_;
   std::uint64_t releases_seen_ = 0;
+  std::optional<TimePoint> round_;  // round_time(), once it was asked for
   rpcrdma::Responder::Stats refusals_seen_{};
   std::uint16_t backend_port_ = 0;
   Life life_ = Life::kOpening;

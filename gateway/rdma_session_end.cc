@@ -51,7 +51,7 @@ void RdmaSession::finish_if_delivered() {
 
 void RdmaSession::on_disconnected(const stream::Disconnected& how) {
   if (life_ == Life::kOver) return;
-  tell_end(log_, stats_, *connection_, how, tcp_->remote());
+  tell_end(log_, stats_, *crc_trap_, *connection_, how, tcp_->remote());
   while (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) {
   }
   responder_.on_disconnect();
@@ -68,6 +68,7 @@ void RdmaSession::on_disconnected(const stream::Disconnected& how) {
 
 void RdmaSession::release() {
   step(life_, LifeInput::kReleased);
+  meter_.end();
   // With RST: the port must be free at once for the client's next connection, where the server has to recognise
   // replays; it may come by the next gateway process. There are none when all was answered while the gateway shuts
   // down, and what the server still has to receive then must not be lost.
@@ -90,7 +91,12 @@ void RdmaSession::finish_if_drained() {
 }
 
 void RdmaSession::add_live_counters(Stats::Snapshot& to) const {
-  if (connection_ && life_ != Life::kOver) add_counters(to, connection_->counters());
+  if (life_ == Life::kOver) return;
+  to.registered_bytes += channel_.registered_bytes();
+  if (!connection_) return;
+  add_counters(to, connection_->counters());
+  to.credits_granted += responder_options_.credits;
+  to.credits_used += responder_.outstanding_calls();
 }
 
 void RdmaSession::stop() {

@@ -9,6 +9,7 @@
 #include "iwarp/cm/engine.h"
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
+#include "iwarp/gateway/siw_crc_trap.h"
 #include "iwarp/gateway/stats.h"
 #include "iwarp/gateway/turn_queue.h"
 #include "iwarp/rpcrdma/memory_budget.h"
@@ -23,6 +24,7 @@ struct Shared {
   EventLog& log;
   std::shared_ptr<rpcrdma::MemoryBudget> memory;
   std::shared_ptr<TurnQueue> turns;
+  std::shared_ptr<SiwCrcTrap> crc_trap;
 };
 
 // One client connection with its server connection.
@@ -34,7 +36,7 @@ class Session : public TurnTaker {
   virtual void stop() = 0;
   // Close now and report to nobody: the front goes away.
   virtual void orphan() = 0;
-  // RDMA octets so far, to be added to a snapshot while the session lives.
+  // RDMA octets so far, memory and credits, to be added to a snapshot while the session lives.
   virtual void add_live_counters(Stats::Snapshot& to) const = 0;
 };
 

@@ -53,7 +53,8 @@ Stats::Messages& Stats::Messages::operator+=(const Messages& more) {
 Stats::Snapshot& Stats::Snapshot::operator+=(const Snapshot& more) {
   // All members by name, so that a new one does not compile before it is added up.
   auto& [opened_sum, closed_sum, ended_sum, refused_sum, incidents_sum, given_up_sum, messages_sum, tcp_sum, rdma_sum,
-         early_wakes_sum] = *this;
+         early_wakes_sum, crc_terminates_sum, siw_crc_traps_sum, rpc_sum, registered_sum, granted_sum, used_sum] =
+      *this;
   opened_sum += more.opened;
   closed_sum += more.closed;
   add_to(ended_sum, more.ended);
@@ -64,6 +65,12 @@ Stats::Snapshot& Stats::Snapshot::operator+=(const Snapshot& more) {
   add_to(tcp_sum, more.tcp_bytes);
   for (std::size_t i = 0; i < kRdmaOperations; ++i) add_to(rdma_sum[i], more.rdma_bytes[i]);
   early_wakes_sum += more.early_wakes;
+  crc_terminates_sum += more.crc_terminates;
+  siw_crc_traps_sum += more.siw_crc_traps;
+  for (std::size_t i = 0; i < kRpcPrograms; ++i) rpc_sum[i] += more.rpc[i];
+  registered_sum += more.registered_bytes;
+  granted_sum += more.credits_granted;
+  used_sum += more.credits_used;
   return *this;
 }
 
@@ -73,6 +80,9 @@ Stats::Snapshot Stats::snapshot() const {
   s.closed = value(closed_);
   s.opened = value(opened_);
   s.early_wakes = value(early_wakes_);
+  s.siw_crc_traps = value(siw_crc_traps_);
+  s.crc_terminates = value(crc_terminates_);
+  s.rpc = rpc_.snapshot();
   copy(ended_, s.ended);
   copy(refused_, s.refused);
   copy(incidents_, s.incidents);
@@ -105,6 +115,18 @@ void to_json(nlohmann::json& out, const Stats::Snapshot& s) {
   for (std::size_t i = 0; i < kEnds; ++i) {
     if (s.ended[i] > 0) ended[name(static_cast<Errc>(i))] = s.ended[i];
   }
+  nlohmann::json programs = nlohmann::json::object();
+  for (std::size_t i = 0; i < kRpcPrograms; ++i) {
+    const RpcStats::Program& p = s.rpc[i];
+    programs[name(static_cast<RpcProgram>(i))] = {{"calls", p.calls},
+                                                  {"replies", p.replies()},
+                                                  {"failed", p.failed},
+                                                  {"unanswered", p.unanswered},
+                                                  {"outstanding", p.outstanding()},
+                                                  {"call_bytes", p.call_bytes},
+                                                  {"reply_bytes", p.reply_bytes},
+                                                  {"latency_ns", p.latency_ns}};
+  }
   out = {{"connections",
           {{"opened", s.opened},
            {"closed", s.closed},
@@ -116,7 +138,14 @@ void to_json(nlohmann::json& out, const Stats::Snapshot& s) {
          {"messages", std::move(messages)},
          {"tcp_bytes", ways(s.tcp_bytes)},
          {"rdma_bytes", std::move(rdma_bytes)},
-         {"early_wakes", s.early_wakes}};
+         {"early_wakes", s.early_wakes},
+         {"crc_terminates", s.crc_terminates},
+         {"siw_crc_traps", s.siw_crc_traps},
+         {"programs", std::move(programs)},
+         {"live",
+          {{"registered_bytes", s.registered_bytes},
+           {"credits_granted", s.credits_granted},
+           {"credits_used", s.credits_used}}}};
 }
 
 const char* name(MessageKind kind) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "iwarp/base/error.h"
+#include "iwarp/gateway/rpc_stats.h"
 
 namespace iwarp::gateway {
 
@@ -115,6 +116,14 @@ class Stats {
   // Zero-length Writes that woke, or should have, an RPC-over-RDMA server that overlooked what came early.
   void early_wakes(std::uint64_t n) { add(early_wakes_, n); }
 
+  // A connection that its RDMA peer ended with Terminate 2/0/2, and whether that is siw_crc_trap.h's pattern.
+  void crc_terminate(bool siw_trap) {
+    add(crc_terminates_);
+    if (siw_trap) add(siw_crc_traps_);
+  }
+
+  [[nodiscard]] RpcStats& rpc() { return rpc_; }
+
   struct Messages {
     std::uint64_t received = 0;
     std::uint64_t forwarded = 0;
@@ -138,6 +147,13 @@ class Stats {
     std::array<std::uint64_t, kWays> tcp_bytes{};
     std::array<std::array<std::uint64_t, kWays>, kRdmaOperations> rdma_bytes{};
     std::uint64_t early_wakes = 0;
+    std::uint64_t crc_terminates = 0;
+    std::uint64_t siw_crc_traps = 0;  // of these
+    RpcStats::Snapshot rpc{};
+    // Of the connections that live now.
+    std::uint64_t registered_bytes = 0;  // memory that peers may reach or that waits for them
+    std::uint64_t credits_granted = 0;   // RPCs that may be outstanding on RDMA connections
+    std::uint64_t credits_used = 0;      // and those that are
 
     [[nodiscard]] std::uint64_t active() const { return opened > closed ? opened - closed : 0; }
     [[nodiscard]] const Messages& of(MessageKind kind) const { return messages[static_cast<std::size_t>(kind)]; }
@@ -171,7 +187,8 @@ class Stats {
   std::array<MessageCounters, kMessageKinds> messages_{};
   std::array<Counter, kWays> tcp_bytes_{};
   std::array<std::array<Counter, kWays>, kRdmaOperations> rdma_bytes_{};
-  Counter early_wakes_{0};
+  Counter early_wakes_{0}, crc_terminates_{0}, siw_crc_traps_{0};
+  RpcStats rpc_;
 };
 
 // {"connections": {"opened", "closed", "active", "ended": {reason: n}, "refused": {reason: n},
@@ -179,7 +196,11 @@ class Stats {
 //  "incidents": {name: n},
 //  "messages": {kind: {"received", "forwarded", "pending", "dropped", "dropped_by_reason": {reason: n}}},
 //  "tcp_bytes": {"in", "out"}, "rdma_bytes": {operation: {"in", "out"}},
-//  "early_wakes": n}; every key is always there, but in "ended", which has the reasons that occurred.
+//  "early_wakes": n, "crc_terminates": n, "siw_crc_traps": n,
+//  "programs": {program: {"calls", "replies", "failed", "unanswered", "outstanding", "call_bytes", "reply_bytes",
+//                         "latency_ns"}},
+//  "live": {"registered_bytes", "credits_granted", "credits_used"}}
+// Every key is always there, but in "ended", which has the reasons that occurred.
 void to_json(nlohmann::json& out, const Stats::Snapshot& snapshot);
 
 [[nodiscard]] const char* name(MessageKind kind);

@@ -85,6 +85,8 @@ TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client
       stats_(shared.stats),
       log_(shared.log),
       turns_(shared.turns),
+      crc_trap_(shared.crc_trap),
+      meter_(stats_.rpc()),
       memory_(shared.memory),
       ended_(std::move(ended)),
       channel_(engine_, options_.stream, pool_options(options_, memory_), options_.policy.ord,
@@ -159,6 +161,7 @@ void TcpSession::pump() {
   channel_.disarm();
   tcp_->start_turn(turns_->octets());
   for (unsigned round = 0; round < kWorkBudget && progress && !tcp_->turn_is_over(); ++round) {
+    round_.reset();
     progress = channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); });
     while (auto event = requester_->poll_event()) {
       std::visit([&](auto& e) { handle(std::move(e)); }, *event);
@@ -201,6 +204,11 @@ void TcpSession::take_turn() {
   life_ == Life::kRest ? deliver_rest() : pump();
 }
 
+TimePoint TcpSession::round_time() {
+  if (!round_) round_ = Clock::now();
+  return *round_;
+}
+
 // Who has just moved bulk data comes behind those who have not.
 void TcpSession::wake() {
   tcp_->moved_much() ? wait_for_turn() : take_turn();
@@ -208,6 +216,7 @@ void TcpSession::wake() {
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
   stats_.received(MessageKind::kReply);
+  meter_.replied(static_cast<RpcProgram>(reply.tag), reply.message.size(), round_time() - reply.since);
   if (layouts_.on_reply(reply.message.bytes())) stats_.incident(Incident::kLayoutsHidden);
   to_tcp_.push_back({std::move(reply.message), MessageKind::kReply});
 }
@@ -215,6 +224,7 @@ void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
 // The client gets an RPC error: silence would make it wait, closing would make it try the same for ever.
 void TcpSession::handle(const rpcrdma::Requester::CallFailed& failed) {
   stats_.incident(incident(failed.why));
+  meter_.failed(static_cast<RpcProgram>(failed.tag));
   log_.warn(
       LogKind::kFailedCall,
       fmt::format("call failed tcp_peer={} xid={:#x}: {}", cm::to_string(tcp_->remote()), failed.xid, text(failed.why)),
@@ -239,7 +249,9 @@ std::optional<rpcrdma::Buffer> TcpSession::make_error_record(std::uint32_t xid) 
 void TcpSession::handle(rpcrdma::Requester::BackwardCall call) {
   stats_.received(MessageKind::kBackwardCall);
   // The Requester drops an xid that it has outstanding.
-  backward_.push_back({call.xid, call.token, Clock::now() + options_.backward_timeout});
+  const TimePoint now = Clock::now();
+  meter_.called(RpcProgram::kCallback, call.message.size());
+  backward_.push_back({call.xid, call.token, now + options_.backward_timeout, now});
   to_tcp_.push_back({std::move(call.message), MessageKind::kBackwardCall});
 }
 
@@ -316,12 +328,15 @@ bool TcpSession::give_call(rpcrdma::Buffer& record) {
   layouts_.on_call(record.bytes());
   // The server's backward Calls have to fit in line on this connection (RFC 8167 s5).
   (void)rpcrdma::clamp_back_channel(record.bytes(), requester_->max_backward_bytes());
-  const TimePoint now = Clock::now();
-  const auto sent = requester_->call(std::move(record), now);
+  const TimePoint now = round_time();
+  const RpcProgram program = rpc_program(record.bytes());
+  const std::size_t bytes = record.size();
+  const auto sent = requester_->call(std::move(record), now, static_cast<std::uint32_t>(program));
   if (!sent && sent.error().code == Errc::kQueueFull) return false;
   stats_.received(MessageKind::kCall);
   if (sent) {
     stats_.forwarded(MessageKind::kCall);
+    meter_.called(program, bytes);
   } else if (sent.error().code == Errc::kNotConnected) {
     stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);
   } else {
@@ -340,10 +355,12 @@ void TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
     stats_.received(MessageKind::kBackwardReply);
     return stats_.dropped(MessageKind::kBackwardReply, DropReason::kUnknownXid);
   }
+  const std::size_t bytes = record.size();
   auto sent = requester_->reply_backward(call->token, std::move(record));
   stats_.received(MessageKind::kBackwardReply);
   if (sent) {
     stats_.forwarded(MessageKind::kBackwardReply);
+    meter_.replied(RpcProgram::kCallback, bytes, Clock::now() - call->since);
   } else if (sent.error().code == Errc::kNotConnected) {
     stats_.dropped(MessageKind::kBackwardReply, DropReason::kConnectionClosed);
   } else {
@@ -359,6 +376,7 @@ void TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
     std::copy(error.begin(), error.end(), record.bytes().begin());
     if (sent = requester_->reply_backward(call->token, std::move(record)); !sent)
       requester_->abandon_backward(call->token);
+    meter_.failed(RpcProgram::kCallback);
   }
   backward_.erase(call);
 }
@@ -371,6 +389,7 @@ void TcpSession::on_deadline() {
     const AtClient call = backward_.front();
     backward_.pop_front();
     stats_.incident(Incident::kBackwardTimeout);
+    meter_.failed(RpcProgram::kCallback);
     log_.warn(LogKind::kBackward,
               fmt::format("backward call unanswered tcp_peer={} xid={:#x} after={}ms", cm::to_string(tcp_->remote()),
                           call.xid, options_.backward_timeout.count()),

@@ -47,6 +47,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void handle(const rpcrdma::Requester::CallFailed& failed);
   void handle(rpcrdma::Requester::BackwardCall call);
   void handle(const rpcrdma::Requester::MustClose& must_close);
+  // The time, read once in a round of work, however many messages it moves.
+  [[nodiscard]] TimePoint round_time();
   [[nodiscard]] bool forward_to_tcp();
   [[nodiscard]] bool take_records();
   [[nodiscard]] bool give_to_rdma(rpcrdma::Buffer& record);
@@ -76,6 +78,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   Stats& stats_;
   EventLog& log_;
   std::shared_ptr<TurnQueue> turns_;
+  std::shared_ptr<SiwCrcTrap> crc_trap_;
+  RpcMeter meter_;
   std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   Ended ended_;
   RdmaChannel channel_;
@@ -87,6 +91,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
     std::uint32_t xid = 0;
     rpcrdma::CallToken token{};
     TimePoint expires{};
+    TimePoint since{};
   };
 
   std::deque<AtClient> backward_;  // Calls of the server at the client, oldest first
@@ -97,6 +102,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   std::optional<rpcrdma::Buffer> held_record_;
   StallWatch record_, replies_, credits_, leaving_;
   std::uint64_t releases_seen_ = 0;
+  std::optional<TimePoint> round_;  // round_time(), once it was asked for
   Life life_ = Life::kOpening;
   bool shutting_down_ = false;  // the whole gateway: nobody comes back
   bool pumping_ = false;

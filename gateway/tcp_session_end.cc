@@ -49,10 +49,11 @@ void TcpSession::close_rdma() {
 
 void TcpSession::on_disconnected(const stream::Disconnected& how) {
   if (!step(life_, LifeInput::kEnded)) return;
-  tell_end(log_, stats_, *connection_, how, tcp_->remote());
+  tell_end(log_, stats_, *crc_trap_, *connection_, how, tcp_->remote());
   while (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) {
   }
   requester_->on_disconnect();
+  round_.reset();
   while (auto event = requester_->poll_event()) {
     if (auto* reply = std::get_if<rpcrdma::Requester::ReplyReceived>(&*event)) handle(std::move(*reply));
   }
@@ -93,6 +94,7 @@ void TcpSession::end() {
 
 void TcpSession::release() {
   step(life_, LifeInput::kReleased);
+  meter_.end();
   tcp_->close(false);
   to_tcp_.clear();
   held_record_.reset();
@@ -110,7 +112,12 @@ void TcpSession::finish_if_drained() {
 }
 
 void TcpSession::add_live_counters(Stats::Snapshot& to) const {
-  if (connection_ && life_ < Life::kRest) add_counters(to, connection_->counters());
+  if (life_ == Life::kOver) return;
+  to.registered_bytes += channel_.registered_bytes();
+  if (!connection_ || !requester_ || life_ >= Life::kRest) return;
+  add_counters(to, connection_->counters());
+  to.credits_granted += requester_->credits().granted();
+  to.credits_used += requester_->credits().in_flight();
 }
 
 void TcpSession::stop() {

@@ -73,7 +73,7 @@ std::optional<Requester::Event> Requester::poll_event() {
   return out;
 }
 
-Result<void> Requester::call(Buffer&& message, TimePoint now) {
+Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag) {
   if (dead_) return make_error(Errc::kNotConnected);
   const auto xid = rpc_xid(message.bytes());
   if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {
@@ -81,7 +81,7 @@ Result<void> Requester::call(Buffer&& message, TimePoint now) {
   }
   if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message), now});
+  queued_.push_back({*xid, std::move(message), now, tag});
   pump();
   return {};
 }
@@ -112,7 +112,7 @@ bool Requester::try_send(Queued& queued) {
     auto room = pool_.acquire(reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes);
     if (!room) {
       if (pool_.can_hold(reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes)) return false;
-      events_.emplace_back(CallFailed{queued.xid, Failure::kLocal});
+      events_.emplace_back(CallFailed{queued.xid, Failure::kLocal, 0, 0, queued.tag});
       return true;
     }
     reply = std::move(*room);
@@ -129,6 +129,7 @@ bool Requester::try_send(Queued& queued) {
   call.cancelled = false;
   call.xid = queued.xid;
   call.since = queued.since;
+  call.tag = queued.tag;
   const auto expose = [this](const Buffer& memory, RemoteAccess access) -> std::optional<ExposedMemory> {
     // req: RFC8797-3.2-4
     auto exposed = endpoint_.register_memory(memory.bytes(), access, options_.remote_invalidation);

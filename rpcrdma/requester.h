@@ -59,6 +59,8 @@ class Requester {
     std::uint32_t xid = 0;
     Buffer message{};
     bool in_reply_chunk = false;
+    TimePoint since{};  // as given to call(), like the tag
+    std::uint32_t tag = 0;
   };
   enum class Failure : std::uint8_t {
     kErrChunk,  // the server could not use our chunks, or its Reply did not fit into them
@@ -72,6 +74,7 @@ class Requester {
     Failure why{};
     std::uint32_t version_low = 0;  // of kErrVers: what the server speaks
     std::uint32_t version_high = 0;
+    std::uint32_t tag = 0;  // as given to call()
   };
   // A Call from the server. Answer with reply_backward() or abandon_backward(). `message` has kHeadroomBytes in front.
   struct BackwardCall {
@@ -117,8 +120,9 @@ class Requester {
 
   // Sends or queues a Call, a whole RPC message in a Buffer of this connection's pool (purpose kCall, or any), which is
   // taken over. Errors, with `message` untouched: kInvalidArgument (no RPC Call, or its xid is outstanding), kQueueFull
-  // (stop reading from the RPC client until can_take_call()), kNotConnected.
-  [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now);
+  // (stop reading from the RPC client until can_take_call()), kNotConnected. `tag`: the caller's, told again with what
+  // becomes of the Call.
+  [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now, std::uint32_t tag = 0);
   [[nodiscard]] bool can_take_call() const { return !dead_ && queued_.size() < options_.max_queued_calls; }
   // Nobody wants the Reply any more: no event will tell of it. Memory and credit of a Call that was sent come back with
   // the Reply. False if that xid is not outstanding.
@@ -157,11 +161,13 @@ class Requester {
     std::uint32_t xid = 0;
     Buffer message{};
     TimePoint since{};
+    std::uint32_t tag = 0;
   };
   struct Call {
     bool used = false;
     bool cancelled = false;
     std::uint32_t xid = 0;
+    std::uint32_t tag = 0;
     TimePoint since{};
     Buffer message{};  // of a long Call, while it is exposed
     Buffer reply{};    // Reply chunk, while it is exposed

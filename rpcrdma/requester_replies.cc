@@ -89,7 +89,7 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
 }
 
 void Requester::complete(Call& call, Buffer message, bool in_reply_chunk) {
-  events_.emplace_back(ReplyReceived{call.xid, std::move(message), in_reply_chunk});
+  events_.emplace_back(ReplyReceived{call.xid, std::move(message), in_reply_chunk, call.since, call.tag});
   finish(call);
 }
 
@@ -109,7 +109,7 @@ void Requester::fail_call(Call& call, Failure why, const ErrorBody& error) {
   if (!fence(call)) return;  // req: RFC8166-8.1.3-3
   if (!call.cancelled) {
     ++stats_.failed_calls;
-    events_.emplace_back(CallFailed{call.xid, why, error.version_low, error.version_high});
+    events_.emplace_back(CallFailed{call.xid, why, error.version_low, error.version_high, call.tag});
   }
   finish(call);
 }

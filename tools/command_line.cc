@@ -12,7 +12,7 @@ CommandLine::CommandLine() : app_("User-space iWARP: RDMA over plain TCP, withou
   app_.set_version_flag("--version", IWARP_VERSION);
   app_.require_subcommand(0, 1);
   app_.add_flag("--debug", verbose_, "Log more");
-  for (const auto add : {add_gateway, add_perf, add_probe, add_rping, add_trace}) {
+  for (const auto add : {add_gateway, add_perf, add_probe, add_rping, add_top, add_trace}) {
     Run run = add(app_);
     commands_.emplace_back(app_.get_subcommands({}).back(), std::move(run));
   }
@@ -22,7 +22,7 @@ int CommandLine::run(int argc, char** argv) {
   try {
     app_.parse(argc, argv);
     if (app_.get_subcommands().empty())
-      throw CLI::ValidationError("iwarp", "choose a command: gateway, perf, probe, rping or trace");
+      throw CLI::ValidationError("iwarp", "choose a command: gateway, perf, probe, rping, top or trace");
   } catch (const CLI::ParseError& e) {
     const int code = app_.exit(e);
     return code == 0 ? kExitOk : kExitUsage;

@@ -85,6 +85,7 @@ void LimitFlags::add(CLI::App& app) {
 void ProcessFlags::add(CLI::App& app) {
   app.add_option("--stats", stats,
                  "Write counters as JSON to this file on SIGUSR1 and at the end; - is standard output");
+  watch.add(app);
   app.add_option("--memory", memory_mib,
                  "Registered memory of all connections, MiB; default a quarter of what the machine and the control "
                  "groups allow this process. What finds none waits, and new connections are refused")

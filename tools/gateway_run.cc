@@ -15,6 +15,7 @@
 #include "tools/command.h"
 #include "tools/descriptor_limit.h"
 #include "tools/gateway_settings.h"
+#include "tools/gateway_watch.h"
 #include "tools/service_manager.h"
 #include "tools/stats_file.h"
 
@@ -46,8 +47,10 @@ class GatewayRun {
       spdlog::error("{}", applied.error);
       return kExitFailed;
     }
+    if (!watch_.open()) return kExitFailed;
     settings_ = settings;
     log_listeners({});
+    watch_.listeners_changed();
     manager_.ready(status());
     keep_alive();
     backends_.watch(settings_.listeners);
@@ -96,6 +99,7 @@ class GatewayRun {
     spdlog::info("shutting down: no new clients, waiting for outstanding RPCs (a second signal ends at once)");
     manager_.stopping(std::chrono::ceil<std::chrono::seconds>(service_.process().options().drain_timeout));
     backends_.watch({});
+    watch_.ending();
     service_.drain([this] { io_.stop(); });
   }
 
@@ -111,6 +115,7 @@ class GatewayRun {
         take_process_flags(std::move(read.config->process));
         const auto before = std::exchange(settings_, std::move(read.config->service));
         log_listeners(before);
+        watch_.listeners_changed();
         backends_.watch(settings_.listeners);
         return manager_.ready(status());
       }
@@ -123,9 +128,11 @@ class GatewayRun {
 
   void take_process_flags(ProcessFlags next) {
     set_log_level(next.log_level);
-    if (next.stats != flags_.stats || next.state_dir != flags_.state_dir || next.recorder != flags_.recorder)
+    if (next.stats != flags_.stats || next.state_dir != flags_.state_dir || next.recorder != flags_.recorder ||
+        next.watch != flags_.watch)
       spdlog::warn(
-          "[process] stats, state-dir, trace, trace-fpdus and pcap are read at the start only: restart to change them");
+          "[process] stats, state-dir, metrics, rpcbind, trace, trace-fpdus and pcap are read at the start only: "
+          "restart to change them");
     flags_.log_level = std::move(next.log_level);
   }
 
@@ -198,6 +205,7 @@ class GatewayRun {
   boost::asio::io_context io_{1};
   cm::Engine engine_;
   gateway::Service service_;
+  GatewayWatch watch_{io_, service_, flags_.watch};
   gateway::ServiceSettings settings_;
   ServiceManager manager_;
   boost::asio::signal_set ends_{io_, SIGINT, SIGTERM};

@@ -26,7 +26,7 @@ TEST_P(WrongUsage, ExitsWith2AndSaysWhatWouldBeRight) {
 INSTANTIATE_TEST_SUITE_P(
     Command, WrongUsage,
     ::testing::Values(
-        Wrong{"NoSubcommand", {}, "choose a command: gateway, perf, probe, rping or trace"},
+        Wrong{"NoSubcommand", {}, "choose a command: gateway, perf, probe, rping, top or trace"},
         Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
         Wrong{"UnknownFlag", {"rping", "-c", "-a", "127.0.0.1", "--nope"}, "--nope"},
         Wrong{"NoRole", {"rping"}, "choose one of -s (server) and -c (client)"},
