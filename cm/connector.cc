@@ -14,6 +14,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   Attempt(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
           Connection::EstablishedHandler handler)
       : engine_(engine),
+        operations_(engine.operations()),
         strand_(boost::asio::make_strand(engine.io())),
         qp_(std::move(qp)),
         options_(std::move(options)),
@@ -46,6 +47,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
 
  private:
   void begin() {
+    if (engine_went()) return;
     if (auto ok = qp_->usable(); !ok) return fail(ok.error());
     if (auto ok = validate(options_); !ok) return fail(ok.error());
     start_timer();
@@ -58,7 +60,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     resolver_.async_resolve(
         options_.host, std::to_string(options_.port),
         [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {
-          if (self->done_) return;
+          if (self->done_ || self->engine_went()) return;
           if (ec) return self->fail(make_error(Errc::kSystem, "cannot resolve the host name"));
           for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
           self->try_next();
@@ -118,6 +120,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   }
 
   void on_connected() {
+    if (engine_went()) return;
     connecting_ = false;
     timer_.cancel();
     if (auto ok = prepare(socket_, options_.socket); !ok) return fail(ok.error());
@@ -159,6 +162,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
 
   void try_again_with(mpa::Fallback to) {
     const bool held = hold();
+    if (engine_went()) return;
     if (cancelled_) return fail(make_error(Errc::kAborted, kCancelledWhy));
     if (!held) return fail(make_error(Errc::kAborted));
     fall_back_to(to);
@@ -204,7 +208,15 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     handler_(error, nullptr);
   }
 
+  // The engine goes before the handlers of its io_context do: nothing of it may be used then.
+  [[nodiscard]] bool engine_went() {
+    if (!operations_->closed()) return false;
+    fail(make_error(Errc::kAborted, "engine destroyed"));
+    return true;
+  }
+
   Engine& engine_;
+  const std::shared_ptr<Operations> operations_;
   boost::asio::strand<boost::asio::io_context::executor_type> strand_;
   std::shared_ptr<verbs::QueuePair> qp_;
   ConnectOptions options_;

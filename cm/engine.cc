@@ -47,6 +47,14 @@ Engine::~Engine() {
     interrupt();
     thread_.join();
   }
+  detach_connections();
+  operations_->close();
+  if (borrowed_) return;
+  run_last_handlers();
+  detach_connections();
+}
+
+void Engine::detach_connections() {
   decltype(connections_) open;
   {
     const std::lock_guard lock(connections_mu_);
@@ -55,8 +63,6 @@ Engine::~Engine() {
   for (const auto& [key, weak] : open) {
     if (auto connection = weak.lock()) connection->detach_from_engine();
   }
-  operations_->close();
-  if (!borrowed_) run_last_handlers();
 }
 
 void Engine::run_last_handlers() {

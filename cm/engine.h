@@ -132,6 +132,7 @@ class Engine final : public verbs::Progress {
   void background();
   // Runs the handlers that are ready, for the last time.
   void run_last_handlers();
+  void detach_connections();
   // Precondition of these two: mu_ held. False when the table has no such transition.
   bool step(LeaderInput on);
   bool step(BackgroundInput on);

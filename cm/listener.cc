@@ -181,6 +181,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
  public:
   Impl(Engine& engine, const ListenOptions& options)
       : engine_(engine),
+        operations_(engine.operations()),
         options_(options),
         strand_(boost::asio::make_strand(engine.io())),
         acceptor_(strand_),
@@ -290,7 +291,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     accepting_ = true;
     acceptor_.async_accept(strand_, [self = shared_from_this()](boost::system::error_code ec, tcp::socket socket) {
       self->accepting_ = false;
-      if (self->closed_) return;
+      if (self->closed_ || self->operations_->closed()) return;
       if (ec) return self->pause_.begin(ec, [self] { self->accept_next(); });
       if (auto ok = prepare(socket, self->options_.socket); ok) {
         self->begin(std::make_shared<Pending>(std::move(socket), self->options_.policy, std::make_shared<Slot>(self)));
@@ -393,6 +394,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   }
 
   Engine& engine_;
+  const std::shared_ptr<Operations> operations_;
   ListenOptions options_;
   boost::asio::strand<boost::asio::io_context::executor_type> strand_;
   tcp::acceptor acceptor_;

@@ -22,6 +22,15 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
       if (!ec) self->finish(make_error(Errc::kTimeout, "TCP server does not answer"));
     });
+    // The resolver asks one name at a time: an address need not wait behind a name server that does not answer.
+    boost::system::error_code no_address;
+    const auto address = boost::asio::ip::make_address(request_.server.host, no_address);
+    if (!no_address) {
+      endpoints_.emplace_back(address, request_.server.port);
+      return boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+        if (!self->done_) self->try_next();
+      });
+    }
     resolver_.async_resolve(
         request_.server.host, std::to_string(request_.server.port),
         [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {

@@ -30,8 +30,18 @@ class BackendWatch::Look : public std::enable_shared_from_this<BackendWatch::Loo
     ++round_;
     timer_.expires_after(options_.patience);
     timer_.async_wait([self = shared_from_this(), round = round_](error_code ec) {
-      if (!ec && self->current(round)) self->failed("it does not answer");
+      if (!ec && self->current(round))
+        self->failed(self->resolved_ ? "it does not answer" : "its name cannot be looked up: no answer in time");
     });
+    error_code no_address;
+    const auto address = boost::asio::ip::make_address(server_.host, no_address);
+    resolved_ = !no_address;
+    if (resolved_) {
+      const tcp::endpoint server(address, server_.port);
+      return boost::asio::post(socket_.get_executor(), [self = shared_from_this(), round = round_, server] {
+        if (self->current(round)) self->connect(tcp::resolver::results_type::create(server, "", ""));
+      });
+    }
     resolver_.async_resolve(server_.host, std::to_string(server_.port),
                             [self = shared_from_this(), round = round_](error_code ec, const auto& found) {
                               if (self->current(round)) self->on_resolved(ec, found);
@@ -48,6 +58,11 @@ class BackendWatch::Look : public std::enable_shared_from_this<BackendWatch::Loo
 
   void on_resolved(error_code ec, const tcp::resolver::results_type& found) {
     if (ec) return failed("its name cannot be looked up: " + ec.message());
+    resolved_ = true;
+    connect(found);
+  }
+
+  void connect(const tcp::resolver::results_type& found) {
     if (!connects_) return succeeded();
     boost::asio::async_connect(socket_, found,
                                [self = shared_from_this(), round = round_](error_code bad, const tcp::endpoint&) {
@@ -92,6 +107,7 @@ class BackendWatch::Look : public std::enable_shared_from_this<BackendWatch::Loo
   boost::asio::steady_timer timer_;
   std::string last_why_;
   unsigned round_ = 0;
+  bool resolved_ = false;
   bool stopped_ = false;
 };
 

@@ -71,7 +71,7 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   const auto client = request->remote().address();
   if (!options.allow.allows(client))
     return refuse(*request, RefuseReason::kNotAllowed, "its address is not in --allow");
-  if (sessions_.draining() || sessions_.size() >= options.max_connections) {
+  if (!listener_ || sessions_.draining() || sessions_.size() >= options.max_connections) {
     return refuse(*request, RefuseReason::kLimit, "too many connections, or shutting down");
   }
   if (!shared_.memory->admits_connection()) return refuse(*request, RefuseReason::kLimit, kNoMemory);
@@ -80,11 +80,14 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   BackendRequest backend{
       .server = server_, .source = options.source_map.source_for(unmapped(client)), .timeout = options.backend_timeout};
   const auto port = ports_->take(client, Clock::now());
+  // Until the session has it: whoever saves the ports meanwhile must not miss it.
+  auto use = std::make_shared<PortMemory::Use>();
+  if (port) *use = PortMemory::use(ports_, client, *port);
   backend.source_ports = SourcePorts(options.reserved_port, port, ports_->reserved(Clock::now()), first_reserved_++);
   sessions_.coming();
   connect_backend(engine_.io(), backend,
-                  [this, alive = std::weak_ptr<bool>(alive_), request, place = place.of_both, port, ports = ports_](
-                      const Error& error, tcp::socket socket) {
+                  [this, alive = std::weak_ptr<bool>(alive_), request, place = place.of_both, port, ports = ports_,
+                   use](const Error& error, tcp::socket socket) {
                     if (alive.expired()) return;
                     if (error.code == Errc::kOk) note_source_port(*request, port, socket);
                     if (!on_backend(request, place, ports, error, socket)) {

@@ -335,7 +335,7 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
     stats_.forwarded(MessageKind::kReply);
     meter_.replied(call->second.program, bytes, round_time() - call->second.since);
   } else {
-    meter_.failed(call->second.program);
+    if (answered.error().code != Errc::kNotConnected) meter_.failed(call->second.program);
     stats_.dropped(MessageKind::kReply, answered.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed
                                                                                      : DropReason::kMalformed);
   }

@@ -197,9 +197,14 @@ void Rpcbind::bring_about(const std::vector<RpcbindEntry>& wanted) {
   if (gone.empty() && added.empty()) return;
   Talk talk(options_.socket, options_.time_limit);
   for (const RpcbindEntry& e : gone) {
-    std::erase(registered_, e);
     const auto answer = talk.ask(RpcbindProcedure::kUnset, e);
-    if (answer) spdlog::info("rpcbind: withdrawn {}", text(e));
+    if (!answer) break;
+    std::erase(registered_, e);
+    if (*answer) {
+      spdlog::info("rpcbind: withdrawn {}", text(e));
+    } else {
+      spdlog::warn("rpcbind: refuses to withdraw {}", text(e));
+    }
   }
   for (const RpcbindEntry& e : added) {
     const auto answer = talk.ask(RpcbindProcedure::kSet, e);

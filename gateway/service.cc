@@ -50,6 +50,10 @@ Parsed<std::shared_ptr<Front>> Service::open(const ListenerSettings& s) {
     } else {
       out.error = fmt::format("{}cannot listen on {}: {}", s.name.empty() ? "" : s.name + ": ", cm::to_string(s.listen),
                               opened.error().why);
+      for (const Running& other : running_) {
+        if (s.listen.port() != 0 && other.front->local().port() == s.listen.port())
+          out.error += fmt::format("; {} listens there until a restart", cm::to_string(other.front->local()));
+      }
     }
   };
   if (s.direction == Direction::kRdmaToTcp) {

@@ -54,7 +54,7 @@ TcpFront::~TcpFront() {
 
 void TcpFront::accept_next() {
   acceptor_.async_accept([this, alive = std::weak_ptr<bool>(alive_)](boost::system::error_code ec, tcp::socket socket) {
-    if (alive.expired() || ec == boost::asio::error::operation_aborted) return;
+    if (alive.expired() || !acceptor_.is_open() || ec == boost::asio::error::operation_aborted) return;
     if (!ec) {
       on_client(std::move(socket));
       return accept_next();

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -287,7 +288,8 @@ ReadConfig read_gateway_config(const std::string& file) {
   std::ifstream in(file);
   std::ostringstream text;
   if (in) text << in.rdbuf();
-  if (!in) {
+  std::error_code ec;
+  if (!in || in.bad() || text.bad() || std::filesystem::is_directory(file, ec)) {
     out.errors.push_back(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
     return out;
   }

@@ -165,8 +165,10 @@ class GatewayRun {
   // Empty: none.
   static std::string ports_file(const std::string& state_dir) {
     std::string directory = state_dir;
-    if (const char* given = std::getenv("STATE_DIRECTORY"); directory.empty() && given != nullptr) directory = given;
-    directory.erase(std::min(directory.find(':'), directory.size()));  // systemd may name several
+    if (const char* given = std::getenv("STATE_DIRECTORY"); directory.empty() && given != nullptr) {
+      directory = given;
+      directory.erase(std::min(directory.find(':'), directory.size()));  // systemd may name several
+    }
     return directory.empty() ? "" : directory + "/ports";
   }
 

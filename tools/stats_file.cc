@@ -25,10 +25,13 @@ StatsFile::StatsFile(std::string file) : file_(std::move(file)) {
   std::error_code ec;
   if (std::filesystem::is_directory(file_, ec))
     throw std::runtime_error("cannot write " + file_ + ": it is a directory");
-  std::FILE* const out = std::fopen(aside(file_).c_str(), "w");
+  if (std::filesystem::exists(file_, ec) && !std::filesystem::is_regular_file(file_, ec))
+    throw std::runtime_error("cannot write " + file_ + ": it is no regular file; - is standard output");
+  const bool was_there = std::filesystem::exists(aside(file_), ec);
+  std::FILE* const out = std::fopen(aside(file_).c_str(), "a");
   if (out == nullptr) throw std::runtime_error("cannot write " + aside(file_) + ": " + std::strerror(errno));
   std::fclose(out);
-  std::remove(aside(file_).c_str());
+  if (!was_there) std::remove(aside(file_).c_str());
 }
 
 void StatsFile::write(const gateway::Stats::Snapshot& snapshot) const {

@@ -54,6 +54,16 @@ TEST(EngineDestruction, WithAConnectUnderWay) {
   EXPECT_TRUE(ended_as_aborted(std::move(connecting)));
 }
 
+TEST(EngineDestruction, WithAConnectThatNobodyDroveYet) {
+  RawListener silent;
+  auto engine = std::make_unique<Engine>(Engine::Mode::kManual);
+  Node a(*engine);
+  Connecting connecting = start_connect(a, to_port(silent.port()));
+  engine.reset();
+  EXPECT_TRUE(ended_as_aborted(std::move(connecting)));
+  EXPECT_FALSE(a.qp->post_send(verbs::SendWr{}).ok());
+}
+
 TEST(EngineDestruction, WithRequestsAndStartupsPending) {
   std::vector<RawTcp> peers;
   std::future<std::tuple<Error, std::unique_ptr<ConnectRequest>>> waiting;

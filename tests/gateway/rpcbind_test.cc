@@ -92,11 +92,11 @@ class FakeRpcbind {
       line << ' ' << std::string(reinterpret_cast<const char*>(text.data()), n);
     }
     EXPECT_TRUE(in.ok());
+    const Manner how = manner;  // before anybody can see the call, and change it
     {
       const std::lock_guard lock(mu_);
       calls_.push_back(line.str());
     }
-    const Manner how = manner;
     if (how == Manner::kSilent) return;
     const Bytes reply = how == Manner::kError ? words({head->xid, 1, 0, 0, 0, 5})
                                               : rpcrdma::test::rpc_reply(head->xid, words({how == Manner::kTrue}));

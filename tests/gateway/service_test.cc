@@ -135,11 +135,14 @@ TEST_F(GatewayService, SharesTheMemory) {
 TEST_F(GatewayService, SharesTheLimitsOfTheLog) {
   options.allow = *AccessList::parse("192.0.2.1").value;
   apply({rdma("a"), rdma("b")});
-  for (int i = 0; i < 4; ++i) {
+  std::size_t refused = 0;
+  const auto lines = [&] { return log_lines("its address is not in --allow"); };
+  while (refused < 400 && lines() == refused) {  // five a second of the process
     for (const char* name : {"a", "b"}) expect_refused(front_named(name).local);
+    refused += 2;
   }
-  EXPECT_EQ(service->snapshot().of(RefuseReason::kNotAllowed), 8u);
-  EXPECT_LT(log_lines("its address is not in --allow"), 8u);  // five a second of the process
+  EXPECT_EQ(service->snapshot().of(RefuseReason::kNotAllowed), refused);
+  EXPECT_LT(lines(), refused);
 }
 
 TEST_F(GatewayService, AReloadWithoutChangesChangesNothing) {
