@@ -40,6 +40,7 @@ class Traffic:
     connections: int
     messages: Mapping[tuple[str, str], int]
     crc: bool
+    hasty: int = 0                  # so many more may have been given up in the midst of MPA startup, which no counter knows
 
 
 @dataclass
@@ -78,7 +79,8 @@ def by_port(traffic: Iterable[Traffic]) -> dict[int, Traffic]:
         other = merged.get(item.port)
         merged[item.port] = item if other is None else Traffic(
             f"{other.scenario}, {item.scenario}", item.port, other.connections + item.connections,
-            {key: other.messages[key] + item.messages[key] for key in other.messages}, other.crc or item.crc)
+            {key: other.messages[key] + item.messages[key] for key in other.messages}, other.crc or item.crc,
+            other.hasty + item.hasty)
     return merged
 
 
@@ -129,11 +131,14 @@ def _count(row: Mapping[str, str], side: str, seen: _Seen) -> None:
 
 def _compare(item: Traffic, seen: _Seen) -> list[str]:
     found = []
-    if seen.requests != item.connections or seen.replies != item.connections:
+    most = item.connections + item.hasty
+    if not item.connections <= seen.requests <= most or not item.connections <= seen.replies <= seen.requests:
         found.append(f"{item.scenario}: {seen.requests} MPA Requests and {seen.replies} Replies, "
-                     f"expected {item.connections} of each")
+                     f"expected {item.connections} of each, and {item.hasty} more at most")
     for key, expected in item.messages.items():
-        if seen.messages[key] != expected:
+        # A startup that was given up may have got as far as its RTR, an empty Write.
+        given_up = seen.requests - item.connections if key == ("ours", "write") else 0
+        if not expected <= seen.messages[key] <= expected + given_up:
             found.append(f"{item.scenario} (port {item.port}): {seen.messages[key]} '{key[1]}' from {key[0]}, "
                          f"our counters say {expected}")
     for side in ("ours", "peer"):

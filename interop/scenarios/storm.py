@@ -56,7 +56,7 @@ def _storm(context: Context, peer_to_peer: bool) -> str:
     for connection in connections:
         connection.check_negotiated("our gateway", {"role": "initiator", "rev": "2", "crc": str(int(crc)), "p2p": str(int(peer_to_peer))})
     check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
-    context.traffic.append(Traffic("storm", RDMA_PORT, len(connections), messages_of(connections), crc))
+    context.traffic.append(Traffic("storm", RDMA_PORT, len(connections), messages_of(connections), crc, _HASTY))
     return f"A={int(peer_to_peer)}: {seconds:.0f} s, {total(connections).get('tx_wake', 0)} wakes"
 
 

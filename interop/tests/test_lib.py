@@ -62,10 +62,10 @@ class ConnectionLog(unittest.TestCase):
 class SharedPorts(unittest.TestCase):
     def test_traffic_of_one_port_is_added_up(self) -> None:
         first = Traffic("a", 1, 2, {("ours", "send"): 3, ("peer", "send"): 0}, False)
-        second = Traffic("b", 1, 5, {("ours", "send"): 7, ("peer", "send"): 0}, True)
+        second = Traffic("b", 1, 5, {("ours", "send"): 7, ("peer", "send"): 0}, True, 20)
         other = Traffic("c", 2, 1, {}, False)
         self.assertEqual(by_port([first, other, second]), {
-            1: Traffic("a, b", 1, 7, {("ours", "send"): 10, ("peer", "send"): 0}, True), 2: other})
+            1: Traffic("a, b", 1, 7, {("ours", "send"): 10, ("peer", "send"): 0}, True, 20), 2: other})
 
 
 class KernelChoice(unittest.TestCase):
