@@ -7,7 +7,7 @@
 namespace iwarp::test {
 
 // How long what must happen may take.
-inline constexpr std::chrono::seconds kPatience{30};
+inline constexpr std::chrono::seconds kPatience{60};
 
 // Whether `condition` came true in time.
 template <class Condition>
