@@ -28,10 +28,9 @@ SiwCrcTrap::Verdict SiwCrcTrap::ended(const boost::asio::ip::address& address, T
 std::string explain_siw_crc_trap(const boost::asio::ip::address& address) {
   return "peer address=" + address.to_string() + " ended " + std::to_string(SiwCrcTrap::kEnds) +
          " connections or more within " + std::to_string(SiwCrcTrap::kWithin.count()) +
-         " minutes with Terminate 2/0/2 (MPA CRC error): most likely it runs siw of Linux 6.1, which with CRC misreads "
-         "an FPDU whose trailer a TCP segment cuts; cure: a siw without that fault on that host (scripts/build-siw), "
-         "or "
-         "no CRC on both sides (here --crc prefer-off, or --crc off)";
+         " minutes with Terminate 2/0/2 (MPA CRC error): most likely it runs siw of Linux 6.1 or later, which with "
+         "CRC misreads an FPDU whose trailer a TCP segment cuts; cure: a siw without that fault on that host "
+         "(scripts/build-siw), or no CRC on both sides (here --crc prefer-off, or --crc off)";
 }
 
 }  // namespace iwarp::gateway

@@ -108,7 +108,7 @@ gateway::ListenerSettings listener_settings(const std::string& listener, const L
   gateway::Options& options = s.options = flags.options;
   options.policy = connection_policy(flags.policy);
   if (!rdma_front && options.policy.ird == 0)
-    throw SettingError("--ird", "0 does not go with --tcp-listen: the server reads long Calls from us");
+    throw SettingError("--ird", "0 does not go with --tcp-listen: the server reads long Calls from the gateway");
   flags.policy.apply(options.stream);
   options.max_connections = limits.max_connections;
   options.max_connections_per_client = limits.max_connections_per_client;

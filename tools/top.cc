@@ -135,7 +135,7 @@ class Top {
     screen_->draw(lines);
   }
 
-  static constexpr std::size_t kPlainWidth = 80;
+  static constexpr std::size_t kPlainWidth = 100;
 
   const gateway::HostPort from_;
   const std::chrono::milliseconds interval_;
@@ -183,7 +183,8 @@ Run add_top(CLI::App& app) {
       "  iwarp gateway --rdma-listen 0.0.0.0:20049 --tcp 127.0.0.1:2049 --metrics 9100 &\n"
       "  iwarp top 9100\n"
       "  iwarp top --once --interval 10 10.0.0.1:9100\n"
-      "Exit code: 0, 1 the gateway cannot be read, 2 wrong usage, 130 interrupted before the table of --once.");
+      "Exit code: 0 ended by q or Ctrl-C, or the table was printed, 1 the gateway cannot be read, 2 wrong usage, 130 "
+      "interrupted before the table of --once.");
   return [flags] { return run(*flags); };
 }
 

@@ -123,7 +123,7 @@ TEST(Example, PutGetWritesAndReadsAdvertisedMemory) {
 
 TEST(Example, PutGetTellsWhyTheServerEndsTheConnection) {
   Example server({"put_get", "server", "0"});
-  const std::string client = run({"put_get", "127.0.0.1", server.port(), "some text", "4090"});
+  const std::string client = run({"put_get", "127.0.0.1", server.port(), "text", "4095"});
   EXPECT_NE(client.find("failed: "), std::string::npos) << client;
   EXPECT_NE(client.find("the connection ended: peer sent a Terminate"), std::string::npos) << client;
   EXPECT_NE(server.rest().find("the connection ended: tagged segment leaves the registered range"), std::string::npos)

@@ -48,6 +48,7 @@ TEST(Top, PrintsOneTableWithoutATerminal) {
     EXPECT_THAT(f.output, HasSubstr("rdma-to-tcp"));
     EXPECT_THAT(f.output, HasSubstr("-> 127.0.0.1:1"));
     EXPECT_THAT(f.output, HasSubstr("CALLS/S"));
+    EXPECT_THAT(f.output, HasSubstr("FAILED"));
     EXPECT_THAT(f.output, Not(HasSubstr("\x1b")));
   }
 }
