@@ -1,10 +1,13 @@
 #include "tools/command_line.h"
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <string>
 
 #include "tools/connection_log.h"
+#include "tools/json_file.h"
 
 namespace iwarp::tools {
 
@@ -20,7 +23,9 @@ CommandLine::CommandLine() : app_("User-space iWARP: RDMA over plain TCP, withou
 
 int CommandLine::run(int argc, char** argv) {
   try {
-    app_.parse(argc, argv);
+    std::vector<std::string> arguments = join_json_values({argv + 1, argv + argc});
+    std::ranges::reverse(arguments);  // as CLI11 wants it
+    app_.parse(std::move(arguments));
     if (app_.get_subcommands().empty())
       throw CLI::ValidationError("iwarp", "choose a command: gateway, perf, probe, rping, top or trace");
   } catch (const CLI::ParseError& e) {
