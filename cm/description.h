@@ -12,8 +12,8 @@ class Connection;
 
 // Octets and messages of one connection.
 struct Counters {
-  rdmap::TxCounters tx;
-  rdmap::RxCounters rx;
+  rdmap::TxCounters tx;  // what was sent
+  rdmap::RxCounters rx;  // what was received
 
   // "tx_send=1 tx_send_bytes=16 rx_send=... rx_read_bytes=0 tx_wake=0"; tx_wake counts
   // the zero-length Writes that wake a peer, which tx_write does not

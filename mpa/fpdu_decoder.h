@@ -18,12 +18,13 @@
 
 namespace iwarp::mpa {
 
+// An FPDU that is whole and whose CRC, if there is one, is right.
 struct FpduFrame {
   ConstBytes ulpdu;            // into the caller's buffer, and valid as long as that
   std::size_t fpdu_bytes = 0;  // consumed from the stream: the next FPDU starts here
 };
 
-using DecodeResult = std::variant<FpduFrame, NeedMore, Error>;
+using DecodeResult = std::variant<FpduFrame, NeedMore, Error>;  // what decode() finds
 
 class FpduDecoder {
  public:
@@ -37,9 +38,10 @@ class FpduDecoder {
   // Terminate is out.
   [[nodiscard]] DecodeResult decode(MutBytes bytes);
 
+  // Sizes of the parts of an FPDU.
   struct Layout {
-    std::size_t ulpdu_bytes = 0;
-    std::size_t fpdu_bytes = 0;
+    std::size_t ulpdu_bytes = 0;    // as its length field says
+    std::size_t fpdu_bytes = 0;     // all of it
     std::size_t trailer_bytes = 0;  // pad and CRC: fpdu_bytes = 2 + ulpdu_bytes + trailer_bytes
 
     friend constexpr bool operator==(const Layout&, const Layout&) = default;
@@ -52,6 +54,7 @@ class FpduDecoder {
   // Precondition: CRC off and no error so far.
   void skip(const Layout& layout);
 
+  // Whether CRCs were negotiated.
   [[nodiscard]] bool crc_enabled() const { return crc_enabled_; }
   // Octets of complete FPDUs since the first octet of Full Operation.
   [[nodiscard]] std::uint64_t stream_position() const { return stream_position_; }

@@ -29,8 +29,8 @@ constexpr std::size_t fpdu_bytes(std::size_t ulpdu_bytes) {
 
 // Pad and CRC of one FPDU: at most three zero octets, then four of CRC.
 struct FpduTrailer {
-  std::array<std::byte, 3 + kCrcBytes> bytes{};
-  std::size_t size = 0;
+  std::array<std::byte, 3 + kCrcBytes> bytes{};  // the first `size` of them
+  std::size_t size = 0;                          // octets
 
   // Valid as long as this object.
   [[nodiscard]] ConstBytes view() const { return ConstBytes(bytes).first(size); }

@@ -16,6 +16,7 @@ namespace iwarp::mpa {
 enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
 
 struct Policy {
+  // Whether FPDUs carry a CRC.
   enum class Crc : std::uint8_t {
     kOn,         // C=1 in our frames: CRC is on whatever the peer says
     kPreferOff,  // C=0 unless the peer sets it: CRC is on only if the peer wants it
@@ -40,12 +41,12 @@ struct Policy {
   // with "RTR mismatch"; without Write, a siw Responder still picks Read. With peer_to_peer at least one must be set,
   // and a Responder needs one always.
   bool rtr_write = true;
-  bool rtr_read = true;
+  bool rtr_read = true;  // as rtr_write, for a zero-length Read
   // Depth of the queue of inbound RDMA Reads we offer (IRD) and number of outbound Reads we want to have outstanding
   // (ORD), 0..16382. Default 32, which every known peer can match. IRD 0 forbids the peer to read from us (the Linux
   // NFS server then refuses); ORD 0 forbids our own Reads.
   std::uint16_t ird = 32;
-  std::uint16_t ord = 32;
+  std::uint16_t ord = 32;  // as `ird`, for outbound Reads
   // Up to where IRD is raised if the peer asks for more than `ird`; an `ird` of 0 is never raised. Default 128, the
   // maximum of siw. Below `ird` it means `ird`. Too low: the Initiator ends with Terminate 2/0/6 where a raise would
   // have done. Too high: the peer decides how much memory its Reads pin here.
@@ -67,10 +68,11 @@ struct Policy {
 // needed).
 [[nodiscard]] Result<void> validate(const Policy& policy);
 
+// What both ends have agreed on.
 struct Negotiated {
-  using Rtr = mpa::Rtr;
+  using Rtr = mpa::Rtr;  // its forms are listed there
 
-  std::uint8_t revision = 2;
+  std::uint8_t revision = 2;   // of MPA, 1 or 2
   bool enhanced = false;       // IRD, ORD and the connection model were negotiated (S=1)
   bool crc = true;             // both directions
   bool peer_to_peer = false;   // an RTR opens the connection
@@ -78,7 +80,7 @@ struct Negotiated {
   std::uint16_t ird = 0;       // used by this side: inbound Reads to admit,
   std::uint16_t ord = 0;       // outbound Reads to have outstanding at most
   std::uint16_t peer_ird = 0;  // as received, 0x3FFF included; 0 if not enhanced
-  std::uint16_t peer_ord = 0;
+  std::uint16_t peer_ord = 0;  // likewise
 
   // "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32"
   [[nodiscard]] std::string to_string() const;
