@@ -100,6 +100,8 @@ constexpr std::array kRows = {
         "RPC record too short for an xid and a direction"},
     Row{Errc::kEmptyFragments, "empty_fragments", kProtocolViolation, kNo, "too many empty fragments in an RPC record"},
     Row{Errc::kAborted, "aborted", kDisconnected, kNo, "ended by the local application"},
+    Row{Errc::kConnectionRefused, "connection_refused", kSystemFailure, kNo,
+        "connection refused: nothing listens there"},
 };
 
 constexpr bool rows_are_in_order() {

@@ -112,7 +112,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
 
   static Error describe(const boost::system::error_code& ec) {
     namespace errc = boost::system::errc;
-    if (ec == errc::connection_refused) return make_error(Errc::kSystem, "connection refused: nothing listens there");
+    if (ec == errc::connection_refused) return make_error(Errc::kConnectionRefused);
     if (ec == errc::host_unreachable || ec == errc::network_unreachable)
       return make_error(Errc::kSystem, "host is unreachable");
     if (ec == errc::timed_out) return make_error(Errc::kTimeout, "TCP connect timed out");

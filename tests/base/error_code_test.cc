@@ -56,6 +56,7 @@ TEST(ErrorCode, EqualsWhatTheStandardCallsTheSame) {
       {Errc::kStartupTimeout, std::errc::timed_out},
       {Errc::kAborted, std::errc::operation_canceled},
       {Errc::kPeerRejected, std::errc::connection_refused},
+      {Errc::kConnectionRefused, std::errc::connection_refused},
       {Errc::kConnectionLost, std::errc::connection_reset},
       {Errc::kNotConnected, std::errc::not_connected},
       {Errc::kInvalidArgument, std::errc::invalid_argument},

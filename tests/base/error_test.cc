@@ -93,6 +93,7 @@ constexpr Row kExpected[] = {
      "RPC record too short for an xid and a direction"},
     {Errc::kEmptyFragments, "empty_fragments", kProtocolViolation, "-", "too many empty fragments in an RPC record"},
     {Errc::kAborted, "aborted", kDisconnected, "-", "ended by the local application"},
+    {Errc::kConnectionRefused, "connection_refused", kSystemFailure, "-", "connection refused: nothing listens there"},
 };
 
 std::string terminate_text(const Error& error) {

@@ -34,7 +34,7 @@ TEST_F(ConnectFailure, NobodyListens) {
   std::uint16_t port = 0;
   { port = RawListener().port(); }
   const Error e = fail(to_port(port));
-  EXPECT_EQ(e.code, Errc::kSystem);
+  EXPECT_EQ(e.code, Errc::kConnectionRefused);
   EXPECT_NE(std::string(e.why).find("refused"), std::string::npos) << e.why;
 }
 
