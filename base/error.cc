@@ -41,6 +41,8 @@ constexpr std::array kRows = {
     Row{Errc::kConnectionModel, "connection_model", kHandshakeFailed, kNo, "MPA Reply does not match the Request"},
     Row{Errc::kCrcMismatch, "crc_mismatch", kProtocolViolation, t(2, 0, 2), "FPDU CRC mismatch"},
     Row{Errc::kFpduLength, "fpdu_length", kProtocolViolation, t(2, 0, 3), "ULPDU shorter than its headers"},
+    Row{Errc::kMarkerMismatch, "marker_mismatch", kProtocolViolation, t(2, 0, 3),
+        "MPA Marker does not point to the start of its FPDU"},
     Row{Errc::kConnectionLost, "connection_lost", kDisconnected, t(2, 0, 1), "TCP connection lost"},
     Row{Errc::kDdpVersionTagged, "ddp_version_tagged", kProtocolViolation, t(1, 1, 4),
         "invalid DDP version in a tagged segment"},

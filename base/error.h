@@ -34,6 +34,7 @@ enum class Errc : std::uint8_t {
   // --- MPA full operation
   kCrcMismatch,     // no further FPDU is delivered, TCP stays open for the Terminate (RFC 5044 s8)
   kFpduLength,      // ULPDU too short for its DDP header: 2/0/3
+  kMarkerMismatch,  // a Marker does not point to the start of its FPDU: 2/0/3
   kConnectionLost,  // RST, or FIN inside an FPDU: 2/0/1, can seldom be told
   // --- DDP
   kDdpVersionTagged,

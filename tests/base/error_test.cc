@@ -36,6 +36,8 @@ constexpr Row kExpected[] = {
     {Errc::kConnectionModel, "connection_model", kHandshakeFailed, "-", "MPA Reply does not match the Request"},
     {Errc::kCrcMismatch, "crc_mismatch", kProtocolViolation, "2/0/2", "FPDU CRC mismatch"},
     {Errc::kFpduLength, "fpdu_length", kProtocolViolation, "2/0/3", "ULPDU shorter than its headers"},
+    {Errc::kMarkerMismatch, "marker_mismatch", kProtocolViolation, "2/0/3",
+     "MPA Marker does not point to the start of its FPDU"},
     {Errc::kConnectionLost, "connection_lost", kDisconnected, "2/0/1", "TCP connection lost"},
     {Errc::kDdpVersionTagged, "ddp_version_tagged", kProtocolViolation, "1/1/4",
      "invalid DDP version in a tagged segment"},

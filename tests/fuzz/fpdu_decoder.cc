@@ -22,7 +22,7 @@ struct Outcome {
 };
 
 Outcome decode(ConstBytes stream, bool crc, bool skip_check, Chunking chunking) {
-  mpa::FpduDecoder decoder(crc, skip_check);
+  mpa::FpduDecoder decoder(crc, false, skip_check);
   Outcome out;
   Bytes held;
   std::size_t need = 1;
