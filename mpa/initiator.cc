@@ -107,7 +107,7 @@ Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const 
   out.ird = policy_.ird;
   out.ord = policy_.ord;
   out.markers_sent = reply.markers;         // req: RFC5044-7.1.1-10, RFC5044-7.1.1-12, RFC5044-7.1.1-11
-  out.markers_received = request_.markers;  // req: RFC5044-C.3-1
+  out.markers_received = request_.markers;  // req: RFC5044-C.3-1, RFC5044-7.1.1-13
   if (reply.markers && policy_.markers == Policy::Markers::kRefuse) return make_error(Errc::kMarkersRefused);
   if (reply.crc && policy_.crc == Policy::Crc::kOff) return make_error(Errc::kCrcRefused);
   if (reply.enhanced != request_.enhanced) {  // req: RFC6581-10-2

@@ -12,9 +12,10 @@
 namespace iwarp::mpa {
 namespace {
 
-constexpr std::uint16_t kPointerBits = 0xFFFC;  // the low two "MUST" be treated as zero: RFC 5044 s4.2
+constexpr std::uint16_t kPointerBits = 0xFFFC;  // the low two count as zero. req: RFC5044-4.2-7, RFC5044-4.3-11
 
-// FPDUPTR of the Marker `at` octets behind the beginning of an FPDU whose ULPDU_Length is `lead` octets behind it.
+// FPDUPTR of the Marker `at` octets behind the beginning of an FPDU whose ULPDU_Length is `lead` octets behind it: all
+// multiples of four. req: RFC5044-4.2-6
 std::uint16_t pointer(std::size_t at, std::size_t lead) {
   // req: RFC5044-4.2-5, RFC5044-4.3-5, RFC5044-4.3-16, RFC5044-4.3-17, RFC5044-4.3-19
   return at < lead ? 0 : static_cast<std::uint16_t>(at - lead);  // req: RFC5044-4.3-7, RFC5044-4.3-18

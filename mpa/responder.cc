@@ -80,7 +80,6 @@ void Responder::on_request() {
       policy_.revision) {  // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC5044-7.1.1-27, RFC6581-10-10
     return fail(ResponderInput::kRequestRefused, make_error(Errc::kUnsupportedRevision));
   }
-  // req: RFC5044-7.1.1-8
   if (request_.markers && policy_.markers == Policy::Markers::kRefuse)
     return refuse(make_error(Errc::kMarkersRefused), request_.revision);
   if (request_.crc && policy_.crc == Policy::Crc::kOff) return refuse(make_error(Errc::kCrcRefused), request_.revision);
@@ -103,7 +102,7 @@ void Responder::refuse(const Error& error, std::uint8_t revision) {
 StartupFrame Responder::answer(bool reject, std::uint16_t ird, std::uint16_t ord) const {
   StartupFrame f;
   f.is_reply = true;
-  f.markers = policy_.markers == Policy::Markers::kAsk;  // whatever the peer wants for itself
+  f.markers = policy_.markers == Policy::Markers::kAsk;  // for ourselves. req: RFC5044-7.1.1-8
   f.reject = reject;                                     // req: RFC5044-7.1.1-21
   f.revision = request_.revision;                        // req: RFC6581-10-9
   // C=1 also when only the peer wants it: siw looks at nothing but the Reply. req: RFC5044-4.4-5
@@ -148,7 +147,7 @@ Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes 
   n.enhanced = request_.enhanced;
   n.crc = request_.crc || reply.crc;   // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-3, RFC5044-7.1.1-15
   n.markers_sent = request_.markers;   // req: RFC5044-7.1.1-9, RFC5044-7.1.1-12, RFC5044-7.1.1-11
-  n.markers_received = reply.markers;  // req: RFC5044-C.3-1
+  n.markers_received = reply.markers;  // req: RFC5044-C.3-1, RFC5044-7.1.1-13
   n.ird = ird;                         // req: RFC6581-9.1-9
   n.ord = ord;                         // req: RFC6581-9.1-5
   n.peer_ird = asked.ird;

@@ -182,6 +182,7 @@ TEST(Markers, BeforeTheCrcFieldBelongToItsFpdu) {
 }
 
 TEST(Markers, AllOfAnFpduPointToItsLength) {
+  COVERS("RFC5044-4.2-6");
   COVERS("RFC5044-4.3-3");
   COVERS("RFC5044-4.3-13");
   COVERS("RFC5044-4.3-16");
@@ -353,6 +354,8 @@ TEST(Markers, AreJudgedBehindTheCrcAndForGood) {
 }
 
 TEST(Markers, ReservedFieldAndLowBitsMeanNothing) {
+  COVERS("RFC5044-4.2-7");
+  COVERS("RFC5044-4.3-11");
   COVERS("RFC5044-4.2-4");
   const Bytes good = written(test::pattern(600), 0, true);
   for (const auto& [at, odd] : {std::pair{std::size_t{0}, "ffff 0003"}, std::pair{std::size_t{512}, "1234 01ff"}}) {

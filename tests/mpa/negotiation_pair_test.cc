@@ -158,6 +158,7 @@ TEST(NegotiationPair, EveryCombinationOfPoliciesEndsAsTheRulesSay) {
 // RFC 5044 Appendix C.3: each direction by the M of the end that receives.
 TEST(NegotiationPair, MarkersGoWhereTheirReceiverAsksForThem) {
   COVERS("RFC5044-C.3-1");
+  COVERS("RFC5044-7.1.1-13");
   COVERS("RFC5044-7.1.1-9");
   COVERS("RFC5044-7.1.1-10");
   COVERS("RFC5044-7.1.1-11");

@@ -84,6 +84,7 @@ TEST_P(MarkedConnection, CarriesTheSameMessages) {
   COVERS("RFC5044-7.1.1-12");
   COVERS("RFC5044-7.1.2-23");
   COVERS("RFC5044-C.3-1");
+  COVERS("RFC5044-7.1.1-13");
   const Combination& c = GetParam();
   Pair p(options_);
   EXPECT_EQ(outcome(p), expected_);
