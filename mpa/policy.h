@@ -70,6 +70,8 @@ struct Policy {
   // Longest Private Data field accepted, octets, enhanced data included. Default 512, the limit of RFC 5044. Lower
   // refuses peers; higher counts as 512.
   std::size_t max_private_data_bytes = 512;
+
+  friend bool operator==(const Policy&, const Policy&) = default;
 };
 
 // kInvalidArgument if the policy contradicts itself (revision, IRD and ORD out of range; no RTR form though one is

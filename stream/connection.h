@@ -57,6 +57,8 @@ struct Options {
   // takes up to 30 ms for its socket, and the Write of 100 ms has its chance. Shorter risks the peer, longer delays the
   // end of connections that were never used.
   std::chrono::milliseconds unheard_wait{200};
+
+  friend bool operator==(const Options&, const Options&) = default;
 };
 
 // kInvalidArgument, which names the option and its range: time-outs are not below zero (the greatest value means for
