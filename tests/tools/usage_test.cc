@@ -41,6 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"Crc", {"rping", "-c", "-a", "::1", "--crc", "maybe"}, "prefer-off"},
         Wrong{"Rtr", {"rping", "-c", "-a", "::1", "--rtr", "send"}, "use write, read or write,read"},
         Wrong{"Fpdu", {"rping", "-c", "-a", "::1", "--fpdu", "huge"}, "emss"},
+        Wrong{"Markers", {"rping", "-c", "-a", "::1", "--markers", "maybe"}, "refuse"},
         Wrong{"Ird", {"rping", "-c", "-a", "::1", "--ird", "16383"}, "0 to 16382"},
         Wrong{"PerfWithoutVerb", {"perf"}, "subcommand"},
         Wrong{"PerfUnknownTest", {"perf", "run", "write_bandwidth"}, "unknown test 'write_bandwidth': use tcp_bw"},
