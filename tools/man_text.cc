@@ -50,7 +50,10 @@ const std::array kTexts{
     ManText{
         "iwarp rping",
         "RDMA ping. Client and server advertise buffers to each other and move the data by RDMA Read and RDMA Write, "
-        "as the rping of rdma-core does. The other end may be that program over any iWARP device."},
+        "as the rping of rdma-core does. The other end may be that program over any iWARP device. A client ends with "
+        "the "
+        "round-trip times of its pings, on standard error; a server that ends before its client is done is an "
+        "error."},
     ManText{"iwarp trace",
             "Reads a capture of TCP packets, finds the iWARP connections in it, and prints a line for each message of "
             "MPA, RDMAP and RPC-over-RDMA, both directions, in the order of time."}};

@@ -32,6 +32,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"NoRole", {"rping"}, "choose one of -s (server) and -c (client)"},
         Wrong{"BothRoles", {"rping", "-s", "-c", "-a", "127.0.0.1"}, "excludes"},
         Wrong{"ClientWithoutAddress", {"rping", "-c"}, "-a HOST"},
+        Wrong{"ServerWithSource", {"rping", "-s", "-I", "127.0.0.1"}, "-I: goes with -c"},
+        Wrong{"SourceIsNoAddress", {"rping", "-c", "-a", "::1", "-I", "eth0"}, "not an IP address"},
         Wrong{"SizeTooSmall", {"rping", "-c", "-a", "::1", "-S", "25"}, "26 to 65535"},
         Wrong{"SizeTooLarge", {"rping", "-c", "-a", "::1", "-S", "65536"}, "26 to 65535"},
         Wrong{"PortTooLarge", {"rping", "-c", "-a", "::1", "-p", "65536"}, "-p"},
