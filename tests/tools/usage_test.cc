@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"PerfRegion", {"perf", "run", "write_bw", "--size", "16m", "--depth", "128"}, "must not exceed 1 GiB"},
         Wrong{"PerfListen", {"perf", "serve", "--listen", "nowhere"}, "is not ADDRESS:PORT"},
         Wrong{"ProbeWithoutPeer", {"probe"}, "PEER"},
-        Wrong{"ProbePeerWithoutPort", {"probe", "127.0.0.1"}, "HOST:PORT"},
+        Wrong{"ProbePeerWithWrongPort", {"probe", "127.0.0.1:x"}, "HOST:PORT"},
         Wrong{"ProbeTimeout", {"probe", "[::1]:1", "--timeout", "0"}, "--timeout"},
         Wrong{"ProbeQuestion", {"probe", "[::1]:1", "--only", "crc"}, "unknown question 'crc': use enhanced"},
         Wrong{"ProbePrivateData", {"probe", "[::1]:1", "--private-data", "0g"}, "up to 508 octets in hex"},

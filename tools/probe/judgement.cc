@@ -32,7 +32,7 @@ class Judge {
  public:
   Judge(const Record& record, const Known& known) : q_(*record.question), a_(record.answer), known_(known) {}
 
-  std::vector<Deviation> verdict() {
+  Deviations verdict() {
     const auto reply = RawReply::parse(a_.octets);
     if (reply && !reply->is_mpa()) {
       add(Rule::kReplyKey, reply->key == RawReply::Key::kRequest ? "a Request came back: both ends play Initiator"
@@ -54,6 +54,7 @@ class Judge {
   void add(Rule rule, std::string what) { found_.push_back({rule, std::move(what)}); }
 
   void no_reply() {
+    if (a_.after_reply == TcpState::kUnreachable) return;  // then it is not known what it would have said
     const bool gone = a_.after_reply == TcpState::kClosed || a_.after_reply == TcpState::kReset;
     if (q_.revision > 2) {
       if (!gone) add(Rule::kUnknownRevision, ended(a_));
@@ -190,7 +191,7 @@ class Judge {
   const Question& q_;
   const Answer& a_;
   const Known& known_;
-  std::vector<Deviation> found_;
+  Deviations found_;
 };
 
 }  // namespace
@@ -214,7 +215,7 @@ Known learn(std::span<const Record> records) {
   return k;
 }
 
-std::vector<Deviation> judge(const Record& record, const Known& known) {
+Deviations judge(const Record& record, const Known& known) {
   return Judge(record, known).verdict();
 }
 
