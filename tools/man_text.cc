@@ -46,7 +46,10 @@ const std::array kTexts{
             "while nothing is sent."},
     ManText{"iwarp probe",
             "Examines an iWARP listener: connects to it in several ways, and tells what it negotiates and where it "
-            "deviates from RFC 5044 and RFC 6581. Each question is a connection of its own."},
+            "deviates from RFC 5044 and RFC 6581. Each question is a connection of its own, and its result is printed "
+            "when it is there; what was not seen is not known.\n\n"
+            "With --listen it examines an initiator in the same way: it takes its connections, answers each in another "
+            "way, and tells what the initiator does then."},
     ManText{
         "iwarp rping",
         "RDMA ping. Client and server advertise buffers to each other and move the data by RDMA Read and RDMA Write, "

@@ -33,9 +33,9 @@ class Judge {
   Judge(const Record& record, const Known& known) : q_(*record.question), a_(record.answer), known_(known) {}
 
   Deviations verdict() {
-    const auto reply = RawReply::parse(a_.octets);
-    if (reply && !reply->is_mpa()) {
-      add(Rule::kReplyKey, reply->key == RawReply::Key::kRequest ? "a Request came back: both ends play Initiator"
+    const auto reply = RawFrame::parse(a_.octets);
+    if (reply && !reply->is_reply()) {
+      add(Rule::kReplyKey, reply->key == RawFrame::Key::kRequest ? "a Request came back: both ends play Initiator"
                                                                  : "what came is no MPA Reply");
     } else if (reply) {
       form(*reply);
@@ -78,7 +78,7 @@ class Judge {
   }
 
   // The frame by itself, and its revision.
-  void form(const RawReply& r) {
+  void form(const RawFrame& r) {
     if (r.private_data_length > mpa::kMaxPrivateDataBytes) {
       add(Rule::kPrivateDataLimit, "PD_Length " + std::to_string(r.private_data_length));
     } else if (!r.complete()) {
@@ -99,7 +99,7 @@ class Judge {
   }
 
   // What it says, compared with the Request.
-  void content(const RawReply& r) {
+  void content(const RawFrame& r) {
     if (q_.enhanced && !r.s_bit) add(Rule::kAnswerEnhanced, "S=0 in answer to S=1");
     if (!q_.enhanced && r.s_bit) add(Rule::kAnswerUnenhanced, "S=1 in answer to S=0");
     if (r.reject && known_.accepts && q_.markers) add(Rule::kMarkers, "M=1 is refused by R=1");
@@ -113,7 +113,7 @@ class Judge {
   }
 
   // Connection model and RTR forms, RFC 6581 s9.2.
-  void model(const RawReply& r, const mpa::EnhancedData& e) {
+  void model(const RawFrame& r, const mpa::EnhancedData& e) {
     if (q_.data.peer_to_peer != e.peer_to_peer) {
       add(e.peer_to_peer ? Rule::kEchoClientServer : Rule::kEchoPeerToPeer,
           e.peer_to_peer ? "A=1 in answer to A=0" : "A=0 in answer to A=1");
@@ -199,8 +199,8 @@ class Judge {
 Known learn(std::span<const Record> records) {
   Known k;
   for (const Record& r : records) {
-    const auto reply = RawReply::parse(r.answer.octets);
-    if (!reply || !reply->is_mpa()) continue;
+    const auto reply = RawFrame::parse(r.answer.octets);
+    if (!reply || !reply->is_reply()) continue;
     k.replies = true;
     const Question& q = *r.question;
     if (!reply->enhanced || !q.enhanced) continue;

@@ -6,7 +6,7 @@
 #include "tools/probe/answer.h"
 #include "tools/probe/findings.h"
 #include "tools/probe/question.h"
-#include "tools/probe/reply.h"
+#include "tools/probe/raw_frame.h"
 
 namespace iwarp::tools::probe {
 

@@ -50,21 +50,21 @@ const char* name(mpa::Rtr form) {
 }
 
 std::optional<Stranger> stranger_of(const Answer& a) {
-  const auto reply = RawReply::parse(a.octets);
-  return reply && reply->is_mpa() ? std::nullopt : stranger(a.octets);
+  const auto reply = RawFrame::parse(a.octets);
+  return reply && reply->is_reply() ? std::nullopt : stranger(a.octets);
 }
 
 std::string outcome(const Answer& a) {
-  const auto reply = RawReply::parse(a.octets);
+  const auto reply = RawFrame::parse(a.octets);
   std::string s;
-  if (reply && reply->is_mpa()) {
+  if (reply && reply->is_reply()) {
     s = (reply->reject ? "rejected " : "accepted ") + reply->to_string();
     if (const auto said = rpcrdma::PrivateData::find(reply->private_data())) s += " " + said->to_string();
     if (a.rtr.fate != RtrResult::Fate::kNotSent)
       s += std::string(", ") + name(a.rtr.form) + " RTR: " + name(a.rtr.fate);
   } else if (a.after_reply == TcpState::kUnreachable) {
     return "no connection: " + a.why;
-  } else if (reply && reply->key == RawReply::Key::kRequest) {
+  } else if (reply && reply->key == RawFrame::Key::kRequest) {
     s = "no Reply but a Request: both ends play Initiator";
   } else if (const auto who = stranger_of(a)) {
     s = "no MPA but " + to_string(*who);
@@ -77,34 +77,12 @@ std::string outcome(const Answer& a) {
   return s + (s.empty() ? "" : ", then ") + name(a.at_end) + (s.empty() ? " without a Reply" : "");
 }
 
-Json to_json(const RawReply& r) {
-  Json j = {{"M", r.markers},
-            {"C", r.crc},
-            {"R", r.reject},
-            {"S", r.s_bit},
-            {"revision", r.revision},
-            {"reserved", r.reserved_bits},
-            {"pd_length", r.private_data_length}};
-  if (r.enhanced) {
-    const mpa::EnhancedData& e = *r.enhanced;
-    j.update({{"A", e.peer_to_peer}, {"B", e.rtr_send}, {"C_write", e.rtr_write}, {"D", e.rtr_read}});
-    j.update({{"ird", e.ird}, {"ord", e.ord}});
-  }
-  j["private_data_hex"] = hex(r.private_data());
-  if (const auto said = rpcrdma::PrivateData::find(r.private_data())) {
-    j["rpcrdma"] = {{"send_bytes", said->send_bytes},
-                    {"receive_bytes", said->receive_bytes},
-                    {"remote_invalidation", said->remote_invalidation}};
-  }
-  return j;
-}
-
 Json to_json(const Record& record, const Deviations& deviations) {
   const Answer& a = record.answer;
   Json j = {{"question", record.question->name}, {"asks", record.question->asks}, {"ms", a.took.count()}};
-  const auto reply = RawReply::parse(a.octets);
-  j["reply"] = reply && reply->is_mpa() ? to_json(*reply) : Json();
-  if (!(reply && reply->is_mpa()) && !a.octets.empty()) j["octets_hex"] = hex(a.octets);
+  const auto reply = RawFrame::parse(a.octets);
+  j["reply"] = reply && reply->is_reply() ? to_json(*reply) : Json();
+  if (!(reply && reply->is_reply()) && !a.octets.empty()) j["octets_hex"] = hex(a.octets);
   j["tcp"] = name(a.at_end);
   if (!a.why.empty()) j["why"] = a.why;
   if (a.rtr.fate != RtrResult::Fate::kNotSent) j["rtr"] = {{"form", name(a.rtr.form)}, {"fate", name(a.rtr.fate)}};
@@ -156,8 +134,8 @@ Verdict verdict(const Report& report) {
   for (const Record& r : report.records) {
     const bool none = r.answer.after_reply == TcpState::kUnreachable;
     (none ? unreachable : reached) = true;
-    const auto reply = RawReply::parse(r.answer.octets);
-    accepts |= reply && reply->is_mpa() && !reply->reject;
+    const auto reply = RawFrame::parse(r.answer.octets);
+    accepts |= reply && reply->is_reply() && !reply->reject;
   }
   if (!reached) return Verdict::kUnreachable;
   if (!report.mpa) return Verdict::kNoMpa;

@@ -19,12 +19,12 @@ class Answers {
     return found == records_.end() ? nullptr : &*found;
   }
   // The Reply to it, if it is one.
-  [[nodiscard]] std::optional<RawReply> reply(std::string_view name) const {
+  [[nodiscard]] std::optional<RawFrame> reply(std::string_view name) const {
     const Record* r = to(name);
-    auto reply = r == nullptr ? std::nullopt : RawReply::parse(r->answer.octets);
-    return reply && reply->is_mpa() ? reply : std::nullopt;
+    auto reply = r == nullptr ? std::nullopt : RawFrame::parse(r->answer.octets);
+    return reply && reply->is_reply() ? reply : std::nullopt;
   }
-  [[nodiscard]] std::optional<RawReply> accepted(std::string_view name) const {
+  [[nodiscard]] std::optional<RawFrame> accepted(std::string_view name) const {
     auto r = reply(name);
     return r && !r->reject ? r : std::nullopt;
   }
@@ -70,8 +70,8 @@ std::string crc(const Answers& all) {
 std::string markers(const Answers& all, std::span<const Record> records) {
   bool wants = false, accepts = false;
   for (const Record& r : records) {
-    const auto reply = RawReply::parse(r.answer.octets);
-    if (!reply || !reply->is_mpa() || reply->reject) continue;
+    const auto reply = RawFrame::parse(r.answer.octets);
+    if (!reply || !reply->is_reply() || reply->reject) continue;
     accepts = true;
     wants |= reply->markers;
   }
@@ -115,8 +115,8 @@ std::string depth(const Answers& all) {
 std::string inline_sizes(std::span<const Record> records) {
   bool replies = false;
   for (const Record& r : records) {
-    const auto reply = RawReply::parse(r.answer.octets);
-    if (!reply || !reply->is_mpa()) continue;
+    const auto reply = RawFrame::parse(r.answer.octets);
+    if (!reply || !reply->is_reply()) continue;
     replies = true;
     const auto said = rpcrdma::PrivateData::find(reply->private_data());
     if (said) {
