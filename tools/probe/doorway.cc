@@ -56,6 +56,10 @@ Doorway::Doorway(const tcp::endpoint& at) {
 
 Doorway::~Doorway() {
   ::close(fd_);
+  // What has come is taken, or it would end the process when it is unblocked.
+  signalfd_siginfo come;
+  while (::read(signals_, &come, sizeof come) > 0) {
+  }
   ::close(signals_);
   const sigset_t set = ending_signals();
   (void)::sigprocmask(SIG_UNBLOCK, &set, nullptr);
