@@ -53,11 +53,17 @@ const std::array kTexts{
             "while nothing is sent."},
     ManText{"iwarp probe",
             "Examines an iWARP listener: connects to it in several ways, and tells what it negotiates and where it "
-            "deviates from RFC 5044 and RFC 6581. Each question is a connection of its own."},
+            "deviates from RFC 5044 and RFC 6581. Each question is a connection of its own, and its result is printed "
+            "when it is there; what was not seen is not known.\n\n"
+            "With --listen it examines an initiator in the same way: it takes its connections, answers each in another "
+            "way, and tells what the initiator does then."},
     ManText{
         "iwarp rping",
         "RDMA ping. Client and server advertise buffers to each other and move the data by RDMA Read and RDMA Write, "
-        "as the rping of rdma-core does. The other end may be that program over any iWARP device."},
+        "as the rping of rdma-core does. The other end may be that program over any iWARP device. A client ends with "
+        "the "
+        "round-trip times of its pings, on standard error; a server that ends before its client is done is an "
+        "error."},
     ManText{"iwarp trace",
             "Reads a capture of TCP packets, finds the iWARP connections in it, and prints a line for each message of "
             "MPA, RDMAP and RPC-over-RDMA, both directions, in the order of time."}};

@@ -58,9 +58,8 @@ Json to_json(const PerfRunFlags& flags, const Outcome& outcome) {
 
 std::string subtitle(const PerfRunFlags& flags, const Row& first) {
   const Json here = about("perf run");
-  return fmt::format("{}, {}, {}; TCP {}, {}", flags.peer.empty() ? "loopback" : "to " + flags.peer,
-                     here.at("kernel").get<std::string>(), first.congestion_control,
-                     flags.baseline == "best" ? "with its best calls" : "in calls of 64 KiB",
+  return fmt::format("{}, {}, {}; --baseline {}, {}", flags.peer.empty() ? "loopback" : "to " + flags.peer,
+                     here.at("kernel").get<std::string>(), first.congestion_control, flags.baseline,
                      here.at("date").get<std::string>().substr(0, 10));
 }
 

@@ -110,7 +110,7 @@ def write_blocks(guest: Guest, name: str) -> Job:
     return guest.spawn(f"python3 -B /run/interop/acked_writes.py {_MOUNT_POINT}/{name} {_BLOCKS} {_BLOCK_BYTES} {name}")
 
 
-def _acked(guest: Guest, name: str) -> int:
+def acked(guest: Guest, name: str) -> int:
     """Blocks that the guest knows to be acknowledged."""
     found = re.findall(rf"{name} acked (\d+)\r?\n", guest.console.read_text(errors="replace"))
     return int(found[-1]) if found else 0
@@ -118,14 +118,14 @@ def _acked(guest: Guest, name: str) -> int:
 
 def await_acked(guest: Guest, name: str, blocks: int) -> None:
     deadline = time.monotonic() + _TIMEOUT
-    while _acked(guest, name) < blocks:
+    while acked(guest, name) < blocks:
         if time.monotonic() > deadline:
-            raise ScenarioFailure(f"{_acked(guest, name)} of {blocks} blocks were acknowledged within {_TIMEOUT:.0f} s")
+            raise ScenarioFailure(f"{acked(guest, name)} of {blocks} blocks were acknowledged within {_TIMEOUT:.0f} s")
         time.sleep(0.02)
 
 
 def _check_acked(guest: Guest, name: str, server: Ganesha) -> None:
-    blocks = _acked(guest, name)
+    blocks = acked(guest, name)
     content = (server.root / name).read_bytes()
     for number in range(blocks):
         found = content[number * _BLOCK_BYTES:(number + 1) * _BLOCK_BYTES]
@@ -135,7 +135,7 @@ def _check_acked(guest: Guest, name: str, server: Ganesha) -> None:
 def finish_blocks(guest: Guest, job: Job, name: str, server: Ganesha) -> None:
     done = job.wait(_TIMEOUT)
     check_equal(f"exit status of the writer ({done.output.strip()})", done.status, 0)
-    check_equal("blocks acknowledged", _acked(guest, name), _BLOCKS)
+    check_equal("blocks acknowledged", acked(guest, name), _BLOCKS)
     _check_acked(guest, name, server)
     check_equal("size of the file", (server.root / name).stat().st_size, _BLOCKS * _BLOCK_BYTES)
     _unmount(guest, server, name)

@@ -18,7 +18,7 @@ from lib.iwarp_tool import parse_connections
 from lib.nfs_files import BULK_BYTES, sha256
 from lib.scenario import ONCE, Context, scenario
 from lib.service import CONFIGURATION, UNIT, Service, read_metrics
-from scenarios.crash import await_acked, finish_blocks, mount, write_blocks
+from scenarios.crash import acked, await_acked, finish_blocks, mount, write_blocks
 
 _MOUNT_POINT = "/mnt/service"
 _RDMA, _SECOND, _METRICS = _PORTS = (20049, 20050, 9100)
@@ -109,7 +109,7 @@ def _use(context: Context, unit: Service) -> None:
     check_equal("SHA-256 of what went both ways", sha256(ganesha.root / "service-copy"), sha256(ganesha.root / "bulk"))
     before, seen, after = _calls_of(client), read_metrics(metrics, _FIRST), _calls_of(client)
     check(before <= seen["calls_total.nfs"] <= after, f"{seen['calls_total.nfs']} Calls are counted, the client sent {before} to {after}")
-    check_equal("Replies", seen["replies_total.nfs"], seen["calls_total.nfs"])
+    check_equal("Calls without Replies", seen["calls_total.nfs"] - seen["replies_total.nfs"], seen["outstanding_calls.nfs"])
     check_equal("connections: now, opened, refused", [seen["connections"], seen["connections_opened_total"],
                 sum(value for name, value in seen.items() if name.startswith("connections_refused_total"))], [1, 1, 0])
     for name in ("rdma_bytes_total.write.out", "rdma_bytes_total.read.in"):
@@ -158,15 +158,17 @@ def _outages(context: Context, unit: Service) -> float:
     unit.must("restart")
     unit.check_properties("restarted", ActiveState="active", NRestarts="0")
     check(unit.main_pid() != pid, "the restart left the process")
-    await_acked(context.guest, "service", 10)
-    ports = _source_ports(unit)
-    check(len(ports) >= 2 and ports[-1] == ports[-2] < 1024, f"towards the server the client had the ports {ports}")
+    # One may have been under way.
+    await_acked(context.guest, "service", acked(context.guest, "service") + 2)
 
     unit.guest.must(f"systemctl kill --signal=STOP --kill-who=main {UNIT}")
     took = float(unit.guest.must(f"a=$(date +%s%N); until systemctl show --property=NRestarts {UNIT} | grep -q =1 && systemctl is-active -q {UNIT}; "
                                  "do sleep 0.5; done; echo $((($(date +%s%N) - a) / 1000000))", 150)) / 1000
     unit.wait_journal("Watchdog timeout", 5)
     finish_blocks(context.guest, job, "service", ganesha)
+    ports = _source_ports(unit)
+    # The third, after what was no orderly end, may be another.
+    check(len(ports) >= 2 and ports[0] == ports[1] < 1024, f"towards the server the client had the ports {ports}")
     return took
 
 

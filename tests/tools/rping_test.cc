@@ -145,9 +145,10 @@ INSTANTIATE_TEST_SUITE_P(Octets, RpingSize, ::testing::Values("26", "64", "1000"
 TEST(Rping, EveryPolicy) {
   Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0", "--crc", "prefer-off"});
   const std::string port = server.listening_port();
-  for (const Words& policy : {Words{"--crc", "prefer-off"}, Words{"--crc", "off"}, Words{"--mpa-rev", "1"},
-                              Words{"--no-p2p"}, Words{"--rtr", "write"}, Words{"--rtr", "read"},
-                              Words{"--fpdu", "max", "--crc", "off"}, Words{"--fpdu", "16k"}}) {
+  for (const Words& policy :
+       {Words{"--crc", "prefer-off"}, Words{"--crc", "off"}, Words{"--mpa-rev", "1"}, Words{"--no-p2p"},
+        Words{"--rtr", "write"}, Words{"--rtr", "read"}, Words{"--fpdu", "max", "--crc", "off"}, Words{"--fpdu", "16k"},
+        Words{"--markers", "ask"}}) {
     Words more{"-C", "3", "-V", "-S", "60000"};
     more.insert(more.end(), policy.begin(), policy.end());
     const Finished f = run(client(port, more));

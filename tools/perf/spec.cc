@@ -20,7 +20,8 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{Test::kTcpBw, "tcp_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "plain TCP, best of several buffer sizes"},
+    Row{Test::kTcpBw, "tcp_bw", Test::kTcpBw, Unit::kOctetsPerSecond,
+        "plain TCP; with --baseline best, of the best of several buffer sizes"},
     Row{Test::kTcpLat, "tcp_lat", Test::kTcpLat, Unit::kMicroseconds, "plain TCP ping-pong"},
     Row{Test::kTcpRate, "tcp_rate", Test::kTcpRate, Unit::kOperationsPerSecond, "plain TCP frames, a send() for each"},
     Row{Test::kTcpConnect, "tcp_connect", Test::kTcpConnect, Unit::kOperationsPerSecond,

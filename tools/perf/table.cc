@@ -66,7 +66,7 @@ struct Line {
 };
 
 Line throughput(const Row& row, Units units) {
-  constexpr const char* kLine = "{:<9}{:>8}  {:>10}  {:>15}  {:>18}  {:>13}  {:>11}  {:<17} {:>13}  {:>9}  ";
+  constexpr const char* kLine = "{:<9}{:>8}  {:>10}  {:>15}  {:>18}  {:>13}  {:>11}  {:<19} {:>13}  {:>9}  ";
   const Figures& f = row.figures();
   const auto rate = [&](double value) { return fmt::format("{:.2f}", octet_rate(value, units)); };
   const auto in_unit = [&](const char* column) { return fmt::format("{}[{}]", column, octet_unit(units)); };
@@ -78,7 +78,7 @@ Line throughput(const Row& row, Units units) {
 }
 
 Line rate(const Row& row) {
-  constexpr const char* kLine = "{:<12}{:>8}  {:>10}  {:>10}  {:>13}  {:>9}  {:<17} ";
+  constexpr const char* kLine = "{:<12}{:>8}  {:>10}  {:>10}  {:>13}  {:>9}  {:<19} ";
   const Figures& f = row.figures();
   const auto thousands = [](double value) { return fmt::format("{:.1f}", value / 1e3); };
   return {fmt::format(kLine, "test", "octets", "iterations", "peak[k/s]", "average[k/s]", "TCP[k/s]", "ratio (range)"),
@@ -88,7 +88,7 @@ Line rate(const Row& row) {
 }
 
 Line latency(const Row& row) {
-  constexpr const char* kLine = "{:<10}{:>8}  {:>10}  {:>9}  {:>9}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {:>8}  {:<17} ";
+  constexpr const char* kLine = "{:<10}{:>8}  {:>10}  {:>9}  {:>9}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {:>8}  {:<19} ";
   const Latency& l = row.figures().latency;
   const auto us = [](double value) { return fmt::format("{:.2f}", value); };
   return {fmt::format(kLine, "test", "octets", "iterations", "t_min[us]", "t_typical", "p50", "p99", "p99.9", "t_max",
