@@ -7,9 +7,9 @@
 
 namespace iwarp::tools {
 
-void set_up_logging(bool verbose) {
+void set_up_logging(const std::string& command, bool verbose) {
   auto logger = spdlog::stderr_color_mt("iwarp");
-  logger->set_formatter(log_formatter());
+  logger->set_formatter(log_formatter(command));
   logger->flush_on(spdlog::level::info);
   logger->set_level(verbose ? spdlog::level::debug : spdlog::level::info);
   spdlog::set_default_logger(logger);

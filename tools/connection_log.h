@@ -7,8 +7,8 @@
 
 namespace iwarp::tools {
 
-// Logging to standard error, as log_format.h says. Call once.
-void set_up_logging(bool verbose);
+// Logging to standard error, as log_format.h says, of a command such as "iwarp perf run". Call once.
+void set_up_logging(const std::string& command, bool verbose);
 
 // "established local=... peer=... role=... rev=... crc=... ..."
 void log_established(const cm::Connection& connection);

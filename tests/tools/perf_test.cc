@@ -219,8 +219,7 @@ TEST(Perf, FindsOutAtOnceThatItCannotWriteTheReport) {
 }
 
 TEST(Perf, SaysHowLongCalibrationTakes) {
-  EXPECT_THAT(run({"perf", "run", "--help"}).output,
-              HasSubstr("(18 s for each size and direction of throughput, 2 s of rates)"));
+  EXPECT_THAT(run({"perf", "run", "--help"}).output, HasSubstr("(18 s for each size and direction of"));
 }
 
 }  // namespace
