@@ -156,7 +156,7 @@ TEST(Example, PingTriesAgain) {
     port = server.port();
   }
   Example client({"ping", "127.0.0.1", port, "1"});
-  EXPECT_TRUE(client.says("attempt 1: connection refused: nothing listens there\n"));
+  EXPECT_TRUE(client.says("attempt 1: Connection refused: nothing listens there\n"));
   const std::string all = client.rest();
   EXPECT_NE(all.find("attempt 3: "), std::string::npos) << all;
   EXPECT_EQ(client.status(), 1);
