@@ -76,9 +76,10 @@ std::pair<std::string, std::string> without_default(const std::string& text) {
 }
 
 // The parser keeps them in no certain order.
-std::set<std::string> long_names(const std::set<CLI::Option*>& options) {
-  std::set<std::string> out;
-  for (const CLI::Option* o : options) out.insert(option_names(*o).back());
+std::vector<std::string> long_names(const std::set<CLI::Option*>& options) {
+  std::vector<std::string> out;
+  for (const CLI::Option* o : options) out.push_back(option_names(*o).back());
+  std::ranges::sort(out);
   return out;
 }
 
@@ -135,8 +136,8 @@ std::string option_text(const CLI::Option& option) {
   if (!type.choices.empty()) add("", joined(type.choices));
   if (!type.range.empty()) add("; ", type.range);
   if (!usual.empty()) add(type.choices.empty() ? ", " : "; ", "default " + usual);
-  for (const std::string& other : long_names(option.get_needs())) add("; ", "needs " + other);
-  for (const std::string& other : long_names(option.get_excludes())) add("; ", "not with " + other);
+  if (const auto others = long_names(option.get_needs()); !others.empty()) add("; ", "needs " + joined(others));
+  if (const auto others = long_names(option.get_excludes()); !others.empty()) add("; ", "not with " + joined(others));
   if (option.get_required()) add("; ", "required");
   if (notes.empty()) return text;
   return text + (text.empty() ? "(" : " (") + notes + ")";

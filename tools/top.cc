@@ -203,7 +203,7 @@ Run add_top(CLI::App& app) {
       "  iwarp gateway --rdma-listen [::]:20049 --tcp 127.0.0.1:2049 --metrics 9100 &\n"
       "  iwarp top 9100\n"
       "  iwarp top --once --interval 10 10.0.0.1:9100\n"
-      "  iwarp top 9100 --json | jq .listeners[].connections\n"
+      "  iwarp top 9100 --json | jq '.listeners[].connections'\n"
       "Exit code: 0 ended by q or Ctrl-C, or the table was printed, 1 the gateway cannot be read, 2 wrong usage, 130 "
       "interrupted before the table of --once.");
   return [flags] { return run(*flags); };
