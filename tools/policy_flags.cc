@@ -8,6 +8,9 @@ namespace {
 
 const std::map<std::string, mpa::Policy::Crc> kCrc = {
     {"on", mpa::Policy::Crc::kOn}, {"prefer-off", mpa::Policy::Crc::kPreferOff}, {"off", mpa::Policy::Crc::kOff}};
+const std::map<std::string, mpa::Policy::Markers> kMarkers = {{"serve", mpa::Policy::Markers::kServe},
+                                                              {"ask", mpa::Policy::Markers::kAsk},
+                                                              {"refuse", mpa::Policy::Markers::kRefuse}};
 const std::map<std::string, mpa::FpduPolicy> kFpdu = {
     {"emss", mpa::FpduPolicy::kEmss}, {"16k", mpa::FpduPolicy::k16k}, {"max", mpa::FpduPolicy::kMax}};
 
@@ -50,6 +53,13 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord, First first) {
                  "Checksum of every frame. prefer-off: none, unless the peer wants it; off: refuse such a peer")
       ->check(one_of(kCrc))
       ->type_name("on|prefer-off|off")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--markers", markers_,
+                 "MPA Markers: serve (send them to a peer that asks); ask (the peer is to send them, too); refuse (a "
+                 "peer that asks)")
+      ->check(one_of(kMarkers))
+      ->type_name("serve|ask|refuse")
       ->capture_default_str()
       ->group(group);
   auto* p2p = app.add_flag_callback(
@@ -100,6 +110,7 @@ mpa::Policy PolicyFlags::policy() const {
   mpa::Policy p;
   p.revision = static_cast<std::uint8_t>(revision_);
   p.crc = kCrc.at(crc_);
+  p.markers = kMarkers.at(markers_);
   p.peer_to_peer = peer_to_peer_.value_or(first_ == First::kPeerToPeer) && revision_ == 2;
   p.allow_peer_to_peer_fallback = peer_to_peer_.value_or(true);
   p.rtr_write = rtr_.find("write") != std::string::npos;

@@ -114,11 +114,9 @@ TEST_F(Hostile, SendsOctetsBehindTheRequest) {
   honest_client_connects();
 }
 
-TEST_F(Hostile, DemandsMarkers) {
-  mpa::StartupFrame frame = good_request();
-  frame.markers = true;
+TEST_F(Hostile, IsOfTheRdmaConsortium) {
   RawTcp peer = attack();
-  ASSERT_TRUE(peer.send(octets(frame)));
+  ASSERT_TRUE(peer.send(octets(refused_request())));
   const FrameRead reply = read_frame(peer, true);
   ASSERT_TRUE(reply.complete);
   EXPECT_TRUE(reply.frame.reject);
@@ -127,10 +125,8 @@ TEST_F(Hostile, DemandsMarkers) {
 }
 
 TEST_F(Hostile, RefusedPeersThatStayAreClosed) {
-  mpa::StartupFrame frame = good_request();
-  frame.markers = true;
   RawTcp peer = attack();
-  ASSERT_TRUE(peer.send(octets(frame)));
+  ASSERT_TRUE(peer.send(octets(refused_request())));
   ASSERT_TRUE(read_frame(peer, true).complete);
   const Bytes flood(4096);
   for (int i = 0; i < 1000; ++i) {

@@ -68,6 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
               {"perf", "run", "write_bw", "--size", "18014398509481985k"},
               "1 to 16m, such as 8, 64k, 1m"},
         Wrong{"PerfSizeTrailing", {"perf", "run", "write_bw", "--size", "8 k x"}, "1 to 16m, such as 8, 64k, 1m"},
+        Wrong{"PerfSizeAndAll", {"perf", "run", "write_bw", "--size", "8", "--all"}, "excludes"},
+        Wrong{"PerfBaseline", {"perf", "run", "write_bw", "--baseline", "better"}, "{quick,best}"},
         Wrong{"PerfNoTest", {"perf", "run", ""}, "name at least one test"},
         Wrong{"PerfBaselineRegion",
               {"perf", "run", "send_rate", "--size", "16m", "--depth", "64"},
