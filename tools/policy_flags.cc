@@ -56,8 +56,8 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord, First first) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--markers", markers_,
-                 "MPA Markers: serve (send them to a peer that asks); ask (the peer is to send them, too); refuse (a "
-                 "peer that asks)")
+                 "Markers in the stream, by which a receiver finds frames. serve: send them to a peer that asks; ask: "
+                 "want them from the peer, too; refuse: refuse a peer that asks")
       ->check(one_of(kMarkers))
       ->type_name("serve|ask|refuse")
       ->capture_default_str()
