@@ -105,7 +105,7 @@ class Listener {
   // Hears of a Request, or why there is none: then it is null.
   using AcceptHandler = std::function<void(Error, std::unique_ptr<ConnectRequest>)>;
 
-  // Errors: kSystem (address in use, no such address), kInvalidArgument (options).
+  // Errors: kSystem (address in use, no such address: the text is that of errno), kInvalidArgument (options).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
   // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with
   // kAborted.

@@ -161,7 +161,7 @@ void Connection::out_of_memory() {
 void Connection::disconnect(TimePoint now) {
   now_ = now;
   if (phase_ == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
-  if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, "closed by the local application");
+  if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, kClosedHere);
   drain_end_ = add_saturating(now, options_.drain_timeout);
   // req: RFC5040-6.2-2
   step(Input::kDisconnect);

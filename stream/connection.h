@@ -75,6 +75,9 @@ struct Established {
   std::vector<std::byte> private_data;  // of the peer
 };
 
+// Error::why of an end that this side asked for with disconnect().
+inline constexpr const char* kClosedHere = "closed by the local application";
+
 // The connection is over; the last event. All work requests have completed or are about to be polled as kFlushed.
 struct Disconnected {
   Error reason;                                     // kPeerClosed and kAborted are the ordinary ends

@@ -31,6 +31,7 @@ const std::array kTexts{
         "The server sees the address of the gateway instead of those of its clients, so its export rules do not tell "
         "them apart: --allow says who is served at all. Nothing on the wire is encrypted or authenticated.",
         kOfGateway, kFilesOfGateway},
+    ManText{"iwarp help", "Prints what iwarp COMMAND --help prints, or without COMMAND what iwarp --help does."},
     ManText{"iwarp perf",
             "Measures throughput, latency and rates of iWARP beside plain TCP that does the same work in the same run. "
             "Both ends run on this machine, or the other end runs iwarp perf serve."},
@@ -64,6 +65,9 @@ const std::array kTexts{
         "the "
         "round-trip times of its pings, on standard error; a server that ends before its client is done is an "
         "error."},
+    ManText{"iwarp top",
+            "Reads the metrics of a gateway that runs with --metrics, and shows what it does: in a terminal again and "
+            "again, else once."},
     ManText{"iwarp trace",
             "Reads a capture of TCP packets, finds the iWARP connections in it, and prints a line for each message of "
             "MPA, RDMAP and RPC-over-RDMA, both directions, in the order of time."}};

@@ -2,15 +2,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <iostream>
 #include <utility>
 #include <vector>
 
 #include "tools/perf/server.h"
 #include "tools/perf_command.h"
+#include "tools/standard_output.h"
 
 namespace iwarp::tools {
 namespace {
@@ -59,12 +58,8 @@ void ProgressLine::say(const std::string& text) const {
 }
 
 void print(const std::string& text) {
-  errno = 0;
-  std::cout << text << std::flush;
-  if (std::cout) return;
-  const int cause = errno;
-  throw std::runtime_error(std::string("cannot write standard output") +
-                           (cause != 0 ? std::string(": ") + std::strerror(cause) : ""));
+  std::cout << text;
+  check_standard_output();
 }
 
 Run add_perf(CLI::App& app) {

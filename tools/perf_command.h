@@ -56,7 +56,7 @@ class ProgressLine {
   bool terminal_;
 };
 
-// Prints at once. Throws std::runtime_error when it cannot.
+// Prints at once. Throws StandardOutputError when it cannot.
 void print(const std::string& text);
 
 }  // namespace iwarp::tools

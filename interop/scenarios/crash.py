@@ -77,7 +77,7 @@ def guest_killed(context: Context) -> None:
     await_acked(doomed, "guest-killed", _KILL_AFTER[1])
     doomed.kill()
     connections = gateway.closed_connections()
-    check(connections[0].reason in ("peer_closed", "connection_lost"), f"the gateway lost the guest as {connections[0].reason}")
+    check(connections[0].end in ("client closed", "connection lost"), f"the gateway lost the guest as {connections[0].end}")
     _check_acked(doomed, "guest-killed", ganesha)
     mount(context.guest, port, ganesha, "4.1")
     seen = context.guest.must(f"sha256sum < {_MOUNT_POINT}/guest-killed", 60).split()[0]

@@ -26,18 +26,24 @@ from lib.service import parse_metrics  # noqa: E402
 from lib.siw_build import Peer, choose_kernel  # noqa: E402
 
 ESTABLISHED = "info established local=127.0.0.1:1 peer=127.0.0.1:2 role=initiator rev=2 enhanced=1 crc=1 p2p=1 rtr=write ird=1 ord=1"
-CLOSED = "info closed peer=127.0.0.1:2 reason=peer_closed tx_send=3 tx_send_bytes=48 tx_write=2 tx_read=5 tx_read_bytes=60 rx_send=4 rx_write=0 rx_read=7 rx_read_bytes=80 why=\"a b\""
+CLOSED = 'info closed peer=127.0.0.1:2 end="server closed" why="a b" tx_write=2/9 tx_read=5/80 rx_read=7/60 tx_send=3/48 rx_send=4/64'
 
 
 class ConnectionLog(unittest.TestCase):
     def test_pairs_established_with_closed(self) -> None:
         (connection,) = parse_connections(f"noise\n12:00 {ESTABLISHED}\nother=1 line\n12:01 {CLOSED}\n")
         connection.check_negotiated("we", {"role": "initiator", "crc": "1", "rtr": "write"})
-        self.assertEqual((connection.reason, connection.counters["tx_send_bytes"]), ("peer_closed", 48))
+        self.assertEqual((connection.end, connection.counters["tx_send_bytes"]), ("server closed", 48))
+        self.assertEqual((connection.counters["tx_read"], connection.counters["rx_read_bytes"]), (5, 80))
+        self.assertEqual((connection.counters["rx_write"], connection.counters["tx_wake"]), (0, 0))
 
-    def test_open_connection_has_no_reason(self) -> None:
+    def test_other_lines_with_the_word_end_nothing(self) -> None:
+        (connection,) = parse_connections(f"{ESTABLISHED}\nserver closed peer=127.0.0.1:2 reason=peer_closed\n")
+        self.assertIsNone(connection.end)
+
+    def test_open_connection_has_no_end(self) -> None:
         (connection,) = parse_connections(ESTABLISHED)
-        self.assertIsNone(connection.reason)
+        self.assertIsNone(connection.end)
 
     def test_same_peer_twice_is_two_connections(self) -> None:
         connections = parse_connections("\n".join([ESTABLISHED, CLOSED, ESTABLISHED, CLOSED]))
@@ -45,7 +51,7 @@ class ConnectionLog(unittest.TestCase):
 
     def test_clients_tell_connections_to_one_server_apart(self) -> None:
         lines = [f"{line} tcp_peer=127.0.0.1:{client}" for line in (ESTABLISHED, CLOSED) for client in (3, 4)]
-        self.assertEqual([c.reason for c in parse_connections("\n".join(lines))], ["peer_closed"] * 2)
+        self.assertEqual([c.end for c in parse_connections("\n".join(lines))], ["server closed"] * 2)
 
     def test_differences_are_named(self) -> None:
         (connection,) = parse_connections(ESTABLISHED)

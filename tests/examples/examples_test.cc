@@ -107,7 +107,7 @@ TEST(Example, EchoSaysThatNobodyListens) {
     Example server({"echo", "server", "0"});
     port = server.port();
   }
-  EXPECT_NE(run({"echo", "127.0.0.1", port, "hello"}, 1).find("connection refused"), std::string::npos);
+  EXPECT_NE(run({"echo", "127.0.0.1", port, "hello"}, 1).find("Connection refused"), std::string::npos);
 }
 
 TEST(Example, MeshConnectsAllToAll) {
@@ -168,7 +168,7 @@ TEST(Example, PingTriesAgain) {
     port = server.port();
   }
   Example client({"ping", "127.0.0.1", port, "1"});
-  EXPECT_TRUE(client.says("attempt 1: connection refused: nothing listens there\n"));
+  EXPECT_TRUE(client.says("attempt 1: Connection refused: nothing listens there\n"));
   const std::string all = client.rest();
   EXPECT_NE(all.find("attempt 3: "), std::string::npos) << all;
   EXPECT_EQ(client.status(), 1);
