@@ -74,7 +74,7 @@ nlohmann::json Chain::counters(Process which) {
   process.signal(SIGUSR1);
   if (!process.wait_for(kLast, printed + 1)) throw std::runtime_error("no counters: " + process.output());
   const std::string& text = process.output();
-  const std::size_t end = text.rfind(kLast) + 2, begin = text.rfind("{\"connections\"", end);
+  const std::size_t end = text.rfind(kLast) + 2, begin = text.rfind("{\"iwarp\"", end);
   return nlohmann::json::parse(text.substr(begin, end - begin));
 }
 

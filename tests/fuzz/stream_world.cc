@@ -149,7 +149,7 @@ void World::transmit(std::size_t limit) {
 void World::note_requests() {
   if (sent_.size() < parsed_) return;  // part of our Reply
   while (parsed_ < sent_.size()) {
-    mpa::FpduDecoder decoder(crc_, unsteady_);
+    mpa::FpduDecoder decoder(crc_, false, unsteady_);
     const auto result = decoder.decode(MutBytes(sent_).subspan(parsed_));
     if (std::holds_alternative<mpa::NeedMore>(result)) return;
     const auto* frame = std::get_if<mpa::FpduFrame>(&result);

@@ -8,7 +8,7 @@ namespace {
 mpa::Policy policy_of(const RawPeerOptions& o) {
   mpa::Policy p;
   p.crc = o.crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kPreferOff;
-  if (o.markers) p.markers = mpa::Policy::Markers::kAsk;
+  p.markers = o.markers ? mpa::Policy::Markers::kAsk : mpa::Policy::Markers::kRefuse;
   p.peer_to_peer = o.peer_to_peer;
   p.ird = o.ird;
   p.ord = o.ord;

@@ -212,7 +212,7 @@ TEST(RpingJson, OfAServerHasALineForEachClient) {
 TEST(RpingJson, OfAConnectionThatFails) {
   const Finished f = run(client("1", {"-C", "1", "--json"}));
   EXPECT_EQ(f.code, 1);
-  EXPECT_THAT(json_in(f.output)["error"], HasSubstr("connection refused"));
+  EXPECT_THAT(json_in(f.output)["error"], HasSubstr("Connection refused"));
   const Finished full = run(client("1", {"-C", "1", "--json=/nonexistent/x.json"}));
   EXPECT_EQ(full.code, 1);
   EXPECT_THAT(full.output, HasSubstr("cannot write /nonexistent/x.json: No such file or directory"));
