@@ -59,6 +59,7 @@ enum class Errc : std::uint8_t {
   kCannotInvalidate,
   kUnexpectedReadResponse,
   kMalformedReadRequest,
+  kMalformedImmediate,  // not 8 octets
   kRdmapCatastrophic,
   kLocalProtection,  // a local buffer of a work request is not (or no longer) registered: 0/0/0
   // --- local, nothing owed to the peer

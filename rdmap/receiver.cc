@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "iwarp/base/wire.h"
+
 namespace iwarp::rdmap {
 using ddp::Access;
 using ddp::TaggedHeader;
@@ -20,7 +22,7 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   // req: RFC5040-4.2-2 RFC5041-4.4-2
   payload_bytes_ = ulpdu_bytes - header_bytes_;
   // req: RFC5040-7.2-1 RFC5040-7.2-6 RFC5041-6.2.2-3
-  const auto opcode = check_control(header_);
+  const auto opcode = check_control(header_, known_);  // req: RFC7306-8.2-1 RFC7306-8.2-2
   if (!opcode) return opcode.error();
   opcode_ = *opcode;
   if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) return begin_untagged(*untagged);
@@ -61,7 +63,7 @@ Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
   return {};
 }
 
-Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
+Result<void> Receiver::begin_untagged(const UntaggedHeader& h) {
   // req: RFC5041-5.1.2-1 RFC5041-5.2-7
   const ddp::UntaggedReceiver* queue = &send_rx_;
   std::optional<std::uint64_t> room;
@@ -72,10 +74,17 @@ Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
     queue = &terminate_rx_;
     room = kTerminateRoom;  // req: RFC5040-5.4-5
   } else if (const RecvWr* wr = recvs_.current()) {
-    room = wr->sges.total();  // req: RFC5040-5.3-2 RFC5041-1.2-3
+    // req: RFC5040-5.3-2 RFC5041-1.2-3 RFC7306-6.3-2
+    room = is_immediate(opcode_) ? kImmediateBytes : wr->sges.total();
   }
   const auto offset = queue->check(h, payload_bytes_, room);
   if (!offset) return offset.error();
+  if (queue == &send_rx_) {
+    // Octets of a Send and of Immediate Data go to different places: a message of both would have holes.
+    if (*offset != 0 && is_immediate(opcode_) != immediate_begun_)
+      return make_error(Errc::kRdmapOpcode, "RDMAP opcode changes within a message");
+    immediate_begun_ = is_immediate(opcode_);
+  }
   return {};
 }
 
@@ -149,8 +158,8 @@ Result<void> Receiver::place(ConstBytes payload) {
   }
   const auto& h = std::get<UntaggedHeader>(header_);
   if (direct()) return place_send(h, payload);
-  std::memcpy(internal_.data() + h.mo + placed_, payload.data(),
-              payload.size());  // begin_untagged() proved that it fits
+  std::byte* const own = is_immediate(opcode_) ? immediate_.data() : internal_.data();
+  std::memcpy(own + h.mo + placed_, payload.data(), payload.size());  // begin_untagged() proved that it fits
   placed_ += payload.size();
   return {};
 }
@@ -194,6 +203,9 @@ Result<void> Receiver::end() {
         if (!peer_terminate_) peer_terminate_.emplace();  // req: RFC5040-5.4-8
       }
       return {};
+    case Opcode::kImmediate:
+    case Opcode::kImmediateSolicited:
+      return end_immediate(h);
     default:
       return end_send(h);
   }
@@ -224,6 +236,26 @@ Result<void> Receiver::end_send(const UntaggedHeader& h) {
     c.invalidated_stag = stag;
   }
   // One message, one request, however short. req: RFC5041-5.2-6 RFC5040-5.3-3 RFC5041-1.2-1; in order: RFC5040-5.5-25
+  recvs_.complete_current(c);
+  return {};
+}
+
+// Delivered like a Send, behind all that came before it, in one sequence with them.
+// req: RFC7306-6.3-3 RFC7306-6.4-1 RFC7306-7-1 RFC7306-7-5 RFC7306-7-6
+Result<void> Receiver::end_immediate(const UntaggedHeader& h) {
+  const auto length = send_rx_.commit(h, payload_bytes_);
+  if (!length) return {};
+  Completion c;
+  // req: RFC7306-4.1-4: of the Invalidate STag field nothing is looked at
+  c.solicited = solicited(opcode_);
+  c.has_immediate = *length == kImmediateBytes;
+  if (!c.has_immediate) {  // req: RFC7306-6.3-7
+    c.status = Errc::kMalformedImmediate;
+    recvs_.complete_current(c);
+    return make_error(Errc::kMalformedImmediate);
+  }
+  ++counters_.immediates;
+  c.immediate = load_be<std::uint64_t>(immediate_);  // req: RFC7306-6.1-2 RFC7306-6-2 RFC7306-6.2-1
   recvs_.complete_current(c);
   return {};
 }

@@ -111,9 +111,11 @@ std::optional<Completion> SendQueue::poll() {
     switch (e.wr.op) {
       case SendOp::kSend:
       case SendOp::kSendInvalidate:
+      case SendOp::kImmediate:
         c.op = WcOp::kSend;
         break;
       case SendOp::kWrite:
+      case SendOp::kWriteImmediate:
         c.op = WcOp::kWrite;
         break;
       case SendOp::kRead:

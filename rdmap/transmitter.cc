@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "iwarp/base/wire.h"
 #include "iwarp/ddp/segmenter.h"
 
 namespace iwarp::rdmap {
@@ -32,9 +33,12 @@ Opcode opcode_of(const SendWr& wr) {
     case SendOp::kSendInvalidate:
       return wr.solicited ? Opcode::kSendSolicitedInvalidate : Opcode::kSendInvalidate;
     case SendOp::kWrite:
+    case SendOp::kWriteImmediate:
       return Opcode::kWrite;
     case SendOp::kRead:
       return Opcode::kReadRequest;
+    case SendOp::kImmediate:
+      return wr.solicited ? Opcode::kImmediateSolicited : Opcode::kImmediate;
   }
   return Opcode::kSend;
 }
@@ -171,8 +175,12 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   const SendWr& wr = sends_.request(m.ticket);
   // req: RFC5040-1.2-1
   if (wr.op == SendOp::kRead) return read_request_segment(m, s);
+  if (wr.op == SendOp::kImmediate || m.written) {
+    immediate_segment(m, s);
+    return {};
+  }
   // req: RFC5040-4.1-5
-  const bool tagged = wr.op == SendOp::kWrite;
+  const bool tagged = wr.op == SendOp::kWrite || wr.op == SendOp::kWriteImmediate;
   // req: RFC5040-3.1-5
   s.header_bytes = tagged ? TaggedHeader::kSize : UntaggedHeader::kSize;
   const ddp::Cut cut = ddp::next_cut(m.total - m.sent, mulpdu, s.header_bytes);
@@ -203,11 +211,28 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   s.payload_bytes = cut.payload_bytes;
   // req: RFC5041-5.3-3 RFC5041-5.3-4
   m.sent += cut.payload_bytes;
-  if (cut.last) {
+  if (cut.last && wr.op == SendOp::kWriteImmediate) {
+    m.written = true;  // nothing comes between. req: RFC7306-6-1 RFC7306-7-6
+  } else if (cut.last) {
     s.done = {Done::What::kRequest, m.ticket};
     current_ = std::monostate{};
   }
   return {};
+}
+
+// A message of its own, in one sequence with the Sends.
+void Transmitter::immediate_segment(const RequestMessage& m, Segment& s) {
+  const SendWr& wr = sends_.request(m.ticket);
+  const Opcode op = wr.solicited ? Opcode::kImmediateSolicited : Opcode::kImmediate;
+  // req: RFC7306-4-1 RFC7306-4.1-3 RFC7306-4.1-10 RFC7306-6.3-1 RFC7306-6.3-4 RFC7306-6.3-6 RFC7306-A.3-1
+  put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(op), .qn = kSendQn, .msn = send_msn_});
+  // req: RFC7306-4.2-1 RFC7306-4.2-2 RFC7306-6.2-1 RFC7306-6.3-5 RFC7306-6.1-1
+  store_be(std::span{s.octets}.subspan<UntaggedHeader::kSize, kImmediateBytes>(), wr.immediate);
+  s.header_bytes += kImmediateBytes;
+  send_msn_.advance();
+  ++counters_.immediates;
+  s.done = {Done::What::kRequest, m.ticket};
+  current_ = std::monostate{};
 }
 
 Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment& s) {

@@ -50,26 +50,42 @@ class SgeList {
   std::array<Sge, kMaxSge> sges_{};
 };
 
-enum class SendOp : std::uint8_t { kSend, kSendInvalidate, kWrite, kRead };
+enum class SendOp : std::uint8_t {
+  kSend,
+  kSendInvalidate,
+  kWrite,
+  kRead,
+  // RFC 7306, for connections with stream::Options::rfc7306.
+  kImmediate,       // 8 octets that take a receive of the peer and arrive in its completion
+  kWriteImmediate,  // a Write, and Immediate Data right behind it: one completion here, and one there
+};
+// Whether the peer must know RFC 7306.
+[[nodiscard]] constexpr bool is_rfc7306(SendOp op) {
+  return op == SendOp::kImmediate || op == SendOp::kWriteImmediate;
+}
 
 // Work request of the send queue. The memory that it names must stay registered and untouched until it completes.
 struct SendWr {
   std::uint64_t wr_id = 0;
   SendOp op = SendOp::kSend;
-  SgeList sges{};      // source of Send and Write (0 to 4 GiB - 1 in all), sink of Read (at most one piece)
+  // Source of Send and Write (0 to 4 GiB - 1 in all), sink of Read (at most one piece); Immediate: none.
+  SgeList sges{};
   Stag remote_stag{};  // Write, Read: the peer's buffer. SendInvalidate: the STag that the peer shall invalidate
   std::uint64_t remote_to = 0;  // Write, Read
-  bool solicited = false;       // Send: raise a solicited event at the peer
+  bool solicited = false;       // Send, Immediate: raise a solicited event at the peer
   bool signaled = true;         // false: no completion unless it fails
   bool fence = false;           // start only when all earlier Reads have completed (RFC 5040 s5.5 rule 12)
+  std::uint64_t immediate = 0;  // Immediate, WriteImmediate: most significant octet first on the wire
 };
 
 struct RecvWr {
   std::uint64_t wr_id = 0;
-  // 0 to 4 GiB - 1 in all. A message shorter than this uses the whole request up; a longer one is an error.
+  // 0 to 4 GiB - 1 in all. A message shorter than this uses the whole request up; a longer one is an error. Immediate
+  // Data uses a request up as well, leaves its memory alone and needs none.
   SgeList sges{};
 };
 
+// kSend stands for Immediate Data too, kWrite for a Write with it.
 enum class WcOp : std::uint8_t { kSend, kWrite, kRead, kRecv };
 
 // Work completion. Completions of one queue come in posting order.
@@ -80,7 +96,9 @@ struct Completion {
   std::uint32_t byte_len = 0;  // received octets (kRecv), requested octets (kRead)
   bool solicited = false;      // kRecv: the peer asked for a solicited event
   bool invalidated = false;    // kRecv: invalidated_stag was revoked by the peer
+  bool has_immediate = false;  // kRecv: it was Immediate Data, not a Send; byte_len is 0
   Stag invalidated_stag{};
+  std::uint64_t immediate = 0;
 };
 
 }  // namespace iwarp::rdmap

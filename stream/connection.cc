@@ -20,7 +20,7 @@ Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options&
     : options_(options),
       sends_(options.sq_depth),
       recvs_(options.rq_depth),
-      rx_(stags, who, recvs_, sends_, reads_),
+      rx_(stags, who, recvs_, sends_, reads_, options.rfc7306 ? rdmap::Extensions::kRfc7306 : rdmap::Extensions::kNone),
       tx_(stags, who, sends_, reads_) {}
 
 Result<void> validate(const Options& options) {
@@ -40,6 +40,13 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   // req: RFC5040-1.1-1 RFC5041-5.2-3
   if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
     return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
+  // req: RFC7306-1.1-1 RFC7306-1.1-2
+  if (is_rfc7306(wr.op) && !options_.rfc7306)
+    return make_error(Errc::kInvalidArgument,
+                      "Immediate Data needs a peer that knows RFC 7306: if it does, set "
+                      "stream::Options::rfc7306 at both ends");
+  if (wr.op == rdmap::SendOp::kImmediate && !wr.sges.view().empty())
+    return make_error(Errc::kInvalidArgument, "Immediate Data is SendWr::immediate: it takes no memory");
   if (wr.op == rdmap::SendOp::kRead) {
     if (wr.sges.view().size() > 1)
       return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");

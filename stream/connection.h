@@ -57,6 +57,10 @@ struct Options {
   // takes up to 30 ms for its socket, and the Write of 100 ms has its chance. Shorter risks the peer, longer delays the
   // end of connections that were never used.
   std::chrono::milliseconds unheard_wait{200};
+  // Immediate Data (RFC 7306). Default off, since nothing in the startup tells whether a peer knows it: none is sent,
+  // and what comes is refused as an unknown opcode. On: for peers of which the application knows. Others, Linux siw and
+  // RNICs without it among them, answer the first message with a Terminate 0/2/6.
+  bool rfc7306 = false;
 };
 
 // kInvalidArgument, which names the option and its range: time-outs are not below zero (the greatest value means for
@@ -99,7 +103,8 @@ class Connection {
 
   // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established
   // waits for it. kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB
-  // or more, Read with several pieces), kResource (no memory for another request).
+  // or more, Read with several pieces, an operation of RFC 7306 without the option), kResource (no memory for another
+  // request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
   [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return sends_.poll(); }

@@ -1,4 +1,5 @@
 // The records of RDMAP messages and DDP segments.
+#include "iwarp/base/wire.h"
 #include "iwarp/rdmap/read_request.h"
 #include "iwarp/rdmap/terminate_message.h"
 #include "iwarp/trace/decoder.h"
@@ -37,6 +38,15 @@ std::optional<Pdu> read_request(const Message& m) {
   return pdu;
 }
 
+std::optional<Pdu> immediate(const Message& m) {
+  Pdu pdu(rdmap::to_string(m.op));
+  pdu.number("msn", m.msn);
+  if (m.length == rdmap::kImmediateBytes && m.head.size() == m.length)
+    return pdu.hex("data", load_be<std::uint64_t>(m.head));
+  if (m.head.size() == m.length) return std::nullopt;
+  return pdu;
+}
+
 std::optional<Pdu> terminate(const Message& m) {
   Pdu pdu("Terminate");
   const auto t = rdmap::TerminateMessage::parse(m.head);
@@ -64,6 +74,8 @@ void Decoder::write(Direction d, Duration at, const Message& m) {
     if (const auto r = rdmap::ReadRequest::parse(m.head)) read.rpc = rpc_.on_read_request(d, *r);
   } else if (m.op == Opcode::kTerminate) {
     pdu = terminate(m);
+  } else if (rdmap::is_immediate(m.op)) {
+    pdu = immediate(m);
   } else {
     pdu.emplace(rdmap::to_string(m.op)).hex("stag", raw(m.stag)).hex("to", m.to);
     length_of(*pdu, m);

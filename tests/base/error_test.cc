@@ -74,6 +74,8 @@ constexpr Row kExpected[] = {
      "RDMA Read Response that matches no outstanding Read"},
     {Errc::kMalformedReadRequest, "malformed_read_request", kProtocolViolation, "0/2/255",
      "RDMA Read Request of impossible length"},
+    {Errc::kMalformedImmediate, "malformed_immediate", kProtocolViolation, "0/2/255",
+     "Immediate Data of other than 8 octets"},
     {Errc::kRdmapCatastrophic, "rdmap_catastrophic", kProtocolViolation, "0/2/7",
      "catastrophic RDMAP error on this stream"},
     {Errc::kLocalProtection, "local_protection", kLocalMisuse, "0/0/0",

@@ -81,6 +81,18 @@ TEST_F(TraceDecoder, SendsOfEveryKind) {
           "3.000 c tx rdmap SendSolicitedInvalidate(msn=5, length=5, segments=1, invalidate=0x1, expected_msn=4)"));
 }
 
+TEST_F(TraceDecoder, ImmediateData) {
+  start(true);
+  EXPECT_THAT(
+      tx(fpdu(send_segment(test::hex("00000000000000ff"), {}, rdmap::Opcode::kImmediate), true) |
+         fpdu(send_segment(test::pattern(4), {.msn = 2}), true) |
+         fpdu(send_segment(test::hex("1122334455667788"), {.msn = 3}, rdmap::Opcode::kImmediateSolicited), true) |
+         fpdu(send_segment(test::hex("0102"), {.msn = 4}, rdmap::Opcode::kImmediate), true)),
+      ElementsAre("3.000 c tx rdmap Immediate(msn=1, data=0xff)", "3.000 c tx rdmap Send(msn=2, length=4, segments=1)",
+                  "3.000 c tx rdmap ImmediateSolicited(msn=3, data=0x1122334455667788)",
+                  "3.000 c tx rdmap Malformed(opcode=Immediate, octets=0102, length=2, segments=1)"));
+}
+
 TEST_F(TraceDecoder, WriteOfThreeSegments) {
   start(false);
   const Bytes part = test::pattern(8);
