@@ -60,6 +60,8 @@ enum class Errc : std::uint8_t {
   kUnexpectedReadResponse,
   kMalformedReadRequest,
   kMalformedImmediate,  // not 8 octets
+  kMalformedAtomic,     // Atomic Request or Response of impossible length, or a Response to another Request
+  kMisalignedAtomic,    // its address is no multiple of 8: 0/2/7, and memory is untouched (RFC 7306 s8.2)
   kRdmapCatastrophic,
   kLocalProtection,  // a local buffer of a work request is not (or no longer) registered: 0/0/0
   // --- local, nothing owed to the peer

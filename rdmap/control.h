@@ -20,6 +20,8 @@ enum class Opcode : std::uint8_t {
   // RFC 7306. req: RFC7306-10-1
   kImmediate = 8,
   kImmediateSolicited = 9,
+  kAtomicRequest = 10,
+  kAtomicResponse = 11,
 };
 
 // Which messages a stream knows. Whoever has not agreed on RFC 7306 refuses its messages as any reserved opcode (s1.1).
@@ -28,6 +30,7 @@ enum class Extensions : std::uint8_t { kNone, kRfc7306 };
 inline constexpr std::uint32_t kSendQn = 0;
 inline constexpr std::uint32_t kReadRequestQn = 1;
 inline constexpr std::uint32_t kTerminateQn = 2;
+inline constexpr std::uint32_t kAtomicResponseQn = 3;  // req: RFC7306-4-4 RFC7306-10.2-1
 
 // The octet that RDMAP puts first into RsvdULP of every segment: RV=01b, Rsv=0, opcode.
 // req: RFC5040-4.1-2 RFC5040-4.1-9 RFC5040-4.1-11

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "iwarp/base/wire.h"
-
 namespace iwarp::rdmap {
 using ddp::Access;
 using ddp::TaggedHeader;
@@ -70,6 +68,12 @@ Result<void> Receiver::begin_untagged(const UntaggedHeader& h) {
   if (opcode_ == Opcode::kReadRequest) {
     queue = &read_request_rx_;
     if (!reads_.full()) room = ReadRequest::kSize;  // req: RFC5040-5.2.2-3 RFC5040-6.1-10
+  } else if (opcode_ == Opcode::kAtomicRequest) {
+    queue = &read_request_rx_;
+    if (!reads_.full()) room = AtomicRequest::kSize;  // req: RFC7306-5.2.1-15 RFC7306-5.2.2-7
+  } else if (opcode_ == Opcode::kAtomicResponse) {
+    queue = &atomic_response_rx_;                                         // req: RFC7306-4.1-9 RFC7306-5-8
+    if (sends_.oldest_atomic() != nullptr) room = AtomicResponse::kSize;  // req: RFC7306-5.2.2-8
   } else if (opcode_ == Opcode::kTerminate) {
     queue = &terminate_rx_;
     room = kTerminateRoom;  // req: RFC5040-5.4-5
@@ -158,10 +162,14 @@ Result<void> Receiver::place(ConstBytes payload) {
   }
   const auto& h = std::get<UntaggedHeader>(header_);
   if (direct()) return place_send(h, payload);
-  std::byte* const own = is_immediate(opcode_) ? immediate_.data() : internal_.data();
-  std::memcpy(own + h.mo + placed_, payload.data(), payload.size());  // begin_untagged() proved that it fits
+  std::memcpy(own_buffer() + h.mo + placed_, payload.data(), payload.size());  // begin_untagged() proved that it fits
   placed_ += payload.size();
   return {};
+}
+
+std::byte* Receiver::own_buffer() {
+  if (is_immediate(opcode_)) return immediate_.data();
+  return opcode_ == Opcode::kAtomicResponse ? atomic_response_.data() : internal_.data();
 }
 
 Result<void> Receiver::place_send(const UntaggedHeader& h, ConstBytes payload) {
@@ -206,6 +214,10 @@ Result<void> Receiver::end() {
     case Opcode::kImmediate:
     case Opcode::kImmediateSolicited:
       return end_immediate(h);
+    case Opcode::kAtomicRequest:
+      return end_atomic_request(h);
+    case Opcode::kAtomicResponse:
+      return end_atomic_response(h);
     default:
       return end_send(h);
   }
@@ -240,26 +252,6 @@ Result<void> Receiver::end_send(const UntaggedHeader& h) {
   return {};
 }
 
-// Delivered like a Send, behind all that came before it, in one sequence with them.
-// req: RFC7306-6.3-3 RFC7306-6.4-1 RFC7306-7-1 RFC7306-7-5 RFC7306-7-6
-Result<void> Receiver::end_immediate(const UntaggedHeader& h) {
-  const auto length = send_rx_.commit(h, payload_bytes_);
-  if (!length) return {};
-  Completion c;
-  // req: RFC7306-4.1-4: of the Invalidate STag field nothing is looked at
-  c.solicited = solicited(opcode_);
-  c.has_immediate = *length == kImmediateBytes;
-  if (!c.has_immediate) {  // req: RFC7306-6.3-7
-    c.status = Errc::kMalformedImmediate;
-    recvs_.complete_current(c);
-    return make_error(Errc::kMalformedImmediate);
-  }
-  ++counters_.immediates;
-  c.immediate = load_be<std::uint64_t>(immediate_);  // req: RFC7306-6.1-2 RFC7306-6-2 RFC7306-6.2-1
-  recvs_.complete_current(c);
-  return {};
-}
-
 Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
   const auto length = read_request_rx_.commit(h, payload_bytes_);  // req: RFC5040-5.2.1-2
   if (!length) return {};
@@ -269,14 +261,18 @@ Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
   ++counters_.read_requests;
   InboundRead read;
   read.request = *request;
+  // Read when its turn comes, so after all that came before it was placed. req: RFC5040-5.5-16 RFC5040-5.5-17
+  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6
+  push_inbound(h, read);
+  return {};
+}
+
+void Receiver::push_inbound(const UntaggedHeader& h, InboundRead& read) {
   UntaggedHeader whole = h;
   whole.mo = 0;
   whole.write_to(std::span{read.ulpdu}.first<UntaggedHeader::kSize>());
   std::memcpy(read.ulpdu.data() + UntaggedHeader::kSize, internal_.data(), ReadRequest::kSize);
-  // Read when its turn comes, so after all that came before it was placed. req: RFC5040-5.5-16 RFC5040-5.5-17
-  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6
   reads_.push(read);
-  return {};
 }
 
 void Receiver::end_read_response(const TaggedHeader& h) {

@@ -27,6 +27,7 @@ struct RxCounters {
   std::uint64_t read_requests = 0;
   std::uint64_t read_response_bytes = 0;
   std::uint64_t immediates = 0;
+  std::uint64_t atomics = 0;  // requests
 };
 
 class Receiver {
@@ -92,6 +93,12 @@ class Receiver {
   [[nodiscard]] Result<void> end_immediate(const ddp::UntaggedHeader& h);
   [[nodiscard]] Result<void> end_read_request(const ddp::UntaggedHeader& h);
   void end_read_response(const ddp::TaggedHeader& h);
+  [[nodiscard]] Result<void> end_atomic_request(const ddp::UntaggedHeader& h);
+  [[nodiscard]] Result<void> end_atomic_response(const ddp::UntaggedHeader& h);
+  // Queues a Request of queue 1, for its Response in turn.
+  void push_inbound(const ddp::UntaggedHeader& h, InboundRead& read);
+  // Where the payload of a message goes that RDMAP itself takes.
+  [[nodiscard]] std::byte* own_buffer();
 
   ddp::StagTable& stags_;
   ddp::StreamKey who_;
@@ -100,7 +107,7 @@ class Receiver {
   InboundReads& reads_;
   Extensions known_;
 
-  ddp::UntaggedReceiver send_rx_, read_request_rx_, terminate_rx_;
+  ddp::UntaggedReceiver send_rx_, read_request_rx_, terminate_rx_, atomic_response_rx_;
   std::array<std::byte, kHeadKept> head_{};
   std::size_t head_kept_ = 0;
   std::size_t ulpdu_bytes_ = 0;
@@ -109,8 +116,10 @@ class Receiver {
   std::size_t header_bytes_ = 0;
   std::size_t payload_bytes_ = 0;
   std::size_t placed_ = 0;
-  std::array<std::byte, kTerminateRoom> internal_{};  // payload of the Read Request or Terminate under way
+  std::array<std::byte, kTerminateRoom> internal_{};  // payload of the Read or Atomic Request or Terminate
+                                                      // under way
   std::array<std::byte, kImmediateBytes> immediate_{};
+  std::array<std::byte, AtomicResponse::kSize> atomic_response_{};
   bool immediate_begun_ = false;  // the message under way on queue 0 is Immediate Data
   ddp::HeldRegion held_;
   bool rtr_response_due_ = false;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "iwarp/base/wire.h"
 #include "iwarp/ddp/segmenter.h"
 
 namespace iwarp::rdmap {
@@ -39,6 +38,9 @@ Opcode opcode_of(const SendWr& wr) {
       return Opcode::kReadRequest;
     case SendOp::kImmediate:
       return wr.solicited ? Opcode::kImmediateSolicited : Opcode::kImmediate;
+    case SendOp::kFetchAdd:
+    case SendOp::kCmpSwap:
+      return Opcode::kAtomicRequest;
   }
   return Opcode::kSend;
 }
@@ -175,6 +177,7 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   const SendWr& wr = sends_.request(m.ticket);
   // req: RFC5040-1.2-1
   if (wr.op == SendOp::kRead) return read_request_segment(m, s);
+  if (is_atomic(wr.op)) return atomic_request_segment(m, s);
   if (wr.op == SendOp::kImmediate || m.written) {
     immediate_segment(m, s);
     return {};
@@ -220,21 +223,6 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   return {};
 }
 
-// A message of its own, in one sequence with the Sends.
-void Transmitter::immediate_segment(const RequestMessage& m, Segment& s) {
-  const SendWr& wr = sends_.request(m.ticket);
-  const Opcode op = wr.solicited ? Opcode::kImmediateSolicited : Opcode::kImmediate;
-  // req: RFC7306-4-1 RFC7306-4.1-3 RFC7306-4.1-10 RFC7306-6.3-1 RFC7306-6.3-4 RFC7306-6.3-6 RFC7306-A.3-1
-  put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(op), .qn = kSendQn, .msn = send_msn_});
-  // req: RFC7306-4.2-1 RFC7306-4.2-2 RFC7306-6.2-1 RFC7306-6.3-5 RFC7306-6.1-1
-  store_be(std::span{s.octets}.subspan<UntaggedHeader::kSize, kImmediateBytes>(), wr.immediate);
-  s.header_bytes += kImmediateBytes;
-  send_msn_.advance();
-  ++counters_.immediates;
-  s.done = {Done::What::kRequest, m.ticket};
-  current_ = std::monostate{};
-}
-
 Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment& s) {
   const SendWr& wr = sends_.request(m.ticket);
   // req: RFC5040-3.2-8 RFC5040-4.4-7 RFC5040-5.2.1-9 RFC5040-5.2.1-11
@@ -260,7 +248,8 @@ Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment&
 
 Result<void> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
                                            std::vector<ddp::Pin>& payload) {
-  const ReadRequest& r = m.read.request;
+  if (std::holds_alternative<AtomicRequest>(m.read.request)) return atomic_response_segment(m.read, s);
+  const auto& r = std::get<ReadRequest>(m.read.request);
   // req: RFC5040-1.2-5
   const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
   // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9 RFC5040-5.2.1-13 RFC5042-6.3.5-2

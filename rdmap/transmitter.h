@@ -22,7 +22,8 @@ struct TxCounters {
   std::uint64_t reads = 0;
   std::uint64_t read_response_bytes = 0;
   std::uint64_t immediates = 0;
-  std::uint64_t wakes = 0;  // zero-length Writes of queue_wake(), not counted among `writes`
+  std::uint64_t atomics = 0;  // requests
+  std::uint64_t wakes = 0;    // zero-length Writes of queue_wake(), not counted among `writes`
 };
 
 enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
@@ -106,6 +107,8 @@ class Transmitter {
                                              std::vector<ddp::Pin>& payload);
   [[nodiscard]] Result<void> read_request_segment(const RequestMessage& m, Segment& s);
   void immediate_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> atomic_request_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> atomic_response_segment(const InboundRead& read, Segment& s);
   [[nodiscard]] Result<void> response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
                                               std::vector<ddp::Pin>& payload);
   [[nodiscard]] Error local_error(SendQueue::Ticket ticket);
@@ -122,6 +125,8 @@ class Transmitter {
   std::variant<std::monostate, RequestMessage, ResponseMessage> current_;
   bool response_turn_ = true;
   Msn send_msn_{}, read_msn_{};
+  Msn atomic_msn_{};           // of the next Atomic Request's Response, and its Request Identifier
+  Msn atomic_response_msn_{};  // of the next Atomic Response from here
   Rtr rtr_ = Rtr::kNone;
   bool wake_ = false;
   std::optional<TerminateMessage> terminate_;

@@ -43,16 +43,16 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   // req: RFC7306-1.1-1 RFC7306-1.1-2
   if (is_rfc7306(wr.op) && !options_.rfc7306)
     return make_error(Errc::kInvalidArgument,
-                      "Immediate Data needs a peer that knows RFC 7306: if it does, set "
+                      "Immediate Data and Atomics need a peer that knows RFC 7306: if it does, set "
                       "stream::Options::rfc7306 at both ends");
   if (wr.op == rdmap::SendOp::kImmediate && !wr.sges.view().empty())
     return make_error(Errc::kInvalidArgument, "Immediate Data is SendWr::immediate: it takes no memory");
-  if (wr.op == rdmap::SendOp::kRead) {
-    if (wr.sges.view().size() > 1)
-      return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
-    if (heard_ != Heard::kNothing && negotiated_.ord == 0)
-      return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read (ORD is 0)");
-  }
+  if (is_atomic(wr.op) && (wr.sges.view().size() != 1 || wr.sges.total() != sizeof(std::uint64_t)))
+    return make_error(Errc::kInvalidArgument, "an Atomic has one sink of 8 octets");
+  if (wr.op == rdmap::SendOp::kRead && wr.sges.view().size() > 1)
+    return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
+  if (awaits_response(wr.op) && heard_ != Heard::kNothing && negotiated_.ord == 0)
+    return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read or Atomic (ORD is 0)");
   if (!sends_.post(wr)) return not_posted(sends_.full());
   return {};
 }
@@ -300,7 +300,7 @@ void Connection::on_negotiated(const mpa::Established& e) {
   }
   // A Read can never be sent, and what is posted behind it must not overtake it.
   if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
-    const Error error = make_error(Errc::kStartupLocal, "an RDMA Read was posted but the peer admits none");
+    const Error error = make_error(Errc::kStartupLocal, "an RDMA Read or Atomic was posted but the peer admits none");
     violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC6581-9.3-4
   }
 }

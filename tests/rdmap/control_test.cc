@@ -99,7 +99,7 @@ TEST(Control, UnknownQueueIsAnErrorOfDdp) {
 }
 
 // Figure 2 of RFC 7306.
-constexpr Row kFigure2[] = {{8, false, 0}, {9, false, 0}};
+constexpr Row kFigure2[] = {{8, false, 0}, {9, false, 0}, {10, false, 1}, {11, false, 3}};
 
 TEST(Control, OpcodesOfRfc7306WhereItIsKnown) {
   COVERS("RFC7306-4.1-1");
@@ -110,11 +110,21 @@ TEST(Control, OpcodesOfRfc7306WhereItIsKnown) {
   COVERS("RFC7306-8.2-3");
   COVERS("RFC7306-8.2-4");
   COVERS("RFC7306-10-1");
+  COVERS("RFC7306-4.1-7");
+  COVERS("RFC7306-4.1-8");
+  COVERS("RFC7306-5.2-1");
+  COVERS("RFC7306-5.2-4");
+  COVERS("RFC7306-5.2-5");
+  COVERS("RFC7306-5.2.1-14");
+  COVERS("RFC7306-5-7");
+  COVERS("RFC7306-5.2.2-5");
+  COVERS("RFC7306-4-4");
+  COVERS("RFC7306-10.2-1");
   constexpr auto kKnown = Extensions::kRfc7306;
   for (const Row& r : kFigure2) {
     const auto octet = static_cast<std::uint8_t>(0x40 | r.opcode);
     EXPECT_EQ(check_control(ddp::TaggedHeader{.rsvd_ulp = octet}, kKnown).error().tell_peer, kUnexpectedOpcode);
-    for (std::uint32_t qn = 0; qn < 3; ++qn) {
+    for (std::uint32_t qn = 0; qn < 4; ++qn) {
       const auto op = check_control(ddp::UntaggedHeader{.rsvd_ulp = octet, .qn = qn}, kKnown);
       EXPECT_EQ(op.ok(), qn == r.qn) << int{r.opcode} << " on queue " << qn;
       if (op) {
@@ -132,6 +142,8 @@ TEST(Control, OpcodesOfRfc7306WhereItIsKnown) {
   for (const unsigned op : {0x4CU, 0x4DU, 0x4EU, 0x4FU})
     EXPECT_EQ(check_control(ddp::UntaggedHeader{.rsvd_ulp = static_cast<std::uint8_t>(op)}, kKnown).error().tell_peer,
               kUnexpectedOpcode);
+  EXPECT_EQ(check_control(ddp::UntaggedHeader{.rsvd_ulp = 0x4B, .qn = 4}, kKnown).error().tell_peer,
+            (TerminateCode{1, 2, 1}));
   EXPECT_TRUE(check_control(ddp::UntaggedHeader{.rsvd_ulp = 0x03}, kKnown).ok()) << "RFC 5040 takes version 0 too";
 }
 
@@ -153,7 +165,7 @@ TEST(Control, OctetSentHasVersionOneAndNoReservedBits) {
 
 TEST(Control, Kinds) {
   COVERS("RFC5040-2.4-2");
-  for (std::uint8_t op = 0; op < 10; ++op) {
+  for (std::uint8_t op = 0; op < 12; ++op) {
     const auto o = static_cast<Opcode>(op);
     EXPECT_EQ(invalidates(o), op == 4 || op == 6);
     EXPECT_EQ(solicited(o), op == 5 || op == 6 || op == 9);

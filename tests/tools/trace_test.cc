@@ -90,7 +90,9 @@ TEST_P(TraceOf, HasTheMessagesThatTsharkSees) {
                           "SendSolicitedInvalidate",
                           "Terminate",
                           "Immediate",
-                          "ImmediateSolicited"};
+                          "ImmediateSolicited",
+                          "AtomicRequest",
+                          "AtomicResponse"};
   std::map<int, int> ours;
   std::istringstream lines(run({"trace", file_}).output);
   for (std::string ms, conn, dir, layer, rest; lines >> ms >> conn >> dir >> layer && std::getline(lines, rest);) {
