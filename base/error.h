@@ -23,17 +23,18 @@ enum class Errc : std::uint8_t {
   kMalformedStartupFrame,  // wrong key, impossible length, bytes after the frame: close at once (RFC 5044 s7.1.2)
   kUnsupportedRevision,    // Rev is neither 1 nor 2
   kPrivateDataTooLong,     // PD_Length above 512 or above our limit
-  kMarkersUnsupported,  // peer demands Markers, which this build does not send: responder answers R=1, initiator closes
-  kCrcRefused,          // policy `crc off` met a peer that requires CRC
-  kStartupTimeout,      // the peer did not complete its startup frame, or its first FPDU, in time
-  kPeerRejected,        // Reply with R=1
-  kInsufficientIrd,     // initiator cannot raise its IRD to the Reply's ORD: Terminate 2/0/6
-  kNoMatchingRtr,       // no common Ready-To-Receive form: Terminate 2/0/7
-  kStartupLocal,        // local failure during startup without a code of its own: Terminate 2/0/5
-  kConnectionModel,     // Reply does not answer like with like (S or A differs from the Request)
+  kMarkersRefused,   // policy `markers refuse` met a peer that demands them: responder answers R=1, initiator closes
+  kCrcRefused,       // policy `crc off` met a peer that requires CRC
+  kStartupTimeout,   // the peer did not complete its startup frame, or its first FPDU, in time
+  kPeerRejected,     // Reply with R=1
+  kInsufficientIrd,  // initiator cannot raise its IRD to the Reply's ORD: Terminate 2/0/6
+  kNoMatchingRtr,    // no common Ready-To-Receive form: Terminate 2/0/7
+  kStartupLocal,     // local failure during startup without a code of its own: Terminate 2/0/5
+  kConnectionModel,  // Reply does not answer like with like (S or A differs from the Request)
   // --- MPA full operation
   kCrcMismatch,     // no further FPDU is delivered, TCP stays open for the Terminate (RFC 5044 s8)
   kFpduLength,      // ULPDU too short for its DDP header: 2/0/3
+  kMarkerMismatch,  // a Marker does not point to the start of its FPDU: 2/0/3
   kConnectionLost,  // RST, or FIN inside an FPDU: 2/0/1, can seldom be told
   // --- DDP
   kDdpVersionTagged,

@@ -16,7 +16,9 @@ namespace iwarp::cm {
 struct ListenOptions {
   boost::asio::ip::tcp::endpoint endpoint{};  // port 0: any free one, see Listener::local()
   mpa::Policy policy{};
-  int backlog = 128;
+  // Connections that the system may hold while they wait for accept(2); net.core.somaxconn bounds it (Linux: 4096).
+  // Beyond it SYNs are dropped, and those who connect try again a second later. Default 4096; lower only loses time.
+  int backlog = 4096;
   // Connections that may be between accept(2) and the application's decision, or, when rejected, the peer's close or
   // 5 s. Beyond it accepting pauses. Default 256, at least 1; lower lets few slow peers keep others out, higher costs a
   // descriptor each.
@@ -96,7 +98,7 @@ class Listener {
  public:
   using AcceptHandler = std::function<void(Error, std::unique_ptr<ConnectRequest>)>;
 
-  // Errors: kSystem (address in use, no such address), kInvalidArgument (options).
+  // Errors: kSystem (address in use, no such address: the text is that of errno), kInvalidArgument (options).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
   // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with
   // kAborted.

@@ -21,6 +21,11 @@ struct Policy {
     kPreferOff,  // C=0 unless the peer sets it: CRC is on only if the peer wants it
     kOff,        // C=0, and a peer with C=1 is refused
   };
+  enum class Markers : std::uint8_t {
+    kServe,   // M=0 in our frames: none are received. They are sent to a peer with M=1
+    kAsk,     // M=1: the peer is to send them; and they are sent to a peer with M=1
+    kRefuse,  // M=0, and a peer with M=1 is refused
+  };
 
   // Highest MPA revision sent and accepted, 1 or 2. Default 2: only enhanced frames (RFC 6581) settle IRD, ORD and the
   // RTR. With 1 the enhanced form is forbidden: siw then cannot issue Reads towards us, Intel RNICs still work. A
@@ -29,6 +34,10 @@ struct Policy {
   // Default kOn: RFC 5044 s4.4 demands it. Anything else only by explicit order of the operator, for paths protected
   // otherwise; kOff does not connect to RNICs, which always set C=1.
   Crc crc = Crc::kOn;
+  // Default kServe: every sender must be able to (RFC 5044 s4.3), and nothing here gains by receiving them: they are
+  // for hardware that takes segments out of order. Either way they cost a copy of all octets in their direction. With
+  // kAsk siw refuses the connection, as it does not know them; kRefuse turns the RNICs away that ask.
+  Markers markers = Markers::kServe;
   // Initiator: ask for the peer-to-peer model (A=1) first. Default on: Intel RNICs reset the connection without it, and
   // it lets the Responder send first. Off where the Initiator speaks first by nature: Linux siw crashes when such a
   // connection ends too soon. A Responder follows the Request.
@@ -61,6 +70,8 @@ struct Policy {
   // Longest Private Data field accepted, octets, enhanced data included. Default 512, the limit of RFC 5044. Lower
   // refuses peers; higher counts as 512.
   std::size_t max_private_data_bytes = 512;
+
+  friend bool operator==(const Policy&, const Policy&) = default;
 };
 
 // kInvalidArgument if the policy contradicts itself (revision, IRD and ORD out of range; no RTR form though one is
@@ -71,16 +82,19 @@ struct Negotiated {
   using Rtr = mpa::Rtr;
 
   std::uint8_t revision = 2;
-  bool enhanced = false;       // IRD, ORD and the connection model were negotiated (S=1)
-  bool crc = true;             // both directions
-  bool peer_to_peer = false;   // an RTR opens the connection
-  Rtr rtr = Rtr::kNone;        // Initiator: the form to send. Responder: the form it named
-  std::uint16_t ird = 0;       // used by this side: inbound Reads to admit,
-  std::uint16_t ord = 0;       // outbound Reads to have outstanding at most
-  std::uint16_t peer_ird = 0;  // as received, 0x3FFF included; 0 if not enhanced
+  bool enhanced = false;          // IRD, ORD and the connection model were negotiated (S=1)
+  bool crc = true;                // both directions
+  bool markers_sent = false;      // by us: the peer's M
+  bool markers_received = false;  // our M
+  bool peer_to_peer = false;      // an RTR opens the connection
+  Rtr rtr = Rtr::kNone;           // Initiator: the form to send. Responder: the form it named
+  std::uint16_t ird = 0;          // used by this side: inbound Reads to admit,
+  std::uint16_t ord = 0;          // outbound Reads to have outstanding at most
+  std::uint16_t peer_ird = 0;     // as received, 0x3FFF included; 0 if not enhanced
   std::uint16_t peer_ord = 0;
 
-  // "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32"
+  // "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32", and " markers=sent", "received" or "both" where there are
+  // any
   [[nodiscard]] std::string to_string() const;
   friend bool operator==(const Negotiated&, const Negotiated&) = default;
 };

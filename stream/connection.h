@@ -37,8 +37,8 @@ struct Options {
   std::size_t rq_depth = 64;
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
   mpa::FpduPolicy fpdu = mpa::FpduPolicy::kEmss;
-  // With CRC off: receive the rest of a large FPDU straight into its final buffer. Default on: it saves a copy. Off
-  // only to compare. With CRC on nothing is placed before it is checked, whatever this says.
+  // With CRC and Markers off: receive the rest of a large FPDU straight into its final buffer. Default on: it saves a
+  // copy. Off only to compare. With CRC on nothing is placed before it is checked, whatever this says.
   bool direct_placement = true;
   // Responder: for the Reply to leave, then, on a peer-to-peer connection, to the first FPDU. 10 s, as siw waits for a
   // Reply. Lower breaks slow peers, higher lets a silent one hold its resources longer.
@@ -62,6 +62,8 @@ struct Options {
   // Linux siw and RNICs without it among them, answer the first message with a Terminate 0/2/6. A FetchAdd of 0 is a
   // harmless one.
   bool rfc7306 = false;
+
+  friend bool operator==(const Options&, const Options&) = default;
 };
 
 // kInvalidArgument, which names the option and its range: time-outs are not below zero (the greatest value means for
@@ -76,6 +78,9 @@ struct Established {
   mpa::Negotiated negotiated;
   std::vector<std::byte> private_data;  // of the peer
 };
+
+// Error::why of an end that this side asked for with disconnect().
+inline constexpr const char* kClosedHere = "closed by the local application";
 
 // The connection is over; the last event. All work requests have completed or are about to be polled as kFlushed.
 struct Disconnected {
@@ -190,6 +195,8 @@ class Connection {
   [[nodiscard]] bool waits_for_peer() const;
   void arm_close_timer(TimePoint now);
   [[nodiscard]] bool receiving() const;
+  // Without CRC and Markers octets may be placed before their FPDU is whole.
+  [[nodiscard]] bool may_place_early() const { return !negotiated_.crc && !negotiated_.markers_received; }
   // req: RFC5044-7.1.2-18
   [[nodiscard]] bool may_transmit() const { return is_initiator_ || heard_ == Heard::kFpdu; }
   [[nodiscard]] std::size_t ord() const;
@@ -211,6 +218,7 @@ class Connection {
   void encode_batch();
   void batch_taken(std::size_t n, TimePoint now);
   void encode(const rdmap::Transmitter::Segment& segment);
+  void encode_marked(const rdmap::Transmitter::Segment& segment);
 
   Options options_;
   Phase phase_ = Phase::kIdle;

@@ -1,8 +1,6 @@
 // Trace of one iWARP connection: both directions of its TCP byte stream in, a record for each protocol message out
 // (what they hold: docs/TRACE.md). A passive observer: it takes whatever comes, goes on behind errors and says what it
 // could not read. Pure, not thread-safe.
-//
-// Not understood: MPA Markers. A direction in which they are in use is reported as undecoded.
 #pragma once
 
 #include <array>

@@ -25,7 +25,7 @@ TEST(ErrorCode, WithoutAnErrorIsFalse) {
 }
 
 TEST(ErrorCode, KeepsTheTextOfAnError) {
-  const char* const why = "connection refused: nothing listens there";
+  const char* const why = "Connection refused: nothing listens there";
   const std::error_code code = make_error_code(make_error(Errc::kSystem, why));
   EXPECT_EQ(code.message(), why);
   EXPECT_STREQ(code.category().name(), "iwarp");

@@ -39,7 +39,7 @@ struct Refused : ::testing::Test {
   Engine engine_{io_};
   Node client_{engine_};
   ConnectOptions options_;
-  static constexpr const char* kWhy = "connection refused: nothing listens there";
+  static constexpr const char* kWhy = "Connection refused: nothing listens there";
 };
 
 TEST_F(Refused, IsThrownByUseAwaitable) {

@@ -107,7 +107,19 @@ TEST(Example, EchoSaysThatNobodyListens) {
     Example server({"echo", "server", "0"});
     port = server.port();
   }
-  EXPECT_NE(run({"echo", "127.0.0.1", port, "hello"}).find("connection refused"), std::string::npos);
+  EXPECT_NE(run({"echo", "127.0.0.1", port, "hello"}).find("Connection refused"), std::string::npos);
+}
+
+TEST(Example, MeshConnectsAllToAll) {
+  EXPECT_TRUE(run({"mesh", "2"}).starts_with("2 ranks, 1 connections, "));
+  EXPECT_TRUE(run({"mesh", "5"}).starts_with("5 ranks, 10 connections, "));
+  EXPECT_TRUE(run({"mesh", "16"}).starts_with("16 ranks, 120 connections, "));
+}
+
+TEST(Example, MeshSaysHowItIsUsed) {
+  Example mesh({"mesh", "0"});
+  EXPECT_NE(mesh.rest().find("usage: mesh N"), std::string::npos);
+  EXPECT_EQ(mesh.status(), 2);
 }
 
 TEST(Example, PutGetWritesAndReadsAdvertisedMemory) {
@@ -156,7 +168,7 @@ TEST(Example, PingTriesAgain) {
     port = server.port();
   }
   Example client({"ping", "127.0.0.1", port, "1"});
-  EXPECT_TRUE(client.says("attempt 1: connection refused: nothing listens there\n"));
+  EXPECT_TRUE(client.says("attempt 1: Connection refused: nothing listens there\n"));
   const std::string all = client.rest();
   EXPECT_NE(all.find("attempt 3: "), std::string::npos) << all;
   EXPECT_EQ(client.status(), 1);
