@@ -32,7 +32,7 @@ namespace iwarp::stream {
 
 struct Options {
   // Requests that may be posted and not yet polled, per queue. Memory is taken for as many as there ever are at a time,
-  // 1.5 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
+  // 1.75 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
   std::size_t sq_depth = 64;
   std::size_t rq_depth = 64;
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
