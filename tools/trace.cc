@@ -83,7 +83,7 @@ std::optional<trace::LinkType> link_type(int dlt) {
 bool give(trace::Capture& capture, const trace::RecordFilter& filter, TraceOutput& output, bool flush) {
   const auto records = capture.take();
   for (const trace::Record& r : records) {
-    if (r.is("tcp", "Open")) output.opened(r);
+    output.seen(r);
     if (filter.wants(r)) output.add(r);
   }
   if (flush && !records.empty()) std::fflush(stdout);

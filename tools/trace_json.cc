@@ -68,9 +68,10 @@ class JsonLines final : public TraceOutput {
 class SummaryOutput final : public TraceOutput {
  public:
   explicit SummaryOutput(bool json) : json_(json) {}
-  void opened(const trace::Record& record) override { summary_.open(record); }
+  void seen(const trace::Record& record) override { summary_.see(record); }
   void add(const trace::Record& record) override { summary_.add(record); }
-  void finish(const trace::Capture::Counts&) override {
+  void finish(const trace::Capture::Counts& counts) override {
+    summary_.forgot(counts.forgotten_rpcs, counts.given_up);
     if (json_) {
       std::puts(to_json(summary_).dump().c_str());
     } else {
@@ -101,6 +102,21 @@ Json to_json(const trace::Record& r, Duration start) {
 }
 
 Json to_json(const trace::Summary& summary) {
+  const auto connection_row = [](const char* key, const Json& name, const trace::Summary::Connection& c) {
+    return Json{{key, name},
+                {"client", c.client},
+                {"server", c.server},
+                {"tx_bytes", c.bytes[0]},
+                {"rx_bytes", c.bytes[1]},
+                {"tx_messages", c.messages[0]},
+                {"rx_messages", c.messages[1]},
+                {"sends", c.sends},
+                {"writes", c.writes},
+                {"reads", c.reads},
+                {"calls", c.calls},
+                {"errors", c.errors},
+                {"end", c.end}};
+  };
   Json out;
   out["schema"] = kTraceSummarySchema;
   Json& procedures = out["procedures"] = Json::array();
@@ -124,21 +140,14 @@ Json to_json(const trace::Summary& summary) {
   }
   Json& connections = out["connections"] = Json::array();
   for (const auto& [name, c] : summary.connections()) {
-    if (!c.is_iwarp) continue;
-    connections.push_back({{"connection", name},
-                           {"client", c.client},
-                           {"server", c.server},
-                           {"tx_bytes", c.bytes[0]},
-                           {"rx_bytes", c.bytes[1]},
-                           {"tx_messages", c.messages[0]},
-                           {"rx_messages", c.messages[1]},
-                           {"sends", c.sends},
-                           {"writes", c.writes},
-                           {"reads", c.reads},
-                           {"calls", c.calls},
-                           {"errors", c.errors},
-                           {"end", c.end}});
+    if (c.is_iwarp) connections.push_back(connection_row("connection", name, c));
   }
+  if (summary.other_connections() > 0) {
+    Json& others = out["other_connections"] = connection_row("count", summary.other_connections(), summary.others());
+    for (const char* key : {"client", "server", "end"}) others.erase(key);
+  }
+  const trace::Summary::Forgotten& f = summary.forgotten();
+  out["forgotten"] = {{"rpcs", f.rpcs}, {"connections", f.connections}, {"latencies", f.latencies}};
   return out;
 }
 

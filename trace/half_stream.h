@@ -54,6 +54,10 @@ class HalfStream {
   void close();
   [[nodiscard]] std::optional<Item> next();
 
+  // Octets of memory, and room that is not needed given back: what the last item refers to is gone then.
+  [[nodiscard]] std::size_t memory() const { return buffer_.capacity(); }
+  void shrink();
+
   // Whether CRCs are in use. Nobody knows until both startup frames were seen; then the first FPDU tells.
   void set_crc(bool on) { crc_ = on; }
   // What follows is not to be read as FPDUs: it comes out as Undecoded, with this static text.
