@@ -45,7 +45,7 @@ using mpa::Negotiated;
 using mpa::Policy;
 using rdmap::TerminateMessage;
 using stream::Disconnected;
-using StreamOptions = stream::Options;
+using StreamOptions = stream::Options;  // stream::Options: queue depths, FPDU policy, time limits
 
 // Memory.
 using ddp::Access;

@@ -8,7 +8,7 @@
 
 namespace iwarp {
 
-using ConstBytes = std::span<const std::byte>;
-using MutBytes = std::span<std::byte>;
+using ConstBytes = std::span<const std::byte>;  // octets to read
+using MutBytes = std::span<std::byte>;          // octets to write
 
 }  // namespace iwarp

@@ -26,8 +26,8 @@ constexpr std::array kRows = {
     Row{Errc::kUnsupportedRevision, "unsupported_revision", kHandshakeFailed, kNo, "unsupported MPA revision"},
     Row{Errc::kPrivateDataTooLong, "private_data_too_long", kHandshakeFailed, kNo,
         "MPA private data longer than allowed"},
-    Row{Errc::kMarkersUnsupported, "markers_unsupported", kHandshakeFailed, kNo,
-        "peer demands MPA markers, which are not supported"},
+    Row{Errc::kMarkersRefused, "markers_refused", kHandshakeFailed, kNo,
+        "peer demands MPA Markers but policy forbids them"},
     Row{Errc::kCrcRefused, "crc_refused", kHandshakeFailed, kNo, "peer requires CRC but policy forbids it"},
     Row{Errc::kStartupTimeout, "startup_timeout", kHandshakeFailed, kNo,
         "peer did not complete the MPA startup in time"},
@@ -41,6 +41,8 @@ constexpr std::array kRows = {
     Row{Errc::kConnectionModel, "connection_model", kHandshakeFailed, kNo, "MPA Reply does not match the Request"},
     Row{Errc::kCrcMismatch, "crc_mismatch", kProtocolViolation, t(2, 0, 2), "FPDU CRC mismatch"},
     Row{Errc::kFpduLength, "fpdu_length", kProtocolViolation, t(2, 0, 3), "ULPDU shorter than its headers"},
+    Row{Errc::kMarkerMismatch, "marker_mismatch", kProtocolViolation, t(2, 0, 3),
+        "MPA Marker does not point to the start of its FPDU"},
     Row{Errc::kConnectionLost, "connection_lost", kDisconnected, t(2, 0, 1), "TCP connection lost"},
     Row{Errc::kDdpVersionTagged, "ddp_version_tagged", kProtocolViolation, t(1, 1, 4),
         "invalid DDP version in a tagged segment"},
@@ -100,6 +102,8 @@ constexpr std::array kRows = {
         "RPC record too short for an xid and a direction"},
     Row{Errc::kEmptyFragments, "empty_fragments", kProtocolViolation, kNo, "too many empty fragments in an RPC record"},
     Row{Errc::kAborted, "aborted", kDisconnected, kNo, "ended by the local application"},
+    Row{Errc::kConnectionRefused, "connection_refused", kSystemFailure, kNo,
+        "connection refused: nothing listens there"},
 };
 
 constexpr bool rows_are_in_order() {

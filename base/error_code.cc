@@ -21,6 +21,7 @@ std::optional<std::errc> generic(Errc code) {
     case Errc::kAborted:
       return std::errc::operation_canceled;
     case Errc::kPeerRejected:
+    case Errc::kConnectionRefused:
       return std::errc::connection_refused;
     case Errc::kConnectionLost:
       return std::errc::connection_reset;

@@ -18,12 +18,16 @@ struct std::is_error_condition_enum<iwarp::Condition> : std::true_type {};
 
 namespace iwarp {
 
+// The category of Errc, "iwarp".
 [[nodiscard]] const std::error_category& error_category() noexcept;
+// The category of Condition, "iwarp condition".
 [[nodiscard]] const std::error_category& condition_category() noexcept;
 
+// With the standard text of the code. No error for kOk.
 [[nodiscard]] std::error_code make_error_code(Errc code) noexcept;
 // With the text of `error`. Without memory for that: with the standard text of its code.
 [[nodiscard]] std::error_code make_error_code(const Error& error) noexcept;
+// Lets a std::error_code be compared with a Condition.
 [[nodiscard]] std::error_condition make_error_condition(Condition condition) noexcept;
 
 // Whatever the text. A code without an error equals kOk.

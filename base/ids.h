@@ -8,6 +8,7 @@ namespace iwarp {
 // Steering Tag (RFC 5040 s1.1): names a registered buffer on the wire. 24-bit index << 8 | 8-bit key. Index 0 is never
 // allocated.
 enum class Stag : std::uint32_t {};
+// The 32 bits as they are on the wire.
 constexpr std::uint32_t raw(Stag s) {
   return static_cast<std::uint32_t>(s);
 }
@@ -18,8 +19,9 @@ enum class PdId : std::uint32_t {};
 // Message Sequence Number of an untagged queue (RFC 5041 s4.3): starts at 1 and wraps from FFFFFFFF to 0, so it is
 // ordered only modulo 2^32.
 struct Msn {
-  std::uint32_t value = 1;
+  std::uint32_t value = 1;  // as on the wire
 
+  // To the next one, with the wrap.
   constexpr void advance() { ++value; }
   // Signed distance from `base` to this: positive when this is later, modulo 2^32.
   [[nodiscard]] constexpr std::int32_t distance_from(Msn base) const {

@@ -5,8 +5,8 @@
 
 namespace iwarp {
 
-using TimePoint = std::chrono::steady_clock::time_point;
-using Duration = std::chrono::steady_clock::duration;
+using TimePoint = std::chrono::steady_clock::time_point;  // a moment of the steady clock
+using Duration = std::chrono::steady_clock::duration;     // the difference of two of them
 
 // The latest time there is when the sum would be later, as with time-outs that mean "for ever": the greatest of any
 // unit, such as milliseconds::max(), which no Duration holds. The epoch when it would be earlier. Precondition: `now`

@@ -38,12 +38,14 @@ constexpr void store_be(MutBytes out, T v) {
 // not compile.
 template <std::size_t N>
 struct FixedView {
-  std::span<const std::byte, N> b;
+  std::span<const std::byte, N> b;  // those bytes
 
+  // The first N bytes of `in`; nullopt when there are fewer.
   [[nodiscard]] static constexpr std::optional<FixedView> of(ConstBytes in) {
     if (in.size() < N) return std::nullopt;
     return FixedView{in.first<N>()};
   }
+  // The field of type T at offset Off.
   template <std::unsigned_integral T, std::size_t Off>
   [[nodiscard]] constexpr T be() const {
     static_assert(Off + sizeof(T) <= N, "field lies outside the header");
@@ -54,8 +56,9 @@ struct FixedView {
 // The writing twin of FixedView: a frame of exactly N bytes, every field at a compile-time offset.
 template <std::size_t N>
 struct FixedWriter {
-  std::span<std::byte, N> b;
+  std::span<std::byte, N> b;  // those bytes
 
+  // Writes the field at offset Off.
   template <std::size_t Off, std::unsigned_integral T>
   constexpr void be(T v) {
     static_assert(Off + sizeof(T) <= N, "field lies outside the header");
@@ -67,8 +70,10 @@ struct FixedWriter {
 // read then are 0.
 class ReadCursor {
  public:
+  // Begins at in[0]. `in` must live as long as this object and what take() gives.
   explicit constexpr ReadCursor(ConstBytes in) : rest_(in) {}
 
+  // The next integer; 0 and !ok() when too few bytes are left.
   template <std::unsigned_integral T>
   constexpr T be() {
     if (!ok_ || rest_.size() < sizeof(T)) {
@@ -89,9 +94,13 @@ class ReadCursor {
     rest_ = rest_.subspan(n);
     return v;
   }
+  // As take(), and the bytes are not wanted.
   constexpr void skip(std::size_t n) { (void)take(n); }
+  // No read has failed.
   [[nodiscard]] constexpr bool ok() const { return ok_; }
+  // Bytes that are left; 0 when !ok().
   [[nodiscard]] constexpr std::size_t remaining() const { return ok_ ? rest_.size() : 0; }
+  // The bytes that are left, unread; empty when !ok().
   [[nodiscard]] constexpr ConstBytes rest() const { return ok_ ? rest_ : ConstBytes{}; }
 
  private:
@@ -102,16 +111,21 @@ class ReadCursor {
 // Bounds-checking writer. A write that does not fit writes nothing and makes ok() false for good.
 class WriteCursor {
  public:
+  // Begins at out[0]. `out` must live as long as this object.
   explicit constexpr WriteCursor(MutBytes out) : out_(out) {}
 
+  // Writes an integer.
   template <std::unsigned_integral T>
   constexpr void be(T v) {
     if (MutBytes room = claim(sizeof(T)); !room.empty()) store_be<T>(room, v);
   }
+  // Copies bytes.
   void bytes(ConstBytes in) {
     if (MutBytes room = claim(in.size()); !room.empty()) std::memcpy(room.data(), in.data(), in.size());
   }
+  // Every write has fitted.
   [[nodiscard]] constexpr bool ok() const { return ok_; }
+  // Bytes written so far.
   [[nodiscard]] constexpr std::size_t written() const { return used_; }
 
  private:

@@ -28,14 +28,18 @@ class ByteTap {
   virtual ~ByteTap() = default;
   // The pieces are one run of octets and valid during the call.
   virtual void sent(const std::vector<ConstBytes>& pieces, TimePoint now) = 0;
+  // Octets that came in, as sent() for those that went out.
   virtual void received(const std::vector<ConstBytes>& pieces, TimePoint now) = 0;
+  // This end has ended the stream, and nothing more is sent: FIN or RST.
   virtual void sent_end(End how, TimePoint now) = 0;
+  // The other end has, or TCP has given up on it.
   virtual void received_end(End how, TimePoint now) = 0;
 };
 
+// The connection that a tap is asked for.
 struct TapTarget {
-  boost::asio::ip::tcp::endpoint local, remote;
-  bool initiator = false;
+  boost::asio::ip::tcp::endpoint local, remote;  // addresses of this end and of the peer
+  bool initiator = false;                        // this end has connected; false: it has accepted
 };
 // May give null: this connection is not tapped. Thread-safe.
 using TapMaker = std::function<std::shared_ptr<ByteTap>(const TapTarget&)>;

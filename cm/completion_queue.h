@@ -44,15 +44,17 @@ auto async_poll_one(Engine& engine, verbs::CompletionQueue& cq, Token&& token, C
 
 class CompletionQueue : public verbs::CompletionQueue {
  public:
-  using executor_type = Engine::executor_type;
+  using executor_type = Engine::executor_type;  // of get_executor(), as Asio looks for it
 
   // `capacity`: as in verbs::CompletionQueue. `engine` must outlive this object.
   CompletionQueue(Engine& engine, std::size_t capacity) : verbs::CompletionQueue(capacity, &engine), engine_(engine) {}
 
+  // As cm::async_poll(), for this queue.
   template <class Token>
   auto async_poll(std::span<verbs::Completion> out, Token&& token) {
     return cm::async_poll(engine_, *this, out, std::forward<Token>(token), &cancellers_);
   }
+  // As cm::async_poll_one(), for this queue.
   template <class Token>
   auto async_poll_one(Token&& token) {
     return cm::async_poll_one(engine_, *this, std::forward<Token>(token), &cancellers_);
@@ -61,6 +63,7 @@ class CompletionQueue : public verbs::CompletionQueue {
   void cancel() {
     if (engine_.context()->alive()) cancellers_.cancel();
   }
+  // The engine's: where handlers run that name no executor.
   [[nodiscard]] executor_type get_executor() const { return engine_.get_executor(); }
 
  private:

@@ -33,19 +33,27 @@ struct detail::Results<stream::Disconnected> {
 
 class Connection final : public verbs::Driver, public std::enable_shared_from_this<Connection> {
  public:
-  using tcp = boost::asio::ip::tcp;
+  using tcp = boost::asio::ip::tcp;  // for its socket and endpoint types
+  // Hears how an attempt at a connection ended. The Connection is null when none was made.
   using EstablishedHandler = std::function<void(Error, std::shared_ptr<Connection>)>;
 
+  // By Connector and ConnectRequest; applications need not make one.
   Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp);
   ~Connection() override;
 
+  // The queue pair that it serves.
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
+  // Whether this end has connected; false: it has accepted.
   [[nodiscard]] bool initiator() const { return initiator_; }
+  // TCP address of this end.
   [[nodiscard]] const tcp::endpoint& local() const { return local_; }
+  // TCP address of the peer, likewise.
   [[nodiscard]] const tcp::endpoint& remote() const { return remote_; }
   // Agreed parameters and the peer's private data; meaningful once established.
   [[nodiscard]] mpa::Negotiated negotiated() const;
+  // The peer's private data, without the enhanced data of RFC 6581; empty before it is established.
   [[nodiscard]] std::vector<std::byte> private_data() const;
+  // Octets and messages so far.
   [[nodiscard]] Counters counters() const;
   // "local=127.0.0.1:1 peer=127.0.0.1:2 role=initiator rev=2 enhanced=1 crc=1 ..."
   [[nodiscard]] std::string to_string() const;
@@ -79,7 +87,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void cancel() {
     if (alive()) cancellers_.cancel();
   }
-  using executor_type = Engine::executor_type;
+  using executor_type = Engine::executor_type;  // of get_executor(), as Asio looks for it
   // The engine's. Not to be called when the engine is gone.
   [[nodiscard]] executor_type get_executor() const { return engine_io_.get_executor(); }
   // How it ended; nullopt while it lives.

@@ -3,6 +3,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 
+#include "iwarp/cm/system_cause.h"
+
 namespace iwarp::cm {
 namespace {
 
@@ -61,7 +63,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
         options_.host, std::to_string(options_.port),
         [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {
           if (self->done_ || self->engine_went()) return;
-          if (ec) return self->fail(make_error(Errc::kSystem, "cannot resolve the host name"));
+          if (ec) return self->fail(resolve_error(ec));
           for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
           self->try_next();
         });
@@ -72,7 +74,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     started_.reset();
     timer_.expires_at(add_saturating(std::chrono::steady_clock::now(), options_.connect_timeout));
     timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
-      if (!ec && self->connecting_) self->fail(make_error(Errc::kTimeout, "TCP connect timed out"));
+      if (!ec && self->connecting_) self->fail(connect_error(boost::asio::error::timed_out));
     });
   }
 
@@ -83,7 +85,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     socket_.close(ec);
     socket_.open(to.protocol(), ec);
     if (ec) {
-      last_error_ = make_error(Errc::kResource, "cannot open a socket");
+      last_error_ = connect_error(ec);
       return try_next();
     }
     if (auto ok = set_congestion_control(socket_.native_handle(), options_.socket.congestion_control); !ok)
@@ -96,27 +98,18 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
       socket_.set_option(boost::asio::socket_base::reuse_address(true), ec);
       socket_.bind(*options_.local, ec);
       if (ec) {
-        last_error_ = make_error(Errc::kSystem, "cannot bind to the local address");
+        last_error_ = connect_error(ec);
         return try_next();
       }
     }
     socket_.async_connect(to, [self = shared_from_this()](boost::system::error_code failed) {
       if (self->done_) return;
       if (failed) {
-        self->last_error_ = describe(failed);
+        self->last_error_ = connect_error(failed);
         return self->try_next();
       }
       self->on_connected();
     });
-  }
-
-  static Error describe(const boost::system::error_code& ec) {
-    namespace errc = boost::system::errc;
-    if (ec == errc::connection_refused) return make_error(Errc::kSystem, "connection refused: nothing listens there");
-    if (ec == errc::host_unreachable || ec == errc::network_unreachable)
-      return make_error(Errc::kSystem, "host is unreachable");
-    if (ec == errc::timed_out) return make_error(Errc::kTimeout, "TCP connect timed out");
-    return make_error(Errc::kSystem, "TCP connect failed");
   }
 
   void on_connected() {

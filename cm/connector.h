@@ -14,16 +14,17 @@
 
 namespace iwarp::cm {
 
+// Where to connect to, and how.
 struct ConnectOptions {
-  std::string host;  // name or address, IPv4 or IPv6
-  std::uint16_t port = 0;
-  mpa::Policy policy{};
+  std::string host;                                       // name or address, IPv4 or IPv6
+  std::uint16_t port = 0;                                 // TCP port, 1 to 65535
+  mpa::Policy policy{};                                   // what is asked for in the MPA Request
   std::vector<std::byte> private_data{};                  // at most 251 octets
   std::optional<boost::asio::ip::tcp::endpoint> local{};  // bind the socket to this address (port 0: any)
   // Name resolution and TCP connect together. Default 10 s, 1 ms or more, max() for ever. The MPA exchange has its own
   // limit, policy.startup_timeout.
   std::chrono::milliseconds connect_timeout{10000};
-  SocketOptions socket{};
+  SocketOptions socket{};  // of TCP
 };
 
 // kInvalidArgument, which names the option and its range. connect() asks it first.
@@ -50,8 +51,9 @@ auto async_connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, Connect
 // Makes any number of connections, and gives all attempts up together. Thread-safe; to be destroyed before the engine.
 class Connector {
  public:
-  using executor_type = Engine::executor_type;
+  using executor_type = Engine::executor_type;  // of get_executor(), as Asio looks for it
 
+  // `engine` must outlive this object.
   explicit Connector(Engine& engine) : engine_(engine) {}
   // Leaves the attempts alone.
   ~Connector() = default;
@@ -67,6 +69,7 @@ class Connector {
   void cancel() {
     if (engine_.context()->alive()) cancellers_.cancel();
   }
+  // The engine's: where handlers run that name no executor.
   [[nodiscard]] executor_type get_executor() const { return engine_.get_executor(); }
 
  private:

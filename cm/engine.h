@@ -53,6 +53,7 @@ class Connection;
 
 class Engine final : public verbs::Progress {
  public:
+  // Who does the I/O, see above.
   enum class Mode : std::uint8_t { kAutomatic, kManual };
 
   // How long a thread in CompletionQueue::wait_for() looks at the sockets behind the last octet before it sleeps: twice
@@ -69,11 +70,13 @@ class Engine final : public verbs::Progress {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // What its connections share; for ProtectionDomain.
   [[nodiscard]] const std::shared_ptr<verbs::Context>& context() const { return context_; }
   // Expires when the engine is destroyed.
   [[nodiscard]] std::weak_ptr<const void> life() const { return life_; }
+  // The io_context that it owns or has borrowed. Not to be called in a forked child.
   [[nodiscard]] boost::asio::io_context& io() { return reactor_->io; }
-  using executor_type = boost::asio::io_context::executor_type;
+  using executor_type = boost::asio::io_context::executor_type;  // of get_executor(), as Asio looks for it
   // Where handlers run that name no executor.
   [[nodiscard]] executor_type get_executor() { return reactor_->io.get_executor(); }
 
@@ -91,7 +94,7 @@ class Engine final : public verbs::Progress {
     return wait_until(ready, nullptr, add_saturating(std::chrono::steady_clock::now(), timeout));
   }
 
-  // verbs::Progress
+  // --- For completion queues: verbs::Progress.
   bool wait(verbs::CompletionQueue& cq, TimePoint deadline) override;
   void wake(verbs::CompletionQueue& cq) override;
 

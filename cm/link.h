@@ -20,6 +20,7 @@ class Link {
   explicit Link(std::shared_ptr<verbs::QueuePair> qp) : qp_(std::move(qp)) {}
   // With a queue pair of its own. kInvalidArgument: QueuePair::usable().
   [[nodiscard]] static Result<Link> make(const verbs::ProtectionDomain& pd, const verbs::QueuePair::Options& options);
+  // Takes over what the other one owned, which is empty afterwards.
   Link(Link&& other) noexcept = default;
   // Ends what it owned before.
   Link& operator=(Link&& other) noexcept;
@@ -35,16 +36,19 @@ class Link {
 
   // Precondition of these: not empty.
   [[nodiscard]] verbs::QueuePair* operator->() const { return qp_.get(); }
+  // The queue pair, which somebody else may share; it is aborted with the Link all the same. Null when empty.
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
   // cm::async_connect() and ConnectRequest::async_accept() of this queue pair.
   template <class Token>
   auto async_connect(Engine& engine, ConnectOptions options, Token&& token) {
     return cm::async_connect(engine, qp_, std::move(options), std::forward<Token>(token));
   }
+  // As ConnectRequest::async_accept(), with this queue pair.
   template <class Token>
   auto async_accept(ConnectRequest& request, ConnectRequest::AcceptOptions options, Token&& token) {
     return request.async_accept(qp_, std::move(options), std::forward<Token>(token));
   }
+  // Whether it owns a queue pair.
   explicit operator bool() const { return qp_ != nullptr; }
 
  private:

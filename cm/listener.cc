@@ -14,6 +14,7 @@
 
 #include "iwarp/cm/accept_pause.h"
 #include "iwarp/cm/socket_io.h"
+#include "iwarp/cm/system_cause.h"
 #include "iwarp/verbs/fork_guard.h"
 
 namespace iwarp::cm {
@@ -191,7 +192,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     if (auto ok = validate(options_); !ok) return ok.error();
     boost::system::error_code ec;
     acceptor_.open(options_.endpoint.protocol(), ec);
-    if (ec) return make_error(Errc::kSystem, "cannot open a listening socket");
+    if (ec) return listen_error(ec);
     acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
     if (auto ok = set_congestion_control(acceptor_.native_handle(), options_.socket.congestion_control); !ok)
       return ok.error();
@@ -199,9 +200,9 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     if (options_.endpoint.address().is_v6() && options_.endpoint.address().is_unspecified())
       acceptor_.set_option(boost::asio::ip::v6_only(false), ec);
     acceptor_.bind(options_.endpoint, ec);
-    if (ec) return make_error(Errc::kSystem, "cannot bind: the port is in use, or the address is not of this host");
+    if (ec) return listen_error(ec);
     acceptor_.listen(options_.backlog, ec);
-    if (ec) return make_error(Errc::kSystem, "cannot listen");
+    if (ec) return listen_error(ec);
     local_ = acceptor_.local_endpoint(ec);
     boost::asio::post(strand_, [self = shared_from_this()] { self->accept_next(); });
     return {};

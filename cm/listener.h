@@ -13,17 +13,20 @@
 
 namespace iwarp::cm {
 
+// Where to listen, and what to take.
 struct ListenOptions {
   boost::asio::ip::tcp::endpoint endpoint{};  // port 0: any free one, see Listener::local()
-  mpa::Policy policy{};
-  int backlog = 128;
+  mpa::Policy policy{};                       // what is answered to MPA Requests
+  // Connections that the system may hold while they wait for accept(2); net.core.somaxconn bounds it (Linux: 4096).
+  // Beyond it SYNs are dropped, and those who connect try again a second later. Default 4096; lower only loses time.
+  int backlog = 4096;
   // Connections that may be between accept(2) and the application's decision, or, when rejected, the peer's close or
   // 5 s. Beyond it accepting pauses. Default 256, at least 1; lower lets few slow peers keep others out, higher costs a
   // descriptor each.
   std::size_t max_pending = 256;
-  SocketOptions socket{};
+  SocketOptions socket{};  // of the TCP connections
   // Called in an engine thread when the process or the system has no descriptor or memory left for another connection;
-  // at most once in AcceptPause::kSilence. It goes on by itself: clients wait, or are closed if accepted. May be empty.
+  // at most once in 30 s. It goes on by itself: clients wait, or are closed if accepted. May be empty.
   std::function<void(Error)> on_shortage{};
 };
 
@@ -31,7 +34,8 @@ struct ListenOptions {
 // patience is 10 s (siw). Thread-safe for one decision.
 class ConnectRequest {
  public:
-  using tcp = boost::asio::ip::tcp;
+  using tcp = boost::asio::ip::tcp;  // for its socket and endpoint types
+  // What the Reply says.
   struct AcceptOptions {
     std::uint16_t ird = 32, ord = 32;       // what this side can do; adapted to the Request (RFC 6581 s9.1)
     std::vector<std::byte> private_data{};  // at most 251 octets
@@ -42,13 +46,17 @@ class ConnectRequest {
                  std::shared_ptr<void> slot, std::size_t receive_window, std::shared_ptr<ByteTap> tap = {});
   ~ConnectRequest();
 
+  // TCP address of the peer.
   [[nodiscard]] const tcp::endpoint& remote() const { return remote_; }
+  // TCP address of this end.
   [[nodiscard]] const tcp::endpoint& local() const { return local_; }
+  // The private data of the Request, without the enhanced data of RFC 6581. Valid as long as this object.
   [[nodiscard]] const std::vector<std::byte>& private_data() const { return private_data_; }
   // Whether the Request negotiates IRD and ORD at all (RFC 6581).
   [[nodiscard]] bool enhanced() const { return enhanced_; }
   // The peer's IRD and ORD as received (0x3FFF included); 0 when its Request is not enhanced.
   [[nodiscard]] std::uint16_t peer_ird() const { return peer_ird_; }
+  // Outbound Reads that the peer wants to have outstanding, likewise.
   [[nodiscard]] std::uint16_t peer_ord() const { return peer_ord_; }
 
   // Joins `qp` to the connection and sends the Reply. `qp` should have its receives posted. The handler is called once:
@@ -94,14 +102,16 @@ class ConnectRequest {
 
 class Listener {
  public:
+  // Hears of a Request, or why there is none: then it is null.
   using AcceptHandler = std::function<void(Error, std::unique_ptr<ConnectRequest>)>;
 
-  // Errors: kSystem (address in use, no such address), kInvalidArgument (options).
+  // Errors: kSystem (address in use, no such address: the text is that of errno), kInvalidArgument (options).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
   // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with
   // kAborted.
   ~Listener();
 
+  // The address that it listens at, with the port that the system picked.
   [[nodiscard]] boost::asio::ip::tcp::endpoint local() const;
   // `handler` gets the next valid Request, once, in an engine thread. One at a time may wait. `cancel` gives the
   // waiting up with kAborted; a Request that comes later is kept for the next accept().
@@ -119,7 +129,8 @@ class Listener {
   void cancel() {
     if (impl_.alive()) cancellers_.cancel();
   }
-  using executor_type = Engine::executor_type;
+  using executor_type = Engine::executor_type;  // of get_executor(), as Asio looks for it
+  // The engine's: where handlers run that name no executor.
   [[nodiscard]] executor_type get_executor() const { return operations_->io().get_executor(); }
   // Requests that failed before they reached the application: malformed, timed out, refused by policy, no resources.
   [[nodiscard]] std::uint64_t failed_startups() const;

@@ -52,9 +52,9 @@ namespace iwarp::cm {
 // cancel it.
 template <class... Args>
 struct Completion {
-  std::function<void(Args...)> handler;
-  std::shared_ptr<Canceller> cancel;
-  std::shared_ptr<Operations::Operation> operation;
+  std::function<void(Args...)> handler;              // to be called once with the results
+  std::shared_ptr<Canceller> cancel;                 // null: nobody can cancel it
+  std::shared_ptr<Operations::Operation> operation;  // keeps the handler alive
 };
 
 // The code of an Error, none for kOk.
@@ -62,9 +62,10 @@ struct Completion {
   return error ? boost::system::error_code(make_error_code(error)) : boost::system::error_code();
 }
 
+// What as_error() makes.
 template <class Token>
 struct AsError {
-  Token token;
+  Token token;  // the one within
 };
 // Not to be wrapped in another token: as_error() comes last.
 template <class Token>
@@ -239,6 +240,7 @@ inline constexpr const char* kCancelledWhy = "cancelled by the local application
 // Kinds of cancellation. An operation of the first leaves no trace when it is cancelled; one of the second ends what it
 // was about.
 inline constexpr auto kHarmless = boost::asio::cancellation_type::all;
-inline constexpr auto kEnding = boost::asio::cancellation_type::terminal | boost::asio::cancellation_type::partial;
+inline constexpr auto kEnding =
+    boost::asio::cancellation_type::terminal | boost::asio::cancellation_type::partial;  // as kHarmless, of the second
 
 }  // namespace iwarp::cm

@@ -20,9 +20,11 @@ enum class Access : std::uint8_t {
   // no right.
   kStableSource = 16,
 };
+// The rights of both.
 constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
 }
+// Whether `have` has all the rights in `need`.
 constexpr bool includes(Access have, Access need) {
   return (static_cast<std::uint8_t>(have) & static_cast<std::uint8_t>(need)) == static_cast<std::uint8_t>(need);
 }
@@ -32,8 +34,8 @@ enum class StreamId : std::uint64_t { kAny = 0 };
 
 // Who accesses: the stream and its Protection Domain.
 struct StreamKey {
-  PdId pd{};
-  StreamId stream{};
+  PdId pd{};          // its Protection Domain
+  StreamId stream{};  // the stream
 };
 
 }  // namespace iwarp::ddp

@@ -56,12 +56,15 @@ awaitable<void> ping(iwarp::Engine& engine, iwarp::ConnectOptions server, int co
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: ping HOST PORT COUNT\n");
+    return 2;
+  }
   boost::asio::io_context io;
   iwarp::Engine engine(io);
-  iwarp::ConnectOptions server{.host = argv[1], .port = static_cast<std::uint16_t>(std::stoi(argv[2]))};
+  iwarp::ConnectOptions server{.host = argv[1], .port = static_cast<std::uint16_t>(std::atoi(argv[2]))};
   int status = 0;
-  co_spawn(io, ping(engine, std::move(server), std::stoi(argv[3])), [&](const std::exception_ptr& failure) {
+  co_spawn(io, ping(engine, std::move(server), std::atoi(argv[3])), [&](const std::exception_ptr& failure) {
     try {
       if (failure) std::rethrow_exception(failure);
     } catch (const std::exception& e) {

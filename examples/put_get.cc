@@ -1,6 +1,7 @@
 // One-sided access to memory that a server has advertised: `put_get server [PORT]` offers 4096 octets to one client and
 // prints what they hold when the client says so; `put_get HOST PORT TEXT [OFFSET]` writes TEXT there, reads it back,
-// and says so. OFFSET may lie beyond the memory: the server ends the connection then, and the client tells why.
+// and says so. OFFSET may lie beyond the memory: the server ends the connection then, and the client tells why (and
+// returns 1).
 #include <boost/asio/use_future.hpp>
 #include <cstdio>
 #include <stdexcept>
@@ -71,7 +72,8 @@ void serve(iwarp::Engine& engine, std::uint16_t port) {
   std::printf("the connection ended: %s\n", how.reason.why);
 }
 
-void put_and_get(iwarp::Engine& engine, const iwarp::ConnectOptions& server, const std::string& text,
+// Whether all went well.
+bool put_and_get(iwarp::Engine& engine, const iwarp::ConnectOptions& server, const std::string& text,
                  std::uint64_t offset) {
   const iwarp::ProtectionDomain pd(engine.context());
   iwarp::CompletionQueue cq(engine, 8);
@@ -83,6 +85,7 @@ void put_and_get(iwarp::Engine& engine, const iwarp::ConnectOptions& server, con
   const auto there = Advertisement::decode(connection->private_data());
   std::printf("the server offers %u octets\n", there.length);
 
+  bool well = true;
   try {
     iwarp::SendWr work{.op = iwarp::SendOp::kWrite, .sges = source.sge()};
     work.remote_stag = iwarp::Stag{there.stag};
@@ -101,22 +104,27 @@ void put_and_get(iwarp::Engine& engine, const iwarp::ConnectOptions& server, con
     connection->disconnect();
   } catch (const std::system_error& e) {
     std::printf("failed: %s\n", e.what());
+    well = false;
   }
   const iwarp::Disconnected how = connection->async_wait_disconnected(use_future).get();
   std::printf("the connection ended: %s\n", how.reason.why);
   if (how.received) std::printf("the server said: %s\n", how.received->to_string().c_str());
+  return well;
 }
 
 int main(int argc, char** argv) try {
+  if (argc < 2 || (argc < 4 && std::string(argv[1]) != "server")) {
+    std::fprintf(stderr, "usage: put_get server [PORT] | put_get HOST PORT TEXT [OFFSET]\n");
+    return 2;
+  }
   iwarp::Engine engine;
-  const bool server = argc > 1 && std::string(argv[1]) == "server";
+  const bool server = std::string(argv[1]) == "server";
   const auto port = static_cast<std::uint16_t>(argc > 2 ? std::stoi(argv[2]) : 0);
   if (server) {
     serve(engine, port);
-  } else if (argc > 3) {
-    put_and_get(engine, {.host = argv[1], .port = port}, argv[3], argc > 4 ? std::stoul(argv[4]) : 0);
+    return 0;
   }
-  return 0;
+  return put_and_get(engine, {.host = argv[1], .port = port}, argv[3], argc > 4 ? std::stoul(argv[4]) : 0) ? 0 : 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "put_get: %s\n", e.what());
   return 1;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "iwarp/cm/socket_options.h"
+#include "iwarp/cm/system_cause.h"
 
 namespace iwarp::gateway {
 namespace {
@@ -35,7 +36,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
         request_.server.host, std::to_string(request_.server.port),
         [self = shared_from_this()](boost::system::error_code ec, const tcp::resolver::results_type& found) {
           if (self->done_) return;
-          if (ec) return self->finish(make_error(Errc::kSystem, "cannot resolve the TCP server's name"));
+          if (ec) return self->finish(cm::resolve_error(ec));
           for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
           self->try_next();
         });
@@ -87,7 +88,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
       return try_port();
     }
     if (port != 0 && ec == boost::asio::error::address_in_use) return try_port();
-    why_ = make_error(Errc::kSystem, "cannot bind to the source address: is it an address of this host?");
+    why_ = cm::connect_error(ec);
     ++next_;
     try_next();
   }
@@ -99,7 +100,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     // Port and server are in use together already, or were until a moment ago.
     const bool port_is_taken = !bad || bad == boost::asio::error::address_in_use || bad.value() == EADDRNOTAVAIL;
     if (!port_is_taken || port == 0)
-      why_ = make_error(Errc::kSystem, "cannot connect to the TCP server: is it running?");
+      why_ = cm::connect_error(bad ? bad : make_error_code(boost::system::errc::connection_refused));
     if (port_is_taken || !is_reserved(port)) return try_port();
     ++next_;  // no other port will help
     try_next();

@@ -1,6 +1,6 @@
 #include "iwarp/gateway/connection_end.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 
@@ -9,9 +9,11 @@ namespace iwarp::gateway {
 void tell_end(EventLog& log, Stats& stats, SiwCrcTrap& trap, const cm::Connection& connection,
               const stream::Disconnected& how, const boost::asio::ip::tcp::endpoint& tcp_peer) {
   stats.connection_ended(how.reason.code);
-  const std::string line = "closed " + cm::describe_end(connection, how) + " tcp_peer=" + cm::to_string(tcp_peer);
+  const std::size_t columns = spdlog::should_log(spdlog::level::debug) ? SIZE_MAX : cm::kEndColumns;
+  const std::string line =
+      "closed " + cm::describe_end(connection, how, columns, "tcp_peer=" + cm::to_string(tcp_peer));
   const TimePoint now = std::chrono::steady_clock::now();
-  cm::ordinary_end(how) ? log.info(LogKind::kClosed, line, now) : log.warn(LogKind::kClosed, line, now);
+  cm::unremarkable_end(connection, how) ? log.info(LogKind::kClosed, line, now) : log.warn(LogKind::kClosed, line, now);
   if (!how.received || how.received->code != SiwCrcTrap::kTerminate) return;
   const auto address = connection.remote().address();
   const auto verdict = trap.ended(address, now);

@@ -9,8 +9,8 @@
 
 namespace iwarp::gateway {
 
-// "closed peer=... reason=... counters ... tcp_peer=...": both far ends are named, whichever of them is the client.
-// And what `trap` recognises, by the peer's Terminate.
+// "closed peer=... tcp_peer=... end=... counters ...": both far ends are named, whichever of them is the client. The
+// line has 120 columns, unless debug lines are logged. And what `trap` recognises, by the peer's Terminate.
 void tell_end(EventLog& log, Stats& stats, SiwCrcTrap& trap, const cm::Connection& connection,
               const stream::Disconnected& how, const boost::asio::ip::tcp::endpoint& tcp_peer);
 

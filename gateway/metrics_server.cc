@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "iwarp/cm/accept_pause.h"
+#include "iwarp/cm/system_cause.h"
 #include "iwarp/gateway/metrics_text.h"
 #include "iwarp/gateway/options.h"
 
@@ -148,7 +149,7 @@ class MetricsServer::State : public std::enable_shared_from_this<State> {
     if (!ec) acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
     if (!ec) acceptor_.bind(options_.listen, ec);
     if (!ec) acceptor_.listen(boost::asio::socket_base::max_listen_connections, ec);
-    if (ec) return ec.message();
+    if (ec) return cm::listen_error(ec).why;
     local_ = acceptor_.local_endpoint(ec);
     accept();
     return std::nullopt;

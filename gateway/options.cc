@@ -1,7 +1,6 @@
 #include "iwarp/gateway/options.h"
 
 #include <charconv>
-#include <tuple>
 
 #include "iwarp/rpcrdma/buffer_pool.h"
 
@@ -34,44 +33,6 @@ Parsed<HostPort> HostPort::parse(std::string_view text) {
   if (ec != std::errc{} || end != rest.data() + rest.size() || port > 65535)
     return wrong("has no valid port (0 to 65535)");
   return {HostPort{std::string(host), static_cast<std::uint16_t>(port)}, {}};
-}
-
-namespace {
-
-// The names of all members stand here, so that a new one does not compile before it is compared.
-bool same(const mpa::Policy& a, const mpa::Policy& b) {
-  const auto& [revision, crc, peer_to_peer, p2p_fallback, rtr_write, rtr_read, ird, ord, max_ird, startup_timeout,
-               revision_fallback, private_data] = a;
-  return std::tie(revision, crc, peer_to_peer, p2p_fallback, rtr_write, rtr_read) ==
-             std::tie(b.revision, b.crc, b.peer_to_peer, b.allow_peer_to_peer_fallback, b.rtr_write, b.rtr_read) &&
-         std::tie(ird, ord, max_ird, startup_timeout, revision_fallback, private_data) ==
-             std::tie(b.ird, b.ord, b.max_ird, b.startup_timeout, b.allow_revision_1_fallback,
-                      b.max_private_data_bytes);
-}
-
-bool same(const stream::Options& a, const stream::Options& b) {
-  const auto& [sq_depth, rq_depth, fpdu, direct, first_fpdu, close, drain, early_wake, unheard] = a;
-  return std::tie(sq_depth, rq_depth, fpdu, direct, first_fpdu) ==
-             std::tie(b.sq_depth, b.rq_depth, b.fpdu, b.direct_placement, b.first_fpdu_timeout) &&
-         std::tie(close, drain, early_wake, unheard) ==
-             std::tie(b.close_timeout, b.drain_timeout, b.early_wake, b.unheard_wait);
-}
-
-}  // namespace
-
-bool operator==(const Options& a, const Options& b) {
-  const auto& [policy, stream, allow, source_map, reserved_port, insecure_ports, pnfs, max_record, credits,
-               inline_bytes, memory, process_memory, keep_idle, max_connections, per_client, backend, backward,
-               delivery, lost_call, record, read, reply, drain] = a;
-  return same(policy, b.policy) && same(stream, b.stream) && allow == b.allow && source_map == b.source_map &&
-         std::tie(reserved_port, insecure_ports, pnfs, max_record, credits, inline_bytes, memory, process_memory) ==
-             std::tie(b.reserved_port, b.insecure_ports, b.pnfs, b.max_record_bytes, b.credits, b.inline_bytes,
-                      b.memory_bytes, b.process_memory_bytes) &&
-         std::tie(keep_idle, max_connections, per_client, backend, backward, delivery) ==
-             std::tie(b.keep_idle_memory, b.max_connections, b.max_connections_per_client, b.backend_timeout,
-                      b.backward_timeout, b.delivery_timeout) &&
-         std::tie(lost_call, record, read, reply, drain) ==
-             std::tie(b.lost_call_limit, b.record_deadline, b.read_deadline, b.reply_deadline, b.drain_timeout);
 }
 
 std::size_t Options::least_part() const {

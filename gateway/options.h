@@ -92,7 +92,7 @@ struct Options {
   // After SIGTERM: how long outstanding RPCs may take to finish.
   std::chrono::milliseconds drain_timeout{10000};
 
-  friend bool operator==(const Options& a, const Options& b);
+  friend bool operator==(const Options&, const Options&) = default;
 
   // What a buffer takes beyond its message, at most.
   static constexpr std::size_t kMessageRoom = std::size_t{64} << 10;

@@ -70,9 +70,9 @@ void RdmaSession::release() {
   step(life_, LifeInput::kReleased);
   meter_.end();
   // With RST: the port must be free at once for the client's next connection, where the server has to recognise
-  // replays; it may come by the next gateway process. There are none when all was answered while the gateway shuts
-  // down, and what the server still has to receive then must not be lost.
-  tcp_->close(!shutting_down_ || !outstanding_.empty());
+  // replays; it may come by the next gateway process. When all was answered while the gateway shuts down, there are
+  // hardly any, and what the server's TCP still has to receive then must not be lost.
+  tcp_->close(!shutting_down_ || !outstanding_.empty() || tcp_->all_taken());
   to_tcp_.clear();
 }
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "iwarp/cm/socket_options.h"
+#include "iwarp/cm/system_cause.h"
 #include "iwarp/gateway/tcp_session.h"
 
 namespace iwarp::gateway {
@@ -36,12 +37,12 @@ Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::
   std::unique_ptr<TcpFront> front(new TcpFront(engine, server, options, std::move(process), name));
   boost::system::error_code ec;
   front->acceptor_.open(listen.protocol(), ec);
-  if (ec) return make_error(Errc::kSystem, "cannot open a listening socket");
+  if (ec) return cm::listen_error(ec);
   front->acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
   front->acceptor_.bind(listen, ec);
-  if (ec) return make_error(Errc::kSystem, "cannot bind: the port is in use, or the address is not of this host");
+  if (ec) return cm::listen_error(ec);
   front->acceptor_.listen(boost::asio::socket_base::max_listen_connections, ec);
-  if (ec) return make_error(Errc::kSystem, "cannot listen");
+  if (ec) return cm::listen_error(ec);
   front->local_ = front->acceptor_.local_endpoint(ec);
   engine.start();
   front->accept_next();

@@ -18,6 +18,7 @@ inline constexpr std::size_t kCrcBytes = 4;
 // A CRC over bytes that come in pieces; copying it forks the computation.
 class Crc32c {
  public:
+  // Adds the bytes that follow.
   void update(ConstBytes bytes);
   // The CRC of everything so far, as a number (check value of "123456789": 0xE3069283). Does not end the computation.
   [[nodiscard]] std::uint32_t value() const { return ~register_; }

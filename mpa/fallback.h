@@ -8,6 +8,7 @@
 
 namespace iwarp::mpa {
 
+// What is asked for in place of what the policy says first.
 enum class Fallback : std::uint8_t {
   kNone,
   kPeerToPeer,  // A=1, behind A=0
@@ -17,6 +18,7 @@ enum class Fallback : std::uint8_t {
 // The next thing to ask for, on a new TCP connection, after a Request of that policy: each is given once, for a policy
 // with_fallback() is further down. kNone: nothing is left, or allowed.
 [[nodiscard]] Fallback next_fallback(const Policy& policy);
+// The policy that asks for it; with kNone the same one.
 [[nodiscard]] Policy with_fallback(Policy policy, Fallback fallback);
 // What worked before, as far as this policy would come to it by itself: else kNone.
 [[nodiscard]] Fallback reachable(const Policy& policy, Fallback remembered);

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "iwarp/base/wire.h"
+#include "iwarp/mpa/markers.h"
 
 namespace iwarp::mpa {
 namespace {
@@ -14,6 +15,11 @@ constexpr std::size_t k16kFpduBytes = 16384;
 // The longest ULPDU whose FPDU is at most `bytes` long and needs no pad.
 constexpr std::size_t unpadded_ulpdu(std::size_t bytes) {
   return bytes < kOverheadBytes + 4 ? 0 : bytes - bytes % 4 - kOverheadBytes;  // req: RFC5044-4.5-3, RFC5044-4.5-1
+}
+
+// The octets of Markers that `bytes` of the stream hold at worst: one begins in every 512, whole or not.
+constexpr std::size_t room_for_markers(std::size_t bytes) {
+  return kMarkerBytes * ((bytes + kMarkerInterval - 1) / kMarkerInterval);  // req: RFC5044-4.5-2
 }
 
 }  // namespace
@@ -49,7 +55,7 @@ FpduTrailer make_trailer(const Crc32c* crc_or_null, std::size_t ulpdu_bytes) {
   return trailer;
 }
 
-std::size_t mulpdu_for(FpduPolicy policy, std::size_t emss) {
+std::size_t mulpdu_for(FpduPolicy policy, std::size_t emss, bool markers) {
   std::size_t fpdu = 0;
   switch (policy) {
     case FpduPolicy::kEmss:
@@ -60,8 +66,10 @@ std::size_t mulpdu_for(FpduPolicy policy, std::size_t emss) {
       break;
     case FpduPolicy::kMax:
       fpdu = kMaxSendUlpduBytes + kOverheadBytes;
+      markers = false;  // its bound is of the ULPDU, and FPDUPTR was made for it
       break;
   }
+  if (markers) fpdu -= room_for_markers(fpdu);
   // req: RFC5044-3-4, RFC5044-4.5-6, RFC5044-3-5, RFC5044-4.5-7, RFC5044-4.5-8
   return std::clamp(unpadded_ulpdu(fpdu), kMinMulpduBytes, unpadded_ulpdu(kMaxSendUlpduBytes + kOverheadBytes));
 }

@@ -1,6 +1,5 @@
 // The sending side of FPDU framing (RFC 5044 s4.1, s4.4, s4.5): sizes, and the pad and CRC that close an FPDU. It
-// copies no payload: the caller gathers  length | ULPDU | trailer  itself. No Markers: this build never sends them, so
-// a peer that demands them is refused during startup.
+// copies no payload: the caller gathers  length | ULPDU | trailer  itself. With Markers: markers.h.
 #pragma once
 
 #include <array>
@@ -29,8 +28,8 @@ constexpr std::size_t fpdu_bytes(std::size_t ulpdu_bytes) {
 
 // Pad and CRC of one FPDU: at most three zero octets, then four of CRC.
 struct FpduTrailer {
-  std::array<std::byte, 3 + kCrcBytes> bytes{};
-  std::size_t size = 0;
+  std::array<std::byte, 3 + kCrcBytes> bytes{};  // the first `size` of them
+  std::size_t size = 0;                          // octets
 
   // Valid as long as this object.
   [[nodiscard]] ConstBytes view() const { return ConstBytes(bytes).first(size); }
@@ -57,7 +56,8 @@ enum class FpduPolicy : std::uint8_t {
 
 // MULPDU, the longest ULPDU that DDP should post, for the effective TCP segment size `emss` (RFC 5044 s4.5). Never
 // outside 128..64768. Except at the floor of 128, length plus MULPDU is a multiple of four, so an FPDU of that size has
-// no pad and its payload is a multiple of four behind any DDP header.
-[[nodiscard]] std::size_t mulpdu_for(FpduPolicy policy, std::size_t emss);
+// no pad and its payload is a multiple of four behind any DDP header. `markers`: they are put in, and take room in what
+// an FPDU must fit.
+[[nodiscard]] std::size_t mulpdu_for(FpduPolicy policy, std::size_t emss, bool markers = false);
 
 }  // namespace iwarp::mpa

@@ -10,8 +10,9 @@ namespace {
 StartupFrame make_request(const Policy& policy, ConstBytes private_data) {
   StartupFrame f;                          // req: RFC5044-7.1.1-19
   f.crc = policy.crc == Policy::Crc::kOn;  // req: RFC5044-4.4-2, RFC5044-4.4-4, RFC5044-4.4-5
-  f.revision = policy.revision;            // req: RFC5044-7.1.1-24
-  f.enhanced = policy.revision >= 2;       // req: RFC6581-10-1, RFC6581-10-5
+  f.markers = policy.markers == Policy::Markers::kAsk;
+  f.revision = policy.revision;       // req: RFC5044-7.1.1-24
+  f.enhanced = policy.revision >= 2;  // req: RFC6581-10-1, RFC6581-10-5
   f.private_data = private_data;
   if (!f.enhanced) return f;  // req: RFC6581-9.3-1
   EnhancedData& e = f.enhanced_data;
@@ -105,7 +106,9 @@ Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const 
   out.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-6
   out.ird = policy_.ird;
   out.ord = policy_.ord;
-  if (reply.markers) return make_error(Errc::kMarkersUnsupported);
+  out.markers_sent = reply.markers;         // req: RFC5044-7.1.1-10, RFC5044-7.1.1-12, RFC5044-7.1.1-11
+  out.markers_received = request_.markers;  // req: RFC5044-C.3-1, RFC5044-7.1.1-13
+  if (reply.markers && policy_.markers == Policy::Markers::kRefuse) return make_error(Errc::kMarkersRefused);
   if (reply.crc && policy_.crc == Policy::Crc::kOff) return make_error(Errc::kCrcRefused);
   if (reply.enhanced != request_.enhanced) {  // req: RFC6581-10-2
     return make_error(Errc::kConnectionModel, "unenhanced Reply to an enhanced Request");

@@ -26,7 +26,7 @@ namespace iwarp::mpa {
 
 // Full Operation begins: every further octet, both ways, belongs to FPDUs.
 struct Established {
-  Negotiated negotiated;
+  Negotiated negotiated;      // what both ends have agreed on
   ConstBytes private_data{};  // of the peer, without the enhanced data
   // Initiator: this zero-length message leaves before any other FPDU. Responder: always kNone.
   Rtr rtr_to_send = Rtr::kNone;
@@ -37,29 +37,30 @@ struct Established {
 struct Rejected {
   // IRD and ORD of a rejecting peer; its ORD may exceed our IRD and then says what it needs.
   std::optional<EnhancedData> enhanced{};
-  ConstBytes private_data{};
+  ConstBytes private_data{};  // of the peer, without the enhanced data; empty for a Responder
 };
 
 // Startup is over. What the caller owes: send what is left in tx_bytes() (a Responder's Reply with R=1); if
 // error.tell_peer is set (only an Initiator, 2/0/6 or 2/0/7) send that Terminate in an FPDU, framed as `negotiated`
 // says; then close TCP.
 struct Failed {
-  Error error;
+  Error error;                             // why
   Fallback fallback = Fallback::kNone;     // to be asked for on a new TCP connection; kNone: do not try again
   std::optional<Negotiated> negotiated{};  // set whenever error.tell_peer is
 };
 
 // Responder: a valid Request waits for accept() or reject().
 struct RequestReceived {
-  ConstBytes private_data{};
+  ConstBytes private_data{};   // of the ULP, without the enhanced data
   std::uint16_t peer_ird = 0;  // as received, 0x3FFF included; 0 if the Request is not enhanced
-  std::uint16_t peer_ord = 0;
-  StartupFrame request{};  // all of it, flags included
+  std::uint16_t peer_ord = 0;  // likewise
+  StartupFrame request{};      // all of it, flags included
 };
 
+// The side that has connected: sends the Request and judges the Reply.
 class Initiator {
  public:
-  using Event = std::variant<Established, Rejected, Failed>;
+  using Event = std::variant<Established, Rejected, Failed>;  // what poll_event() gives
 
   // Queues the Request, one contiguous frame (an Intel peer wants it in one segment: write it with one call, and
   // nothing behind it). `private_data` is copied; more than kMaxSendPrivateDataBytes, or an invalid policy, ends in
@@ -67,22 +68,28 @@ class Initiator {
   Initiator(const Policy& policy, ConstBytes private_data, TimePoint now);
   // Movable only: a copy's events would point into the original.
   Initiator(Initiator&&) = default;
+  // As the constructor.
   Initiator& operator=(Initiator&&) = default;
 
   // What to send next, valid until the next non-const call. Empty: nothing.
   [[nodiscard]] ConstBytes tx_bytes() const;
+  // `n` octets of tx_bytes() were sent.
   void tx_commit(std::size_t n);
   // Received bytes. Returns how many belonged to the Reply; the rest are the first bytes of Full Operation and stay
   // with the caller.
   [[nodiscard]] std::size_t rx(ConstBytes bytes, TimePoint now);
   // The peer has ended the connection: FIN, or RST if `reset`.
   void rx_end(bool reset);
+  // When on_deadline() is wanted; nullopt: never, unless an input changes it.
   [[nodiscard]] std::optional<TimePoint> deadline() const;
+  // The time has come: Failed{kStartupTimeout}. Does nothing before deadline().
   void on_deadline(TimePoint now);
   // Oldest undelivered event: one in the whole life of an Initiator.
   [[nodiscard]] std::optional<Event> poll_event();
 
+  // Where it is in its table (state_tables.h).
   [[nodiscard]] InitiatorState state() const { return state_; }
+  // Whether its members suit its state: for tests and assertions.
   [[nodiscard]] bool is_consistent() const;
 
  private:
@@ -101,27 +108,36 @@ class Initiator {
   std::optional<Event> event_;
 };
 
+// The side that has accepted: judges the Request, and sends the Reply that the application decides on.
 class Responder {
  public:
-  using Event = std::variant<RequestReceived, Established, Rejected, Failed>;
+  using Event = std::variant<RequestReceived, Established, Rejected, Failed>;  // what poll_event() gives
 
+  // Waits for the Request from `now` on, Policy::startup_timeout at most. An invalid policy ends in
+  // Failed{kInvalidArgument}.
   Responder(const Policy& policy, TimePoint now);
   // Movable only: a copy's events would point into the original.
   Responder(Responder&&) = default;
+  // As the constructor.
   Responder& operator=(Responder&&) = default;
 
+  // What to send next, valid until the next non-const call. Empty: nothing.
   [[nodiscard]] ConstBytes tx_bytes() const;
+  // `n` octets of tx_bytes() were sent.
   void tx_commit(std::size_t n);
   // Received bytes. Octets behind the Request are a malformed start, and end in Failed, until the application has
   // decided: nobody may send before the Reply (RFC 5044 s7.1.1; siw does the same). Once accept() was called the Reply
   // may be on its way while the driver has not reported it yet, and what comes in may be an honest first FPDU: it is
   // not consumed, and stays with the caller until Established. Returns the bytes consumed.
   [[nodiscard]] std::size_t rx(ConstBytes bytes, TimePoint now);
+  // The peer has ended the connection: FIN, or RST if `reset`.
   void rx_end(bool reset);
   // Only the wait for the Request has a deadline here. How long the application may think, and how long to wait for the
   // Reply to leave and for the first FPDU, is the caller's to limit.
   [[nodiscard]] std::optional<TimePoint> deadline() const;
+  // The time has come: Failed{kStartupTimeout}. Does nothing before deadline().
   void on_deadline(TimePoint now);
+  // Oldest undelivered event; nullopt: there is none.
   [[nodiscard]] std::optional<Event> poll_event();
 
   // The application's decision on RequestReceived. `ird` and `ord` are what this side can do (0..16382); both are
@@ -135,7 +151,9 @@ class Responder {
   // s9.1).
   [[nodiscard]] Result<void> reject(ConstBytes private_data, std::optional<std::uint16_t> required_ord = std::nullopt);
 
+  // Where it is in its table (state_tables.h).
   [[nodiscard]] ResponderState state() const { return state_; }
+  // Whether its members suit its state: for tests and assertions.
   [[nodiscard]] bool is_consistent() const;
 
  private:

@@ -35,7 +35,11 @@ Result<void> validate(const Policy& policy) {
 std::string Negotiated::to_string() const {
   return "rev=" + std::to_string(revision) + " enhanced=" + (enhanced ? "1" : "0") + " crc=" + (crc ? "1" : "0") +
          " p2p=" + (peer_to_peer ? "1" : "0") + " rtr=" + name(rtr) + " ird=" + std::to_string(ird) +
-         " ord=" + std::to_string(ord);
+         " ord=" + std::to_string(ord) +
+         (markers_sent && markers_received ? " markers=both"
+          : markers_sent                   ? " markers=sent"
+          : markers_received               ? " markers=received"
+                                           : "");
 }
 
 }  // namespace iwarp::mpa

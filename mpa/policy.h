@@ -16,10 +16,17 @@ namespace iwarp::mpa {
 enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
 
 struct Policy {
+  // Whether FPDUs carry a CRC.
   enum class Crc : std::uint8_t {
     kOn,         // C=1 in our frames: CRC is on whatever the peer says
     kPreferOff,  // C=0 unless the peer sets it: CRC is on only if the peer wants it
     kOff,        // C=0, and a peer with C=1 is refused
+  };
+  // Whether FPDUs carry MPA Markers.
+  enum class Markers : std::uint8_t {
+    kServe,   // M=0 in our frames: none are received. They are sent to a peer with M=1
+    kAsk,     // M=1: the peer is to send them; and they are sent to a peer with M=1
+    kRefuse,  // M=0, and a peer with M=1 is refused
   };
 
   // Highest MPA revision sent and accepted, 1 or 2. Default 2: only enhanced frames (RFC 6581) settle IRD, ORD and the
@@ -29,6 +36,10 @@ struct Policy {
   // Default kOn: RFC 5044 s4.4 demands it. Anything else only by explicit order of the operator, for paths protected
   // otherwise; kOff does not connect to RNICs, which always set C=1.
   Crc crc = Crc::kOn;
+  // Default kServe: every sender must be able to (RFC 5044 s4.3), and nothing here gains by receiving them: they are
+  // for hardware that takes segments out of order. Either way they cost a copy of all octets in their direction. With
+  // kAsk siw refuses the connection, as it does not know them; kRefuse turns the RNICs away that ask.
+  Markers markers = Markers::kServe;
   // Initiator: ask for the peer-to-peer model (A=1) first. Default on: Intel RNICs reset the connection without it, and
   // it lets the Responder send first. Off where the Initiator speaks first by nature: Linux siw crashes when such a
   // connection ends too soon. A Responder follows the Request.
@@ -40,12 +51,12 @@ struct Policy {
   // with "RTR mismatch"; without Write, a siw Responder still picks Read. With peer_to_peer at least one must be set,
   // and a Responder needs one always.
   bool rtr_write = true;
-  bool rtr_read = true;
+  bool rtr_read = true;  // as rtr_write, for a zero-length Read
   // Depth of the queue of inbound RDMA Reads we offer (IRD) and number of outbound Reads we want to have outstanding
   // (ORD), 0..16382. Default 32, which every known peer can match. IRD 0 forbids the peer to read from us (the Linux
   // NFS server then refuses); ORD 0 forbids our own Reads.
   std::uint16_t ird = 32;
-  std::uint16_t ord = 32;
+  std::uint16_t ord = 32;  // as `ird`, for outbound Reads
   // Up to where IRD is raised if the peer asks for more than `ird`; an `ird` of 0 is never raised. Default 128, the
   // maximum of siw. Below `ird` it means `ird`. Too low: the Initiator ends with Terminate 2/0/6 where a raise would
   // have done. Too high: the peer decides how much memory its Reads pin here.
@@ -61,26 +72,32 @@ struct Policy {
   // Longest Private Data field accepted, octets, enhanced data included. Default 512, the limit of RFC 5044. Lower
   // refuses peers; higher counts as 512.
   std::size_t max_private_data_bytes = 512;
+
+  friend bool operator==(const Policy&, const Policy&) = default;
 };
 
 // kInvalidArgument if the policy contradicts itself (revision, IRD and ORD out of range; no RTR form though one is
 // needed).
 [[nodiscard]] Result<void> validate(const Policy& policy);
 
+// What both ends have agreed on.
 struct Negotiated {
-  using Rtr = mpa::Rtr;
+  using Rtr = mpa::Rtr;  // its forms are listed there
 
-  std::uint8_t revision = 2;
-  bool enhanced = false;       // IRD, ORD and the connection model were negotiated (S=1)
-  bool crc = true;             // both directions
-  bool peer_to_peer = false;   // an RTR opens the connection
-  Rtr rtr = Rtr::kNone;        // Initiator: the form to send. Responder: the form it named
-  std::uint16_t ird = 0;       // used by this side: inbound Reads to admit,
-  std::uint16_t ord = 0;       // outbound Reads to have outstanding at most
-  std::uint16_t peer_ird = 0;  // as received, 0x3FFF included; 0 if not enhanced
-  std::uint16_t peer_ord = 0;
+  std::uint8_t revision = 2;      // of MPA, 1 or 2
+  bool enhanced = false;          // IRD, ORD and the connection model were negotiated (S=1)
+  bool crc = true;                // both directions
+  bool markers_sent = false;      // by us: the peer's M
+  bool markers_received = false;  // our M
+  bool peer_to_peer = false;      // an RTR opens the connection
+  Rtr rtr = Rtr::kNone;           // Initiator: the form to send. Responder: the form it named
+  std::uint16_t ird = 0;          // used by this side: inbound Reads to admit,
+  std::uint16_t ord = 0;          // outbound Reads to have outstanding at most
+  std::uint16_t peer_ird = 0;     // as received, 0x3FFF included; 0 if not enhanced
+  std::uint16_t peer_ord = 0;     // likewise
 
-  // "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32"
+  // "rev=2 enhanced=1 crc=1 p2p=1 rtr=read ird=32 ord=32", and " markers=sent", "received" or "both" where there are
+  // any
   [[nodiscard]] std::string to_string() const;
   friend bool operator==(const Negotiated&, const Negotiated&) = default;
 };

@@ -80,8 +80,8 @@ void Responder::on_request() {
       policy_.revision) {  // req: RFC5044-7.1.1-25, RFC5044-7.1.1-26, RFC5044-7.1.1-27, RFC6581-10-10
     return fail(ResponderInput::kRequestRefused, make_error(Errc::kUnsupportedRevision));
   }
-  // req: RFC5044-7.1.1-8
-  if (request_.markers) return refuse(make_error(Errc::kMarkersUnsupported), request_.revision);
+  if (request_.markers && policy_.markers == Policy::Markers::kRefuse)
+    return refuse(make_error(Errc::kMarkersRefused), request_.revision);
   if (request_.crc && policy_.crc == Policy::Crc::kOff) return refuse(make_error(Errc::kCrcRefused), request_.revision);
   // Revision 1 and S=0 are as good as any. req: RFC6581-6-9, RFC6581-10-6
   step(ResponderInput::kRequest);  // R of a Request is not looked at: req: RFC5044-7.1.1-20, RFC6581-6-8
@@ -101,9 +101,10 @@ void Responder::refuse(const Error& error, std::uint8_t revision) {
 
 StartupFrame Responder::answer(bool reject, std::uint16_t ird, std::uint16_t ord) const {
   StartupFrame f;
-  f.is_reply = true;               // M stays 0. req: RFC5044-7.1.1-11
-  f.reject = reject;               // req: RFC5044-7.1.1-21
-  f.revision = request_.revision;  // req: RFC6581-10-9
+  f.is_reply = true;
+  f.markers = policy_.markers == Policy::Markers::kAsk;  // for ourselves. req: RFC5044-7.1.1-8
+  f.reject = reject;                                     // req: RFC5044-7.1.1-21
+  f.revision = request_.revision;                        // req: RFC6581-10-9
   // C=1 also when only the peer wants it: siw looks at nothing but the Reply. req: RFC5044-4.4-5
   // req: RFC5044-4.4-4
   f.crc = policy_.crc == Policy::Crc::kOn || (policy_.crc == Policy::Crc::kPreferOff && request_.crc);
@@ -144,9 +145,11 @@ Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes 
   reply.private_data = private_data;
   n.revision = request_.revision;
   n.enhanced = request_.enhanced;
-  n.crc = request_.crc || reply.crc;  // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-3, RFC5044-7.1.1-15
-  n.ird = ird;                        // req: RFC6581-9.1-9
-  n.ord = ord;                        // req: RFC6581-9.1-5
+  n.crc = request_.crc || reply.crc;   // req: RFC5044-7.1.1-16, RFC5044-7.1.1-17, RFC5044-4.4-3, RFC5044-7.1.1-15
+  n.markers_sent = request_.markers;   // req: RFC5044-7.1.1-9, RFC5044-7.1.1-12, RFC5044-7.1.1-11
+  n.markers_received = reply.markers;  // req: RFC5044-C.3-1, RFC5044-7.1.1-13
+  n.ird = ird;                         // req: RFC6581-9.1-9
+  n.ord = ord;                         // req: RFC6581-9.1-5
   n.peer_ird = asked.ird;
   n.peer_ord = asked.ord;
   negotiated_ = n;

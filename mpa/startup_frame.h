@@ -23,17 +23,19 @@
 
 namespace iwarp::mpa {
 
-inline constexpr std::size_t kKeyBytes = 16;
-inline constexpr std::size_t kStartupHeaderBytes = 20;
-inline constexpr std::size_t kEnhancedDataBytes = 4;
+inline constexpr std::size_t kKeyBytes = 16;            // octets of the Key
+inline constexpr std::size_t kStartupHeaderBytes = 20;  // octets in front of the Private Data field
+inline constexpr std::size_t kEnhancedDataBytes =
+    4;  // octets of the enhanced data, at the front of the Private Data field
 inline constexpr std::size_t kMaxPrivateDataBytes = 512;  // the whole Private Data field, enhanced data included
 // Longest private data of the ULP that we send. Linux peers take 256 octets in all, and siw handles its own answer
 // right only up to 251.
 inline constexpr std::size_t kMaxSendPrivateDataBytes = 251;
 // In an IRD or ORD field: "not negotiated here". It is no count; 0x3FFE is the largest one.
 inline constexpr std::uint16_t kNoIrdOrdNegotiation = 0x3FFF;
-inline constexpr std::uint16_t kMaxIrdOrd = 0x3FFE;
+inline constexpr std::uint16_t kMaxIrdOrd = 0x3FFE;  // largest IRD or ORD that is a count
 
+// The enhanced data of RFC 6581 s9; in parentheses its bits.
 struct EnhancedData {
   bool peer_to_peer = false;  // A
   bool rtr_send = false;      // B
@@ -46,12 +48,12 @@ struct EnhancedData {
 };
 
 struct StartupFrame {
-  bool is_reply = false;  // which Key
-  bool markers = false;   // M: the sender of this frame wants to receive Markers
-  bool crc = false;       // C
-  bool reject = false;    // R: meaningful in a Reply only
-  bool enhanced = false;  // S, see above; written with Rev >= 2 only
-  std::uint8_t revision = 2;
+  bool is_reply = false;           // which Key
+  bool markers = false;            // M: the sender of this frame wants to receive Markers
+  bool crc = false;                // C
+  bool reject = false;             // R: meaningful in a Reply only
+  bool enhanced = false;           // S, see above; written with Rev >= 2 only
+  std::uint8_t revision = 2;       // Rev, as received
   std::uint8_t reserved_bits = 0;  // as received (0x0F of octet 16; with Rev < 2 also 0x10); ignored, and never written
   EnhancedData enhanced_data{};    // meaningful if enhanced
   ConstBytes private_data{};       // the ULP's part. Points into the parsed bytes, or to what the writer lends
@@ -70,17 +72,19 @@ struct StartupFrame {
 };
 
 struct StartupFrame::Parsed {
-  StartupFrame frame;
+  StartupFrame frame;     // spans point into the parsed bytes
   std::size_t bytes = 0;  // consumed; what follows is not part of the frame
 };
 
-using StartupParse = std::variant<StartupFrame::Parsed, NeedMore, Error>;
+using StartupParse =
+    std::variant<StartupFrame::Parsed, NeedMore, Error>;  // a frame, a wish for more bytes, or what is wrong
 
 // Parses the frame that starts at bytes[0]. The Key is compared as far as it has come, so a stranger is told by its
 // first wrong octet; PD_Length is judged on the header alone. Errors: kMalformedStartupFrame (wrong Key, S=1 without
 // enhanced data), kPrivateDataTooLong (field longer than `max_private_data_bytes` or 512). Either way RFC 5044 s7.1.2
 // wants TCP closed at once, without a word.
 [[nodiscard]] StartupParse parse_request(ConstBytes bytes, std::size_t max_private_data_bytes = kMaxPrivateDataBytes);
+// The same for the Key of a Reply.
 [[nodiscard]] StartupParse parse_reply(ConstBytes bytes, std::size_t max_private_data_bytes = kMaxPrivateDataBytes);
 
 }  // namespace iwarp::mpa

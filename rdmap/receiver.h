@@ -22,10 +22,10 @@ namespace iwarp::rdmap {
 
 // Octets and messages that arrived, by operation.
 struct RxCounters {
-  std::uint64_t sends = 0, send_bytes = 0;
-  std::uint64_t writes = 0, write_bytes = 0;
-  std::uint64_t read_requests = 0;
-  std::uint64_t read_response_bytes = 0;
+  std::uint64_t sends = 0, send_bytes = 0;    // Sends of any kind, and their payload
+  std::uint64_t writes = 0, write_bytes = 0;  // RDMA Writes, and their payload
+  std::uint64_t read_requests = 0;            // the peer's RDMA Reads
+  std::uint64_t read_response_bytes = 0;      // payload that answers this end's Reads
 };
 
 class Receiver {

@@ -23,13 +23,13 @@ enum class TerminateOrder : std::uint8_t { kRfc, kSiw };
 struct TerminateMessage {
   static constexpr std::size_t kMaxSize = 4 + 2 + 18 + 28;  // RFC 5040 s5.4: a receiver always has this much room
 
-  TerminateCode code{};
+  TerminateCode code{};                         // what went wrong
   std::optional<std::uint16_t> segment_length;  // M: length of the offending DDP segment, header included
   std::array<std::byte, 18> ddp_header{};       // D
   std::uint8_t ddp_header_bytes = 0;            // 0, 14 or 18
   std::array<std::byte, 28> rdmap_header{};     // R
-  bool has_rdmap_header = false;
-  TerminateOrder order = TerminateOrder::kRfc;
+  bool has_rdmap_header = false;                // whether rdmap_header is there
+  TerminateOrder order = TerminateOrder::kRfc;  // as parsed
 
   // Octets that write_to() writes.
   [[nodiscard]] std::size_t size() const;

@@ -16,14 +16,16 @@
 
 namespace iwarp::rdmap {
 
+// What was sent, messages and payload octets.
 struct TxCounters {
-  std::uint64_t sends = 0, send_bytes = 0;
-  std::uint64_t writes = 0, write_bytes = 0;
-  std::uint64_t reads = 0;
-  std::uint64_t read_response_bytes = 0;
-  std::uint64_t wakes = 0;  // zero-length Writes of queue_wake(), not counted among `writes`
+  std::uint64_t sends = 0, send_bytes = 0;    // Sends of any kind, and their payload
+  std::uint64_t writes = 0, write_bytes = 0;  // RDMA Writes, and their payload
+  std::uint64_t reads = 0;                    // RDMA Reads
+  std::uint64_t read_response_bytes = 0;      // payload that answers the peer's Reads
+  std::uint64_t wakes = 0;                    // zero-length Writes of queue_wake(), not counted among `writes`
 };
 
+// The Ready-To-Receive message of an Initiator: mpa::Rtr.
 enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
 
 class Transmitter {

@@ -26,7 +26,9 @@ namespace iwarp::rpcrdma {
 class Registrar {
  public:
   virtual ~Registrar() = default;
+  // Registers `memory` for local use; it must stay allocated until deregister_local().
   [[nodiscard]] virtual Result<Stag> register_local(MutBytes memory) = 0;
+  // Ends that.
   virtual void deregister_local(Stag lkey) = 0;
 };
 
@@ -38,14 +40,19 @@ class BufferPool;
 class Buffer {
  public:
   Buffer() = default;
+  // Takes the buffer over; `other` is empty afterwards.
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  // The same; what this one held goes back to its pool first.
   Buffer& operator=(Buffer&& other) noexcept;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() { reset(); }
 
+  // Whether it holds a buffer.
   [[nodiscard]] explicit operator bool() const { return pool_ != nullptr; }
+  // The view. Valid as long as this object holds the buffer.
   [[nodiscard]] MutBytes bytes() const { return storage_.subspan(offset_, size_); }
+  // Octets of the view.
   [[nodiscard]] std::size_t size() const { return size_; }
   // Everything the buffer can hold, at least what was asked for.
   [[nodiscard]] MutBytes storage() const { return storage_; }
@@ -53,6 +60,7 @@ class Buffer {
   [[nodiscard]] std::size_t headroom() const { return offset_; }
   // Precondition: offset + size <= storage().size().
   void set_view(std::size_t offset, std::size_t size);
+  // STag of its registration, for local use.
   [[nodiscard]] Stag lkey() const { return lkey_; }
   // Part of the view. Precondition: offset + length <= size().
   [[nodiscard]] LocalSlice slice(std::size_t offset, std::size_t length) const {
@@ -79,21 +87,22 @@ inline constexpr std::size_t kHeadroomBytes = 4;
 
 class BufferPool final : private MemoryBudget::Member {
  public:
+  // What a buffer is for: each has a budget.
   enum class Purpose : std::uint8_t {
     kControl,   // posted Receives, what arrived in them, transport headers
     kCall,      // Calls that did not fit in line
     kReply,     // Replies: from the RPC server, or for the peer to write into
     kBackward,  // Calls and Replies of the backward direction
   };
-  static constexpr std::size_t kPurposes = 4;
+  static constexpr std::size_t kPurposes = 4;  // number of them
 
   // Most octets in use at a time, by purpose; a buffer counts with the size of its class. What a value below one buffer
   // breaks: that purpose never gets any. Defaults suit 64 credits, 4096-octet messages and 1 MiB Calls and Replies.
   struct Options {
-    std::size_t control_bytes = 2u << 20;  // (2 x Receives + Sends) x 4 KiB with room to spare; see *_pool_options()
-    std::size_t call_bytes = 16u << 20;    // 15 Calls of 1 MiB are pulled at a time
-    std::size_t reply_bytes = 16u << 20;   // 15 Replies of 1 MiB are on the way at a time
-    std::size_t backward_bytes = 1u << 20;
+    std::size_t control_bytes = 2u << 20;   // (2 x Receives + Sends) x 4 KiB with room to spare; see *_pool_options()
+    std::size_t call_bytes = 16u << 20;     // 15 Calls of 1 MiB are pulled at a time
+    std::size_t reply_bytes = 16u << 20;    // 15 Replies of 1 MiB are on the way at a time
+    std::size_t backward_bytes = 1u << 20;  // Calls and Replies of the backward direction are short
     // Unused memory above 4 KiB a piece that is kept for reuse, at most; the rest is freed. By default all of it, until
     // trim(): what one burst needed serves the next. Less than a burst needs maps, clears and registers for every RPC.
     std::size_t idle_bytes = SIZE_MAX;
@@ -123,7 +132,9 @@ class BufferPool final : private MemoryBudget::Member {
   // The same for a buffer whose content nobody needs: its octets may be zero from now on.
   static void forget(const Buffer& buffer);
 
+  // Octets in use for a purpose, at the size of their classes.
   [[nodiscard]] std::size_t in_use_bytes(Purpose purpose) const { return in_use_[static_cast<std::size_t>(purpose)]; }
+  // Most octets that may be in use for a purpose.
   [[nodiscard]] std::size_t budget_bytes(Purpose purpose) const { return budget_[static_cast<std::size_t>(purpose)]; }
   // Memory registered at present, used or not.
   [[nodiscard]] std::size_t registered_bytes() const override { return registered_; }

@@ -17,11 +17,13 @@ namespace iwarp::rpcrdma {
 
 // Bytes of this process inside a local registration.
 struct LocalSlice {
-  MutBytes bytes{};
-  Stag lkey{};
+  MutBytes bytes{};  // within one registration
+  Stag lkey{};       // of that registration
 };
 
+// What was posted.
 enum class OpKind : std::uint8_t { kRecv, kSend, kWrite, kRead };
+// How an operation ended.
 enum class OpStatus : std::uint8_t {
   kOk,
   kFlushed,  // the connection ended before the operation did
@@ -30,13 +32,14 @@ enum class OpStatus : std::uint8_t {
 
 // The end of one posted operation. Operations of the send side (kSend, kWrite, kRead) complete in the order posted.
 struct Completion {
-  std::uint64_t id = 0;  // as posted
-  OpKind op = OpKind::kRecv;
-  OpStatus status = OpStatus::kOk;
+  std::uint64_t id = 0;               // as posted
+  OpKind op = OpKind::kRecv;          // what was posted
+  OpStatus status = OpStatus::kOk;    // how it ended
   std::uint32_t byte_len = 0;         // of a kRecv: octets received
   std::optional<Stag> invalidated{};  // of a kRecv: the STag that the peer's Send with Invalidate took away
 };
 
+// What a connection can take.
 struct EndpointLimits {
   std::size_t max_sge = 8;                // slices of one Send
   std::size_t max_outstanding_reads = 1;  // ORD. 0: this end can issue no RDMA Read; Calls with Read chunks are refused
@@ -49,7 +52,7 @@ enum class RemoteAccess : std::uint8_t { kRead, kWrite };
 
 // Memory the peer may access: what goes into the segment of a chunk.
 struct ExposedMemory {
-  Stag handle{};
+  Stag handle{};             // STag
   std::uint64_t offset = 0;  // tagged offset of the first octet
 };
 
@@ -62,6 +65,7 @@ class Endpoint {
 
   // Constant from the moment the endpoint is given to a Responder or Requester.
   [[nodiscard]] virtual EndpointLimits limits() const = 0;
+  // One Receive of into.bytes.size() octets.
   [[nodiscard]] virtual Result<void> post_recv(std::uint64_t id, LocalSlice into) = 0;
   // One message gathered from `from` (at most max_sge slices). With `invalidate`: Send with Invalidate of that STag.
   [[nodiscard]] virtual Result<void> post_send(std::uint64_t id, std::span<const LocalSlice> from,

@@ -17,10 +17,10 @@ namespace iwarp::rpcrdma {
 // Octets: 0-3 format identifier f6 ab 0e 18 | 4 version 1 | 5 reserved (7 bits), R | 6 send size | 7 receive size. A
 // size code v means (v + 1) * 1024. The default value is what a peer without private data is taken to have sent.
 struct PrivateData {
-  static constexpr std::uint32_t kMagic = 0xf6ab0e18;
-  static constexpr std::size_t kSize = 8;
-  static constexpr std::uint32_t kMinBytes = 1024;
-  static constexpr std::uint32_t kMaxBytes = 262144;
+  static constexpr std::uint32_t kMagic = 0xf6ab0e18;  // format identifier
+  static constexpr std::size_t kSize = 8;              // octets
+  static constexpr std::uint32_t kMinBytes = 1024;     // smallest size that can be said
+  static constexpr std::uint32_t kMaxBytes = 262144;   // largest size that can be said
 
   bool remote_invalidation = false;         // R: Send with Invalidate may name *any* STag this peer exposes
   std::uint32_t send_bytes = kMinBytes;     // largest RDMA Send this peer transmits
@@ -34,6 +34,7 @@ struct PrivateData {
   // The 8 octets to send. Sizes are rounded down to 1024 and clamped to what can be said, so never more is promised
   // than held; below 1024 is our bug.
   [[nodiscard]] std::array<std::byte, kSize> encode() const;
+  // For logs.
   [[nodiscard]] std::string to_string() const;
 
   friend constexpr bool operator==(const PrivateData&, const PrivateData&) = default;
@@ -49,6 +50,7 @@ struct ConnectionLimits {
   friend constexpr bool operator==(const ConnectionLimits&, const ConnectionLimits&) = default;
 };
 
+// The limits of a connection whose ends have sent these.
 [[nodiscard]] ConnectionLimits negotiate(const PrivateData& client, const PrivateData& server);
 
 }  // namespace iwarp::rpcrdma

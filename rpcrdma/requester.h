@@ -29,6 +29,7 @@
 
 namespace iwarp::rpcrdma {
 
+// What a Requester asks for and takes.
 struct RequesterOptions {
   // Calls outstanding at most, requested in every Call; the server's grant may be lower. Each costs two Receive
   // buffers.
@@ -46,22 +47,25 @@ struct RequesterOptions {
   std::size_t max_queued_calls = 16;
   // Let the server invalidate our STags with its Replies.
   bool remote_invalidation = true;
-  Limits header_limits{};
+  Limits header_limits{};  // bounds for the chunk lists of what the server sends
 };
 
+// Private data to announce for these options.
 [[nodiscard]] PrivateData private_data(const RequesterOptions& options);
+// Pool options whose control budget suits these options; the others keep their defaults.
 [[nodiscard]] BufferPool::Options pool_options(const RequesterOptions& options);
 
 class Requester {
  public:
   // `message` has kHeadroomBytes in front. No STag of this RPC is valid any more.
   struct ReplyReceived {
-    std::uint32_t xid = 0;
-    Buffer message{};
-    bool in_reply_chunk = false;
-    TimePoint since{};  // as given to call(), like the tag
-    std::uint32_t tag = 0;
+    std::uint32_t xid = 0;        // of the Call
+    Buffer message{};             // the RPC Reply
+    bool in_reply_chunk = false;  // it came by RDMA Write
+    TimePoint since{};            // as given to call(), like the tag
+    std::uint32_t tag = 0;        // as given to call()
   };
+  // Why a Call gets no Reply.
   enum class Failure : std::uint8_t {
     kErrChunk,  // the server could not use our chunks, or its Reply did not fit into them
     kErrVers,   // the server does not speak version 1
@@ -70,41 +74,42 @@ class Requester {
   };
   // That Call gets no Reply, and must not be sent again as it is. Answer the RPC client with an RPC error.
   struct CallFailed {
-    std::uint32_t xid = 0;
-    Failure why{};
-    std::uint32_t version_low = 0;  // of kErrVers: what the server speaks
-    std::uint32_t version_high = 0;
-    std::uint32_t tag = 0;  // as given to call()
+    std::uint32_t xid = 0;           // of the Call
+    Failure why{};                   // why
+    std::uint32_t version_low = 0;   // of kErrVers: what the server speaks
+    std::uint32_t version_high = 0;  // likewise
+    std::uint32_t tag = 0;           // as given to call()
   };
   // A Call from the server. Answer with reply_backward() or abandon_backward(). `message` has kHeadroomBytes in front.
   struct BackwardCall {
-    CallToken token{};
-    std::uint32_t xid = 0;
-    Buffer message{};
+    CallToken token{};      // names it until it is answered
+    std::uint32_t xid = 0;  // as the server chose it
+    Buffer message{};       // the RPC Call
   };
   // The last event. Close the connection. kMalformedRpc: the server sent what cannot be read, and so perhaps a Reply
   // that is lost now.
   struct MustClose {
-    Error error{};
+    Error error{};  // why
   };
-  using Event = std::variant<ReplyReceived, CallFailed, BackwardCall, MustClose>;
+  using Event = std::variant<ReplyReceived, CallFailed, BackwardCall, MustClose>;  // what poll_event() gives
 
+  // Counts since construction.
   struct Stats {
-    std::uint64_t calls_in_line = 0;
-    std::uint64_t calls_in_read_chunk = 0;
-    std::uint64_t reply_chunks_offered = 0;
-    std::uint64_t replies_in_line = 0;
-    std::uint64_t replies_in_reply_chunk = 0;
-    std::uint64_t failed_calls = 0;
-    std::uint64_t unknown_xids = 0;      // Replies to nothing we sent: dropped
-    std::uint64_t dropped_messages = 0;  // malformed: the last message; backward Calls whose xid is outstanding
-    std::uint64_t backward_calls = 0;
-    std::uint64_t backward_replies = 0;
-    std::uint64_t err_chunk_sent = 0;  // to backward Calls that we cannot take
-    std::uint64_t send_payload_bytes = 0;
-    std::uint64_t receive_payload_bytes = 0;
-    std::uint64_t read_chunk_bytes = 0;   // offered to the server's RDMA Reads
-    std::uint64_t reply_chunk_bytes = 0;  // returned by the server's RDMA Writes
+    std::uint64_t calls_in_line = 0;           // Calls sent as RDMA_MSG
+    std::uint64_t calls_in_read_chunk = 0;     // Calls sent as RDMA_NOMSG
+    std::uint64_t reply_chunks_offered = 0;    // Calls that offered one
+    std::uint64_t replies_in_line = 0;         // Replies that came in a Send
+    std::uint64_t replies_in_reply_chunk = 0;  // Replies that came by RDMA Write
+    std::uint64_t failed_calls = 0;            // of the Failures all but kLocal
+    std::uint64_t unknown_xids = 0;            // Replies to nothing we sent: dropped
+    std::uint64_t dropped_messages = 0;        // malformed: the last message; backward Calls whose xid is outstanding
+    std::uint64_t backward_calls = 0;          // from the server
+    std::uint64_t backward_replies = 0;        // answers to them
+    std::uint64_t err_chunk_sent = 0;          // to backward Calls that we cannot take
+    std::uint64_t send_payload_bytes = 0;      // RPC message octets in Sends, both directions
+    std::uint64_t receive_payload_bytes = 0;   // of what came in: likewise
+    std::uint64_t read_chunk_bytes = 0;        // offered to the server's RDMA Reads
+    std::uint64_t reply_chunk_bytes = 0;       // returned by the server's RDMA Writes
   };
 
   // `limits`: negotiate(private_data(options), server's private data).
@@ -114,6 +119,7 @@ class Requester {
 
   // Posts all Receives. On failure: close the connection.
   [[nodiscard]] Result<void> start();
+  // A posted operation has ended. Each one, flushed ones too, has to be told here.
   void on_completion(const Completion& completion);
   // Oldest event not yet taken. Drain until nullopt.
   [[nodiscard]] std::optional<Event> poll_event();
@@ -123,6 +129,7 @@ class Requester {
   // (stop reading from the RPC client until can_take_call()), kNotConnected. `tag`: the caller's, told again with what
   // becomes of the Call.
   [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now, std::uint32_t tag = 0);
+  // Whether call() would not say kQueueFull.
   [[nodiscard]] bool can_take_call() const { return !dead_ && queued_.size() < options_.max_queued_calls; }
   // Nobody wants the Reply any more: no event will tell of it. Memory and credit of a Call that was sent come back with
   // the Reply. False if that xid is not outstanding.
@@ -138,6 +145,7 @@ class Requester {
   // Answers a backward Call with an RPC Reply of that xid. Errors, with `message` untouched: kInvalidArgument (unknown
   // token; not the Reply to that Call; longer than max_backward_bytes(): answer with something shorter), kNotConnected.
   [[nodiscard]] Result<void> reply_backward(CallToken token, Buffer&& message);
+  // No Reply will come. The server is told nothing.
   void abandon_backward(CallToken token);
   // Largest RPC message of the backward direction, both ways: what CREATE_SESSION has to be clamped to.
   [[nodiscard]] std::uint32_t max_backward_bytes() const;
@@ -150,10 +158,13 @@ class Requester {
   // The connection has ended: stops posting. Completions may still come. No MustClose results.
   void on_disconnect();
 
+  // Counts so far.
   [[nodiscard]] const Stats& stats() const { return stats_; }
+  // Credits: granted, and in use.
   [[nodiscard]] const CreditWindow& credits() const { return window_; }
   // Calls sent or queued, and not yet answered.
   [[nodiscard]] std::size_t outstanding_calls() const { return queued_.size() + window_.in_flight(); }
+  // Nothing outstanding in either direction, nothing waiting to be sent.
   [[nodiscard]] bool idle() const;
 
  private:

@@ -32,6 +32,7 @@
 
 namespace iwarp::rpcrdma {
 
+// What a Responder grants and takes.
 struct ResponderOptions {
   // Calls the client may have outstanding, granted in every Reply; at least 1. 64 is what Linux grants. Each costs two
   // Receive buffers. Lower values slow parallel clients.
@@ -63,8 +64,8 @@ struct ResponderOptions {
 
 // Names one Call until it is answered. Never valid again afterwards.
 struct CallToken {
-  std::uint32_t slot = 0;
-  std::uint32_t generation = 0;
+  std::uint32_t slot = 0;        // its place in a table
+  std::uint32_t generation = 0;  // tells those apart that had the same place
   friend constexpr bool operator==(const CallToken&, const CallToken&) = default;
 };
 
@@ -73,56 +74,57 @@ class Responder {
   // A complete Call. Answer it with reply() or abandon(). `message` has kHeadroomBytes in front and should be given
   // back soon: until then its memory counts against the pool.
   struct CallReceived {
-    CallToken token{};
-    std::uint32_t xid = 0;
-    Buffer message{};
+    CallToken token{};                    // names it until it is answered
+    std::uint32_t xid = 0;                // as the client chose it
+    Buffer message{};                     // the RPC Call
     std::uint64_t read_chunk_bytes = 0;   // of it came by RDMA Read
     std::uint64_t write_chunk_bytes = 0;  // room offered for DDP-eligible results
     std::uint64_t reply_chunk_bytes = 0;  // room offered for a long Reply
   };
   // A Call was dropped because one of that xid is outstanding: the client repeats it, perhaps since its Reply is lost.
   struct CallRepeated {
-    std::uint32_t xid = 0;
+    std::uint32_t xid = 0;  // of both Calls
   };
   // The Reply to send_backward_call(). `message` has kHeadroomBytes in front.
   struct BackwardReply {
-    std::uint32_t xid = 0;
-    Buffer message{};
+    std::uint32_t xid = 0;  // of the backward Call
+    Buffer message{};       // the RPC Reply
   };
   // That backward Call ends without a Reply: the client cannot take it (it answered with RDMA_ERROR), or did not answer
   // in time (a late Reply is dropped).
   struct BackwardFailed {
-    std::uint32_t xid = 0;
-    bool timed_out = false;
+    std::uint32_t xid = 0;   // of the backward Call
+    bool timed_out = false;  // false: the client cannot take it
   };
   // The last event. Close the connection.
   struct MustClose {
-    Error error{};
+    Error error{};  // why
   };
-  using Event = std::variant<CallReceived, CallRepeated, BackwardReply, BackwardFailed, MustClose>;
+  using Event =
+      std::variant<CallReceived, CallRepeated, BackwardReply, BackwardFailed, MustClose>;  // what poll_event() gives
 
   // Counts since construction.
   struct Stats {
-    std::uint64_t calls = 0;
-    std::uint64_t calls_with_read_chunks = 0;
-    std::uint64_t replies_in_line = 0;  // RDMA_MSG, nothing reduced
-    std::uint64_t replies_reduced = 0;  // some result went into a Write chunk
-    std::uint64_t replies_in_reply_chunk = 0;
-    std::uint64_t err_chunk_sent = 0;
-    std::uint64_t replies_as_err_chunk = 0;  // of these: Replies that did not fit what their Calls offered
-    std::uint64_t err_vers_sent = 0;
-    std::uint64_t garbage_args_sent = 0;  // chunks that contradict their Call
-    std::uint64_t duplicate_xids = 0;     // Calls dropped: their xid was still outstanding
-    std::uint64_t dropped_messages = 0;   // unusable, and no answer due; unknown backward xids
-    std::uint64_t delayed_calls = 0;      // had to wait for pool memory
-    std::uint64_t backward_calls = 0;
-    std::uint64_t backward_replies = 0;
-    std::uint64_t backward_timeouts = 0;
-    std::uint64_t late_backward_replies = 0;  // dropped: their Calls had timed out or were cancelled
-    std::uint64_t rdma_read_bytes = 0;
-    std::uint64_t rdma_write_bytes = 0;
-    std::uint64_t send_payload_bytes = 0;  // RPC message octets in Sends, both directions
-    std::uint64_t receive_payload_bytes = 0;
+    std::uint64_t calls = 0;                   // CallReceived events
+    std::uint64_t calls_with_read_chunks = 0;  // Calls that came with Read chunks
+    std::uint64_t replies_in_line = 0;         // RDMA_MSG, nothing reduced
+    std::uint64_t replies_reduced = 0;         // some result went into a Write chunk
+    std::uint64_t replies_in_reply_chunk = 0;  // RDMA_NOMSG
+    std::uint64_t err_chunk_sent = 0;          // RDMA_ERROR, ERR_CHUNK
+    std::uint64_t replies_as_err_chunk = 0;    // of these: Replies that did not fit what their Calls offered
+    std::uint64_t err_vers_sent = 0;           // RDMA_ERROR, ERR_VERS
+    std::uint64_t garbage_args_sent = 0;       // chunks that contradict their Call
+    std::uint64_t duplicate_xids = 0;          // Calls dropped: their xid was still outstanding
+    std::uint64_t dropped_messages = 0;        // unusable, and no answer due; unknown backward xids
+    std::uint64_t delayed_calls = 0;           // had to wait for pool memory
+    std::uint64_t backward_calls = 0;          // sent to the client
+    std::uint64_t backward_replies = 0;        // those answered in time
+    std::uint64_t backward_timeouts = 0;       // those that were not
+    std::uint64_t late_backward_replies = 0;   // dropped: their Calls had timed out or were cancelled
+    std::uint64_t rdma_read_bytes = 0;         // pulled from the client
+    std::uint64_t rdma_write_bytes = 0;        // pushed to the client
+    std::uint64_t send_payload_bytes = 0;      // RPC message octets in Sends, both directions
+    std::uint64_t receive_payload_bytes = 0;   // of what came in: likewise
   };
 
   // `limits`: negotiate(client's private data, private_data(options)).
@@ -132,6 +134,7 @@ class Responder {
 
   // Posts all Receives. Call before the connection is accepted. On failure: refuse the connection.
   [[nodiscard]] Result<void> start();
+  // A posted operation has ended. Each one, flushed ones too, has to be told here.
   void on_completion(const Completion& completion);
   // Oldest event not yet taken. Drain until nullopt.
   [[nodiscard]] std::optional<Event> poll_event();
@@ -157,6 +160,7 @@ class Responder {
   // When the oldest backward Call times out. MustClose results when a Call finds no credit in all its time because none
   // of those before it was answered: credits lost in that way come back with the next connection only.
   [[nodiscard]] std::optional<TimePoint> deadline() const;
+  // The time has come: BackwardFailed or MustClose may result. Does nothing before deadline().
   void on_deadline(TimePoint now);
 
   // Continues work that waited for memory.
@@ -167,13 +171,17 @@ class Responder {
   // The connection has ended: stops posting. Completions may still come. No MustClose results.
   void on_disconnect();
 
+  // Counts so far.
   [[nodiscard]] const Stats& stats() const { return stats_; }
+  // Calls of the client that are not answered, those included that are still pulled together.
   [[nodiscard]] std::size_t outstanding_calls() const { return outstanding_; }
   // RDMA Reads that the client owes an answer, and how many it has answered.
   [[nodiscard]] std::size_t reads() const { return assembler_.reads(); }
+  // RDMA Reads that the client has answered so far.
   [[nodiscard]] std::uint64_t reads_answered() const { return assembler_.reads_answered(); }
   // Sends and RDMA Writes that have not left, and how many have.
   [[nodiscard]] std::size_t unsent() const { return transmit_.unsent(); }
+  // Sends and RDMA Writes that have left so far.
   [[nodiscard]] std::uint64_t sent() const { return transmit_.sent(); }
   // Nothing outstanding in either direction, nothing waiting to be sent: SIGTERM may close now.
   [[nodiscard]] bool idle() const;

@@ -161,7 +161,7 @@ void Connection::out_of_memory() {
 void Connection::disconnect(TimePoint now) {
   now_ = now;
   if (phase_ == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
-  if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, "closed by the local application");
+  if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, kClosedHere);
   drain_end_ = add_saturating(now, options_.drain_timeout);
   // req: RFC5040-6.2-2
   step(Input::kDisconnect);
@@ -275,7 +275,7 @@ void Connection::on_negotiated(const mpa::Established& e) {
   negotiated_ = e.negotiated;
   heard_ = Heard::kParameters;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
-  decoder_ = mpa::FpduDecoder(negotiated_.crc);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10
+  decoder_ = mpa::FpduDecoder(negotiated_.crc, negotiated_.markers_received);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10
   // siw rounds its ORD up to a power of two and may have that many Reads outstanding.
   // req: RFC5040-8.1.2-8 RFC5042-6.4.3.3-1 RFC5042-6.4.3.3-2 RFC5042-A-3
   // req: RFC6581-3-1 RFC6581-9.1-1
@@ -384,7 +384,7 @@ LinkAction Connection::link_action() {
 }
 
 bool Connection::is_consistent() const {
-  if (direct_ && (negotiated_.crc || !carry_.empty())) return false;
+  if (direct_ && (!may_place_early() || !carry_.empty())) return false;
   if (phase_ == Phase::kClosed && (!gather_.empty() || deadline())) return false;
   return phase_ != Phase::kTerminating || tx_.terminate_queued();
 }

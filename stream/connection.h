@@ -30,15 +30,16 @@
 
 namespace iwarp::stream {
 
+// Limits of a connection, and how it is driven.
 struct Options {
   // Requests that may be posted and not yet polled, per queue. Memory is taken for as many as there ever are at a time,
   // 1.5 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
   std::size_t sq_depth = 64;
-  std::size_t rq_depth = 64;
+  std::size_t rq_depth = 64;  // receives, likewise
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
   mpa::FpduPolicy fpdu = mpa::FpduPolicy::kEmss;
-  // With CRC off: receive the rest of a large FPDU straight into its final buffer. Default on: it saves a copy. Off
-  // only to compare. With CRC on nothing is placed before it is checked, whatever this says.
+  // With CRC and Markers off: receive the rest of a large FPDU straight into its final buffer. Default on: it saves a
+  // copy. Off only to compare. With CRC on nothing is placed before it is checked, whatever this says.
   bool direct_placement = true;
   // Responder: for the Reply to leave, then, on a peer-to-peer connection, to the first FPDU. 10 s, as siw waits for a
   // Reply. Lower breaks slow peers, higher lets a silent one hold its resources longer.
@@ -57,6 +58,8 @@ struct Options {
   // takes up to 30 ms for its socket, and the Write of 100 ms has its chance. Shorter risks the peer, longer delays the
   // end of connections that were never used.
   std::chrono::milliseconds unheard_wait{200};
+
+  friend bool operator==(const Options&, const Options&) = default;
 };
 
 // kInvalidArgument, which names the option and its range: time-outs are not below zero (the greatest value means for
@@ -68,29 +71,32 @@ enum class TcpEnd : std::uint8_t { kFin, kReset, kSilence };
 
 // Full operation has begun; for a Responder of a peer-to-peer connection: the first FPDU has arrived.
 struct Established {
-  mpa::Negotiated negotiated;
+  mpa::Negotiated negotiated;           // what both ends have agreed on
   std::vector<std::byte> private_data;  // of the peer
 };
+
+// Error::why of an end that this side asked for with disconnect().
+inline constexpr const char* kClosedHere = "closed by the local application";
 
 // The connection is over; the last event. All work requests have completed or are about to be polled as kFlushed.
 struct Disconnected {
   Error reason;                                     // kPeerClosed and kAborted are the ordinary ends
   std::optional<rdmap::TerminateMessage> received;  // the peer's Terminate
   std::optional<rdmap::TerminateMessage> sent;      // ours
-  bool was_established = false;
-  std::optional<mpa::EnhancedData> rejected_with;  // IRD and ORD of a rejecting peer
-  std::vector<std::byte> private_data;             // of a rejecting peer
+  bool was_established = false;                     // false: the attempt at a connection failed
+  std::optional<mpa::EnhancedData> rejected_with;   // IRD and ORD of a rejecting peer
+  std::vector<std::byte> private_data;              // of a rejecting peer
 };
 
 // The peer ended TCP before its Reply began, and policy knows something else to ask for: the core is idle again, with
 // its receives still posted. The driver closes this socket and either calls start() with an Initiator of
 // mpa::with_fallback() on a new one, or abort().
 struct FallBack {
-  Error reason;
-  mpa::Fallback to = mpa::Fallback::kRevision1;
+  Error reason;                                  // how the attempt ended
+  mpa::Fallback to = mpa::Fallback::kRevision1;  // what to ask for next
 };
 
-using Event = std::variant<Established, Disconnected, FallBack>;
+using Event = std::variant<Established, Disconnected, FallBack>;  // what poll_event() gives
 
 class Connection {
  public:
@@ -101,7 +107,9 @@ class Connection {
   // waits for it. kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB
   // or more, Read with several pieces), kResource (no memory for another request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
+  // Posts a receive; as above.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
+  // Oldest completion of the send queue not yet taken; nullopt: there is none.
   [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return sends_.poll(); }
   // A completion with `invalidated` names an STag that the peer revoked: the owner waits until it is quiescent before
   // it tells anybody.
@@ -118,17 +126,22 @@ class Connection {
   [[nodiscard]] std::span<const MutBytes> rx_buffers(MutBytes scratch);
   // `n` bytes arrived there (0: none, the buffers are given up).
   void rx_commit(std::size_t n, TimePoint now);
+  // The peer's half of the stream has ended, or TCP has. No rx_commit() after that.
   void rx_end(TcpEnd how, TimePoint now);
   // What to send next: a gather list over many FPDUs. Valid until the next non-const call; always followed by
   // tx_commit(), if with 0.
   [[nodiscard]] std::span<const ConstBytes> tx_buffers(TimePoint now);
+  // `n` octets of tx_buffers() were handed to TCP. Owed after each call of that, with 0 as well.
   void tx_commit(std::size_t n, TimePoint now);
   // Whether tx_buffers() would give anything.
   [[nodiscard]] bool tx_pending() const;
 
+  // When on_deadline() is wanted; nullopt: never, unless an input changes it.
   [[nodiscard]] std::optional<TimePoint> deadline() const;
+  // The time has come. Does nothing before deadline().
   void on_deadline(TimePoint now);
 
+  // Oldest event not yet taken; nullopt: there is none.
   [[nodiscard]] std::optional<Event> poll_event();
   // The next thing to do with the socket; ask after sending. Each action is given once.
   [[nodiscard]] LinkAction link_action();
@@ -147,10 +160,15 @@ class Connection {
   // Effective maximum segment size of TCP, octets; may change at any time. Takes effect with the next segment cut.
   void set_emss(std::size_t emss) { emss_ = emss; }
 
+  // Where it is in its life.
   [[nodiscard]] Phase phase() const { return phase_; }
+  // What both ends have agreed on; meaningful after Established.
   [[nodiscard]] const mpa::Negotiated& negotiated() const { return negotiated_; }
+  // What was received so far.
   [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return rx_.counters(); }
+  // What was sent so far.
   [[nodiscard]] const rdmap::TxCounters& tx_counters() const { return tx_.counters(); }
+  // Whether its members suit its phase: for tests and assertions.
   [[nodiscard]] bool is_consistent() const;
 
  private:
@@ -183,6 +201,8 @@ class Connection {
   [[nodiscard]] bool waits_for_peer() const;
   void arm_close_timer(TimePoint now);
   [[nodiscard]] bool receiving() const;
+  // Without CRC and Markers octets may be placed before their FPDU is whole.
+  [[nodiscard]] bool may_place_early() const { return !negotiated_.crc && !negotiated_.markers_received; }
   // req: RFC5044-7.1.2-18
   [[nodiscard]] bool may_transmit() const { return is_initiator_ || heard_ == Heard::kFpdu; }
   [[nodiscard]] std::size_t ord() const;
@@ -204,6 +224,7 @@ class Connection {
   void encode_batch();
   void batch_taken(std::size_t n, TimePoint now);
   void encode(const rdmap::Transmitter::Segment& segment);
+  void encode_marked(const rdmap::Transmitter::Segment& segment);
 
   Options options_;
   Phase phase_ = Phase::kIdle;

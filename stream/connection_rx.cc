@@ -1,6 +1,6 @@
 // Receive side of the connection core. With CRC on, FPDUs are received into scratch, checked, then placed: nothing
 // unchecked reaches the application's memory (RFC 5044 s6). With CRC off, the rest of a large FPDU is received straight
-// into its final buffer.
+// into its final buffer. Markers, too, are taken out in scratch: octets between them have no place of their own before.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -78,7 +78,7 @@ void Connection::choose_rx_buffers() {
     return;
   }
   if (!carry_.complete()) rx_spans_.push_back(carry_.missing());
-  const bool read_ahead_little = !negotiated_.crc && last_fpdu_bytes_ >= 2 * kDirectMinimum;
+  const bool read_ahead_little = may_place_early() && last_fpdu_bytes_ >= 2 * kDirectMinimum;
   rx_spans_.push_back(read_ahead_little ? scratch_.first(std::min(scratch_.size(), kLookahead)) : scratch_);
   rx_mode_ = RxMode::kCarry;
 }
@@ -227,7 +227,7 @@ void Connection::finish_segment() {
 // Keeps the start of an FPDU whose rest has not arrived, of which `need` octets are wanted next. `partial` may lie in
 // carry_ itself.
 void Connection::stash(ConstBytes partial, std::size_t need) {
-  if (!negotiated_.crc) {
+  if (may_place_early()) {
     if (begin_direct(partial)) {
       carry_.clear();
       return;
@@ -274,7 +274,7 @@ void Connection::rx_end(TcpEnd how, TimePoint now) {
     });
   }
   // req: RFC5041-3-12 RFC5041-3-13
-  const bool inside_fpdu = direct_ || !carry_.empty();
+  const bool inside_fpdu = direct_ || decoder_.has_begun(carry_.arrived().size());
   if (how != TcpEnd::kFin) {
     const char* why = how == TcpEnd::kReset ? "TCP connection reset by the peer"
                                             : "TCP gave the peer up: it took nothing, or did not answer";

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "iwarp/mpa/markers.h"
 #include "iwarp/stream/connection.h"
 
 namespace iwarp::stream {
@@ -61,7 +62,7 @@ void Connection::next_batch() {
 
 void Connection::encode_batch() {
   // req: RFC5041-3-2 RFC5041-3-3 RFC5044-5.1-1
-  const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_);
+  const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_, negotiated_.markers_sent);
   rdmap::Transmitter::Segment segment;
   while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchBytes && gather_.pieces() < kBatchPieces &&
          tx_.ready(ord())) {
@@ -78,6 +79,7 @@ void Connection::encode_batch() {
 }
 
 void Connection::encode(const rdmap::Transmitter::Segment& segment) {
+  if (negotiated_.markers_sent) return encode_marked(segment);
   const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
   assert(segment.copied_bytes == 0 || segment.copied_bytes == segment.payload_bytes);
   // What is cheaper to copy than to gather of requests is so of Read Responses too.
@@ -117,6 +119,24 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
   }
   segment_pins_.clear();
   gather_.end_fpdu(segment.done, segment.read_response && !copy);
+}
+
+// With Markers all octets are copied: gathered, they would be pieces of 508 octets or less, dearer than a copy.
+void Connection::encode_marked(const rdmap::Transmitter::Segment& segment) {
+  const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
+  const std::size_t fpdu_bytes = mpa::fpdu_bytes(ulpdu_bytes);
+  const std::uint64_t position = gather_.position();
+  const MutBytes own = gather_.allocate(fpdu_bytes + mpa::marker_bytes(position, fpdu_bytes));
+  mpa::MarkedFpduWriter fpdu(own, position);  // req: RFC5044-4.3-2, RFC5044-7.1.2-23, RFC5044-7.1.1-12
+  std::array<std::byte, mpa::kLengthBytes> length{};
+  mpa::write_length(length, ulpdu_bytes);
+  fpdu.append(length);
+  fpdu.append(segment.head_and_copy());
+  for (const ddp::Pin& pin : segment_pins_) fpdu.append(pin.bytes());
+  fpdu.finish(negotiated_.crc);
+  segment_pins_.clear();
+  gather_.append(own);
+  gather_.end_fpdu(segment.done, false);
 }
 
 void Connection::tx_commit(std::size_t n, TimePoint now) {

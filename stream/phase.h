@@ -6,6 +6,7 @@
 
 namespace iwarp::stream {
 
+// Where a connection is in its life.
 enum class Phase : std::uint8_t {
   kIdle,         // not started: receives may be posted
   kStartup,      // MPA Request and Reply
@@ -17,6 +18,7 @@ enum class Phase : std::uint8_t {
   kClosed,
 };
 
+// What may move it.
 enum class Input : std::uint8_t {
   kStart,
   kNegotiated,     // startup succeeded
@@ -35,10 +37,12 @@ enum class Input : std::uint8_t {
   kHeard,         // the first octets of full operation came
 };
 
-inline constexpr std::size_t kPhases = 8;
-inline constexpr std::size_t kInputs = 15;
+inline constexpr std::size_t kPhases = 8;   // number of phases
+inline constexpr std::size_t kInputs = 15;  // number of inputs
 
+// The phase after that input; nullopt: the input no longer matters there.
 [[nodiscard]] std::optional<Phase> next(Phase from, Input on);
+// Its name, for logs and tests.
 [[nodiscard]] const char* name(Phase phase);
 [[nodiscard]] const char* name(Input input);
 

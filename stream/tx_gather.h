@@ -20,6 +20,8 @@ class TxGather {
   [[nodiscard]] std::size_t pieces() const { return pieces_.size(); }
   // Storage held for headers, trailers and copies.
   [[nodiscard]] std::size_t staged_bytes() const { return staged_; }
+  // Stream offset of the next FPDU; the first has 0.
+  [[nodiscard]] std::uint64_t position() const { return end_; }
   [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(end_ - committed_); }
 
   // Storage for octets of the next FPDU. Valid until they are committed.

@@ -44,7 +44,7 @@ std::terminate_handler terminate_before = nullptr;
 
 }  // namespace
 
-AsyncLog::AsyncLog() {
+AsyncLog::AsyncLog(const std::string& command) {
   try {
     writer_ = std::make_shared<LogWriter>(STDERR_FILENO);
   } catch (const std::system_error& e) {
@@ -53,7 +53,7 @@ AsyncLog::AsyncLog() {
   }
   const auto logger = before_->clone(before_->name());
   logger->sinks() = {std::make_shared<WriterSink>(writer_)};
-  logger->set_formatter(log_formatter());
+  logger->set_formatter(log_formatter(command));
   spdlog::set_default_logger(logger);
   current = writer_.get();
   terminate_before = std::set_terminate(write_out_and_terminate);

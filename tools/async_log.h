@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <string>
 
 #include "tools/log_writer.h"
 
@@ -14,7 +15,8 @@ namespace iwarp::tools {
 // be had the logger stays as it was.
 class AsyncLog {
  public:
-  AsyncLog();
+  // `command`: as log_formatter() takes it.
+  explicit AsyncLog(const std::string& command);
   ~AsyncLog();
   AsyncLog(const AsyncLog&) = delete;
   AsyncLog& operator=(const AsyncLog&) = delete;

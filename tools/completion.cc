@@ -1,7 +1,8 @@
 #include "tools/completion.h"
 
-#include <algorithm>
 #include <vector>
+
+#include "tools/option_words.h"
 
 namespace iwarp::tools {
 namespace {
@@ -17,35 +18,23 @@ struct Command {
   std::vector<Valued> valued;
 };
 
-// "TEXT:{on,off}" and "on|prefer-off|off": what lies between is one of the values.
-std::string listed_values(const CLI::Option& o) {
-  std::string list = o.get_type_name();
-  if (const std::size_t open = list.find('{'); open != std::string::npos) {
-    const std::size_t close = list.find('}', open);
-    list = list.substr(open + 1, close == std::string::npos ? close : close - open - 1);
-    std::ranges::replace(list, ',', ' ');
-    return list;
-  }
-  if (list.find('|') == std::string::npos) return "";
-  list = list.substr(0, list.find(':'));
-  std::ranges::replace(list, '|', ' ');
-  return list;
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
+  return out;
 }
 
 void gather(const CLI::App& app, const std::string& path, std::vector<Command>& to) {
   Command c{path, {}, {}, {}};
-  for (const CLI::Option* o : app.get_options([](const CLI::Option* each) { return !each->get_group().empty(); })) {
-    Command::Valued v;
-    for (const std::string& name : o->get_snames()) v.names.push_back("-" + name);
-    for (const std::string& name : o->get_lnames()) v.names.push_back("--" + name);
-    for (const std::string& name : v.names) c.flags += (c.flags.empty() ? "" : " ") + name;
-    v.values = listed_values(*o);
-    if (!v.names.empty() && o->get_items_expected_max() > 0) c.valued.push_back(std::move(v));
+  for (const CLI::Option* o : shown_options(app)) {
+    if (o->get_positional()) continue;
+    Command::Valued v{option_names(*o), joined(option_choices(*o))};
+    c.flags += (c.flags.empty() ? "" : " ") + joined(v.names);
+    if (o->get_items_expected_max() > 0) c.valued.push_back(std::move(v));
   }
-  const auto subcommands = app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
-  for (const CLI::App* sub : subcommands) c.subcommands += (c.subcommands.empty() ? "" : " ") + sub->get_name();
+  for (const CLI::App* sub : shown_commands(app)) c.subcommands += (c.subcommands.empty() ? "" : " ") + sub->get_name();
   to.push_back(std::move(c));
-  for (const CLI::App* sub : subcommands) gather(*sub, path + " " + sub->get_name(), to);
+  for (const CLI::App* sub : shown_commands(app)) gather(*sub, path + " " + sub->get_name(), to);
 }
 
 }  // namespace

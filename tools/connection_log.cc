@@ -7,9 +7,9 @@
 
 namespace iwarp::tools {
 
-void set_up_logging(bool verbose) {
+void set_up_logging(const std::string& command, bool verbose) {
   auto logger = spdlog::stderr_color_mt("iwarp");
-  logger->set_formatter(log_formatter());
+  logger->set_formatter(log_formatter(command));
   logger->flush_on(spdlog::level::info);
   logger->set_level(verbose ? spdlog::level::debug : spdlog::level::info);
   spdlog::set_default_logger(logger);
@@ -20,11 +20,13 @@ void log_established(const cm::Connection& connection) {
 }
 
 void log_closed(const cm::Connection& connection, const stream::Disconnected& how) {
-  spdlog::log(cm::ordinary_end(how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
-              cm::describe_end(connection, how));
+  const std::size_t columns = spdlog::should_log(spdlog::level::debug) ? SIZE_MAX : cm::kEndColumns;
+  spdlog::log(cm::unremarkable_end(connection, how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
+              cm::describe_end(connection, how, columns));
 }
 
 void log_failed(const std::string& peer, const Error& error) {
+  if (error.code == Errc::kSystem) return spdlog::error("connect failed peer={}: {}", peer, error.why);
   spdlog::error("connect failed peer={} reason={}: {}", peer, name(error.code), error.why);
 }
 

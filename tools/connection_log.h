@@ -7,14 +7,15 @@
 
 namespace iwarp::tools {
 
-// Logging to standard error, as log_format.h says. Call once.
-void set_up_logging(bool verbose);
+// Logging to standard error, as log_format.h says, of a command such as "iwarp perf run". Call once.
+void set_up_logging(const std::string& command, bool verbose);
 
 // "established local=... peer=... role=... rev=... crc=... ..."
 void log_established(const cm::Connection& connection);
-// "closed peer=... reason=... tx_send=... ... rx_read_bytes=..." and, on error, what the Terminate said.
+// "closed peer=... end=... tx_write=... ..." as cm::describe_end() says it, in 120 columns unless debug lines are
+// logged. A warning, unless it ended as connections do, or a server's client has left.
 void log_closed(const cm::Connection& connection, const stream::Disconnected& how);
-// "connect failed peer=... reason=...: text"
+// "connect failed peer=... reason=...: text"; without the reason where a system call failed: the text is that of errno.
 void log_failed(const std::string& peer, const Error& error);
 
 }  // namespace iwarp::tools

@@ -43,12 +43,6 @@ void refuse_flags_beside_file(const CLI::App& cmd) {
   }
 }
 
-// For people the place in the file comes first; the journal wants to know how grave it is.
-void tell(const std::string& error) {
-  if (goes_to_journal()) return spdlog::error("{}", error);
-  std::cerr << error << '\n';
-}
-
 int print(const GatewayConfig& config) {
   const gateway::ProcessOptions& p = config.service.process;
   std::cout << fmt::format("{} MiB of registered memory, {} connections, {} of one client, {} s to drain\n",
@@ -57,19 +51,18 @@ int print(const GatewayConfig& config) {
   for (const auto& listener : config.service.listeners) {
     std::cout << fmt::format("{}would listen on {}\n", log_prefix(listener.name), describe(listener, listener.listen));
   }
-  std::cout.flush();
-  return std::cout ? kExitOk : kExitFailed;
+  return kExitOk;
 }
 
 int run(const Flags& flags, const CLI::App& cmd) {
-  const AsyncLog log;
+  const AsyncLog log("iwarp gateway");
   if (flags.config.empty()) {
     const GatewayConfig config = of_flags(flags);
     return flags.check ? print(config) : run_gateway(config, "");
   }
   refuse_flags_beside_file(cmd);
   const ReadConfig read = read_gateway_config(flags.config);
-  for (const std::string& error : read.errors) tell(error);
+  for (const std::string& error : read.errors) spdlog::error("{}", error);
   if (!read.config) return kExitUsage;
   return flags.check ? print(*read.config) : run_gateway(*read.config, flags.config);
 }
@@ -78,31 +71,31 @@ int run(const Flags& flags, const CLI::App& cmd) {
 
 Run add_gateway(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* cmd =
-      app.add_subcommand("gateway", "Give a TCP ONC RPC (NFS) server an RPC-over-RDMA front, or the reverse");
+  CLI::App* cmd = app.add_subcommand("gateway", "Give an NFS server that speaks TCP an NFS/RDMA front, or the reverse");
   cmd->add_option("--config", flags->config,
                   "Read everything from this TOML file, several listeners if need be, in place of flags; SIGHUP reads "
-                  "it again");
+                  "it again")
+      ->type_name("FILE");
   cmd->add_flag("--check", flags->check, "Say what would be run, or what is wrong with it, and end");
   flags->listener.add(*cmd);
   flags->limits.add(*cmd);
   flags->process.add(*cmd);
   cmd->footer(
       "Examples:\n"
-      "  iwarp gateway --rdma-listen 0.0.0.0:20049 --tcp 127.0.0.1:2049 --allow 10.0.0.0/8\n"
+      "  iwarp gateway --rdma-listen 0.0.0.0:20049 --tcp 127.0.0.1:2049 \\\n"
+      "        --allow 10.0.0.0/8\n"
       "      gives the NFS server on this host an NFS/RDMA front; on a client:\n"
       "      mount -t nfs -o rdma,port=20049,vers=4.1 THIS_HOST:/export /mnt\n"
       "  iwarp gateway --tcp-listen 127.0.0.1:2050 --rdma 10.0.0.2:20049\n"
       "      lets TCP clients of this host reach the NFS/RDMA server 10.0.0.2:\n"
       "      mount -t nfs -o port=2050,vers=4.1 127.0.0.1:/export /mnt\n"
-      "      Clients that use no reserved port (not root, mount -o noresvport) need --insecure-ports.\n"
+      "      (not as root, or with mount -o noresvport: --insecure-ports)\n"
       "  iwarp gateway --config /etc/iwarp/gateway.toml --check\n"
       "      says what that file would run, or which of its lines is wrong.\n"
-      "Kernel exports behind the gateway need the option 'insecure' only without reserved ports: see --reserved-port. "
-      "An NFSv3 client finds MOUNT by "
-      "nolock,mountaddr=,mountport=,mountproto=tcp.\n"
-      "Signals: SIGTERM and Ctrl-C drain and end, SIGUSR1 prints the counters, SIGHUP reads the file of --config "
-      "again, SIGUSR2 is ignored.");
+      "Any ONC RPC program goes through, not only NFS. Exports need the option 'insecure' only without reserved "
+      "ports: see --reserved-port. An NFSv3 client finds MOUNT by nolock,mountaddr=,mountport=,mountproto=tcp.\n"
+      "Signals: SIGTERM and Ctrl-C let RPCs finish and end, SIGUSR1 prints the counters, SIGHUP reads the file of "
+      "--config again, SIGUSR2 is ignored.");
   return [flags, cmd] { return run(*flags, *cmd); };
 }
 

@@ -17,6 +17,7 @@
 #include "iwarp/cm/description.h"
 #include "tools/gateway_settings.h"
 #include "tools/nearest_key.h"
+#include "tools/option_words.h"
 
 namespace iwarp::tools {
 namespace {
@@ -50,7 +51,7 @@ enum class Kind : std::uint8_t { kFlag, kNumber, kText };
 
 Kind kind_of(const CLI::Option& option) {
   if (option.get_expected_max() == 0) return Kind::kFlag;
-  return option.get_type_name().find("INT") != std::string::npos ? Kind::kNumber : Kind::kText;
+  return takes_number(option) ? Kind::kNumber : Kind::kText;
 }
 
 std::string wanted(Kind kind, bool list) {

@@ -12,62 +12,71 @@ const std::map<std::string, gateway::ReservedPort> kReservedPorts = {{"prefer", 
 }  // namespace
 
 void ListenerFlags::add(CLI::App& app) {
-  app.add_option("--rdma-listen", rdma_listen, "Serve RPC-over-RDMA clients at ADDR:PORT (NFS/RDMA: port 20049)");
-  app.add_option("--tcp", tcp, "... and forward to the TCP server HOST:PORT");
-  app.add_option("--tcp-listen", tcp_listen, "Serve TCP clients at ADDR:PORT");
-  app.add_option("--rdma", rdma, "... and forward to the RPC-over-RDMA server HOST:PORT");
+  app.add_option("--rdma-listen", rdma_listen, "Serve NFS/RDMA clients at this address (usual port: 20049)")
+      ->type_name("ADDR:PORT");
+  app.add_option("--tcp", tcp, "... and forward to this TCP server")->type_name("HOST:PORT");
+  app.add_option("--tcp-listen", tcp_listen, "Serve TCP clients at this address")->type_name("ADDR:PORT");
+  app.add_option("--rdma", rdma, "... and forward to this NFS/RDMA server")->type_name("HOST:PORT");
   app.add_option("--allow", allow,
-                 "Clients to serve, CIDR[,CIDR...]; default loopback only: the server sees the gateway's address, not "
-                 "the client's");
+                 "Clients to serve, by address or network such as 10.0.0.0/8. The server sees the gateway's address, "
+                 "not the client's, so its own list is no help (default loopback only)")
+      ->type_name("CIDR[,CIDR...]");
   app.add_option("--source-map", source_map,
-                 "Source address towards the server by client, CIDR=ADDR[,...]; 127.x.y.z tells clients apart for a "
-                 "server on loopback");
+                 "Source address towards the server, by the client's; addresses 127.x.y.z tell clients apart for a "
+                 "server on this host")
+      ->type_name("CIDR=ADDR[,...]");
   app.add_option_function<std::string>(
          "--reserved-port", [this](const std::string& v) { reserved_port = kReservedPorts.at(v); },
-         "Port of 512 to 1023 towards the TCP server, so that exports need no 'insecure': prefer (any other when they "
-         "run out), require (or no connection), off; default prefer, off without the privilege")
+         "Connect to the TCP server from a port of 512 to 1023, so that its exports need no 'insecure'. prefer: from "
+         "any other when they run out; require: or not at all (default prefer, or off without the privilege)")
       ->check(CLI::IsMember({"prefer", "require", "off"}).description(""))
       ->type_name("prefer|require|off");
   app.add_flag("--insecure-ports", options.insecure_ports,
-               "Serve TCP clients from ports above 1023 too: any user of a client's host may then be any user to the "
+               "Serve TCP clients from ports above 1023, too: any user of a client's host may then be any user to the "
                "server");
-  app.add_option("--credits", options.credits, "RPCs that a client may have outstanding")
+  app.add_option("--credits", options.credits, "RPCs that a client may have under way at a time")
       ->check(CLI::Range(1, 96))
       ->capture_default_str();
-  app.add_option("--inline", options.inline_bytes, "Inline threshold, octets, a multiple of 1024")
+  app.add_option("--inline", options.inline_bytes,
+                 "Longest message that is sent as it is, without an RDMA transfer of its own: octets, a multiple of "
+                 "1024")
+      ->type_name("OCTETS")
       ->check(CLI::Range(1024, 65536))
       ->check([](const std::string& v) {
         return std::stoul(v) % 1024 == 0 ? std::string{} : std::string{"must be a multiple of 1024"};
       })
       ->capture_default_str();
   app.add_option("--connection-memory", connection_memory_mib,
-                 "Registered memory for Calls, and as much for Replies, of one connection, MiB")
+                 "Memory for the requests of one connection, and as much for its replies, MiB")
+      ->type_name("MIB")
       ->check(CLI::Range(4, 1024))
       ->capture_default_str();
-  app.add_option(
-         "--max-record", max_record_kib,
-         "Longest RPC message either way, KiB; 64 KiB below --connection-memory and an eighth of --memory, at least")
+  app.add_option("--max-record", max_record_kib,
+                 "Longest RPC message either way, KiB. --connection-memory and an eighth of --memory must each be 64 "
+                 "KiB more, at least")
+      ->type_name("KIB")
       ->check(CLI::Range(64, 65536))
       ->capture_default_str();
   app.add_option_function<std::string>(
          "--pnfs", [this](const std::string& v) { options.pnfs = v == "on"; },
-         "Let servers offer layouts, with which clients reach data servers past the gateway: on, or off (the default): "
-         "their flags in EXCHANGE_ID's reply are cleared, and the attributes that tell of layouts not asked for; krb5i "
-         "and krb5p pass unchanged, mount those with vers=4.0 or 3")
+         "on: pass on the server's offer of pNFS, with which clients go to data servers past the gateway. off: leave "
+         "it out of what the server says. With krb5i and krb5p it cannot be left out: mount those with vers=4.0 or 3")
       ->check(CLI::IsMember({"on", "off"}).description(""))
-      ->type_name("on|off");
+      ->type_name("on|off")
+      ->default_str("off");
   const auto seconds = [&](const char* flag, unsigned& to, const char* text) {
-    app.add_option(flag, to, text)->check(CLI::Range(1, 86400))->capture_default_str();
+    app.add_option(flag, to, text)->type_name("SECONDS")->check(CLI::Range(1, 86400))->capture_default_str();
   };
   seconds("--lost-call", lost_call_seconds,
-          "Seconds after which a Call that the client repeats counts as lost: its connections end, so that the client "
-          "reconnects and replays");
+          "Time after which a request that the client repeats counts as lost: its connections end, so that the client "
+          "connects anew and repeats all");
   seconds("--record-deadline", record_seconds,
-          "Seconds for the rest of a record that has begun, or for the next 64 KiB of it");
+          "Time for the rest of a TCP message that has begun, or for the next 64 KiB of it");
   seconds("--read-deadline", read_seconds,
-          "Seconds for a client to answer one of the RDMA Reads outstanding, or 64 KiB of them");
+          "Time for a client to answer one of the gateway's RDMA Reads, or 64 KiB of them");
   seconds("--reply-deadline", reply_seconds,
-          "Seconds for a client to take one of the Replies that wait for it, or 64 KiB of them, or to answer a Read");
+          "Time for a client to take one of the replies that wait for it, or 64 KiB of them, or to answer an RDMA "
+          "Read");
   policy.add(app, 32, PolicyFlags::First::kClientServer);
 }
 
@@ -76,29 +85,37 @@ void LimitFlags::add(CLI::App& app) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app.add_option("--max-connections-per-client", max_connections_per_client,
-                 "... and of these, of one client (an IPv4 address, or an IPv6 network of 64 bits); a gateway in "
+                 "... and of these, of one client (an IPv4 address, or an IPv6 network of 64 bits). A gateway in "
                  "front, NAT and the users of this host are one client each")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
 }
 
 void ProcessFlags::add(CLI::App& app) {
-  app.add_option("--stats", stats,
-                 "Write counters as JSON to this file on SIGUSR1 and at the end; - is standard output");
+  app.add_option_function<std::string>(
+         "--stats,--json", [this](const std::string& v) { stats = v.empty() ? "-" : v; },
+         "Write counters as JSON (docs/JSON.md) on SIGUSR1 and at the end, to this file or, with - or none, to "
+         "standard output")
+      ->expected(0, 1)
+      ->type_name("FILE");
   watch.add(app);
   app.add_option("--memory", memory_mib,
-                 "Registered memory of all connections, MiB; default a quarter of what the machine and the control "
-                 "groups allow this process. What finds none waits, and new connections are refused")
+                 "Memory for the messages of all connections, MiB. A message that finds none waits, and new "
+                 "connections are refused (default a quarter of what this process may have)")
+      ->type_name("MIB")
       ->check(CLI::Range(kLeastMemoryMib, 1u << 24));
-  app.add_option("--drain", drain_seconds, "After SIGTERM: seconds for outstanding RPCs")
+  app.add_option("--drain", drain_seconds, "After SIGTERM: time for the RPCs that are under way")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
-  app.add_option("--log-level", log_level, "What is logged: error, warning, info (the default) or debug")
+  app.add_option("--log-level", log_level, "What is logged: this, and what is graver")
       ->check(CLI::IsMember({"error", "warning", "info", "debug"}).description(""))
-      ->type_name("error|warning|info|debug");
+      ->type_name("error|warning|info|debug")
+      ->default_str("info");
   app.add_option("--state-dir", state_dir,
-                 "Directory for the source ports that servers know clients by, so that replays are recognised after a "
-                 "restart; default $STATE_DIRECTORY, or none");
+                 "Keep the source ports by which servers know clients in this directory, so that repeated requests "
+                 "are recognised after a restart (default $STATE_DIRECTORY, or none)")
+      ->type_name("DIRECTORY");
   recorder.add(app);
 }
 

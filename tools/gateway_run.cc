@@ -16,6 +16,7 @@
 #include "tools/descriptor_limit.h"
 #include "tools/gateway_settings.h"
 #include "tools/gateway_watch.h"
+#include "tools/log_format.h"
 #include "tools/service_manager.h"
 #include "tools/stats_file.h"
 
@@ -52,6 +53,7 @@ class GatewayRun {
     log_listeners({});
     watch_.listeners_changed();
     manager_.ready(status());
+    spdlog::default_logger()->set_formatter(log_formatter(""));  // errors are no longer those that end a command
     keep_alive();
     backends_.watch(settings_.listeners);
     keep_ports();

@@ -20,17 +20,21 @@ gateway::Parsed<std::vector<gateway::ServedProgram>> programs(const std::string&
 
 void WatchFlags::add(CLI::App& app) {
   app.add_option("--metrics", metrics,
-                 "Serve counters to Prometheus and iwarp top at http://ADDR:PORT/metrics; a PORT alone is that of "
+                 "Serve counters to Prometheus and `iwarp top` at http://ADDR:PORT/metrics; a PORT alone is that of "
                  "127.0.0.1. Without login: whoever reaches it reads them")
+      ->type_name("[ADDR:]PORT")
       ->check([](const std::string& v) { return gateway::parse_metrics_address(v).error; });
   app.add_option_function<std::string>(
          "--rpcbind", [this](const std::string& v) { rpcbind = v.empty() ? kNfs : v; },
-         "Register RDMA listeners with rpcbind of this host, netids rdma and rdma6, and withdraw them at the end: nfs "
-         "(the default: 100003:3,100003:4) or other programs and versions")
+         "Tell rpcbind of this host of the NFS/RDMA listeners, and withdraw that at the end: programs and versions, "
+         "PROGRAM:VERSION[,...]; nfs is 100003:3,100003:4")
       ->expected(0, 1)
       ->check([](const std::string& v) { return v.empty() ? std::string() : programs(v).error; })
-      ->type_name("nfs|PROGRAM:VERSION,...");
-  app.add_option("--rpcbind-socket", rpcbind_socket, "... where rpcbind listens")->capture_default_str();
+      ->type_name("PROGRAMS")
+      ->default_str(kNfs);
+  app.add_option("--rpcbind-socket", rpcbind_socket, "... where rpcbind listens")
+      ->type_name("FILE")
+      ->capture_default_str();
 }
 
 GatewayWatch::GatewayWatch(boost::asio::io_context& io, const gateway::Service& service, const WatchFlags& flags)

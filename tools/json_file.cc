@@ -10,6 +10,8 @@
 #include <iostream>
 #include <thread>
 
+#include "tools/standard_output.h"
+
 namespace iwarp::tools {
 namespace {
 
@@ -66,6 +68,7 @@ void JsonOutput::put(const std::string& text) {
   std::ostream& out = standard_output_ ? std::cout : file_;
   errno = 0;
   out << text << std::flush;
+  if (standard_output_) return check_standard_output();
   if (!out) fail(name_);
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tools/man_text.h"
+#include "tools/option_words.h"
 
 namespace iwarp::tools {
 namespace {
@@ -38,31 +39,17 @@ std::string upper(std::string text) {
   return text;
 }
 
-std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
-  // An empty group hides an option from --help, and so from here.
-  return app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); });
-}
-
-std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* a) { return !a->get_group().empty(); });
-}
-
 std::string option_head(const CLI::Option& o) {
+  if (o.get_positional()) return italic(o.get_name(true, false));
   std::string head;
-  const auto add = [&](const std::string& word) { head += (head.empty() ? "" : ", ") + bold(word); };
-  for (const std::string& name : o.get_snames()) add("-" + name);
-  for (const std::string& name : o.get_lnames()) add("--" + name);
-  if (o.get_positional()) head += (head.empty() ? "" : ", ") + italic(o.get_name(true, false));
-  const bool takes_value = o.get_type_size() != 0 && !o.get_type_name().empty();
-  if (takes_value && !o.nonpositional()) return head;
-  return takes_value ? head + " " + italic(o.get_type_name()) : head;
+  for (const std::string& name : option_names(o)) head += (head.empty() ? "" : ", ") + bold(name);
+  const std::string value = option_value(o);
+  return value.empty() ? head : head + (value.front() == ' ' ? " " + italic(value.substr(1)) : italic(value));
 }
 
-std::string option_text(const CLI::Option& o) {
-  std::string s = ".TP\n" + option_head(o) + "\n";
-  s += o.get_description().empty() ? "\\&" : escaped(o.get_description());
-  if (!o.get_default_str().empty()) s += escaped(" [" + o.get_default_str() + "]");
-  return s + "\n";
+std::string option_entry(const CLI::Option& o) {
+  const std::string text = option_text(o);
+  return ".TP\n" + option_head(o) + "\n" + (text.empty() ? "\\&" : escaped(text)) + "\n";
 }
 
 // Options by their groups, as --help has them: those of no special group first.
@@ -71,7 +58,7 @@ std::string options_text(const CLI::App& app) {
   for (const std::string& group : app.get_groups()) {
     std::string options;
     for (const CLI::Option* o : shown_options(app)) {
-      if (o->get_group() == group) options += option_text(*o);
+      if (o->get_group() == group) options += option_entry(*o);
     }
     if (options.empty()) continue;
     if (upper(group) == "OPTIONS") {
@@ -161,7 +148,7 @@ class FooterSections {
 
 std::string synopsis(const std::string& command, const CLI::App& app) {
   std::string s = ".SH SYNOPSIS\n";
-  const auto list = subcommands_of(app);
+  const auto list = shown_commands(app);
   if (list.empty()) {
     s += bold(command) + " [" + italic("OPTION") + "]...";
     for (const CLI::Option* o : shown_options(app)) {
@@ -208,7 +195,7 @@ void add_pages(std::vector<ManPage>& pages, const CLI::App& app, const std::stri
   const ManText* text = man_text(command);
   s += ".SH DESCRIPTION\n" + paragraphs(text != nullptr ? std::string(text->description) : app.get_description() + ".");
   std::vector<std::string> related = parents;
-  if (const auto list = subcommands_of(app); !list.empty()) {
+  if (const auto list = shown_commands(app); !list.empty()) {
     s += ".SH COMMANDS\n";
     std::vector<std::string> above = parents;
     above.push_back(page);

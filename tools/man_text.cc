@@ -31,6 +31,7 @@ const std::array kTexts{
         "The server sees the address of the gateway instead of those of its clients, so its export rules do not tell "
         "them apart: --allow says who is served at all. Nothing on the wire is encrypted or authenticated.",
         kOfGateway, kFilesOfGateway},
+    ManText{"iwarp help", "Prints what iwarp COMMAND --help prints, or without COMMAND what iwarp --help does."},
     ManText{"iwarp perf",
             "Measures throughput, latency and rates of iWARP beside plain TCP that does the same work in the same run. "
             "Both ends run on this machine, or the other end runs iwarp perf serve."},
@@ -39,18 +40,34 @@ const std::array kTexts{
             "asks for, so let only trusted hosts reach it."},
     ManText{
         "iwarp perf run",
-        "Runs tests and prints a table. Without PEER the other end is a process of its own on the loopback "
-        "interface. A sample of iWARP and one of plain TCP alternate, so that both meet the same load of the machine."},
+        "Runs tests and prints a table, a row as soon as it is measured. Without PEER the other end is a process of "
+        "its "
+        "own on the loopback interface. A sample of iWARP and one of plain TCP alternate, so that both meet the same "
+        "load of the machine.\n\n"
+        "Tests and columns are named as in perftest (ib_write_bw and so on). Beside them stands plain TCP, with calls "
+        "of "
+        "64 KiB unless --baseline best looks for faster ones. Ctrl-C prints the rows measured so far, and the row "
+        "under "
+        "way with the pairs that it has."},
     ManText{"iwarp perf idle",
             "Opens many connections, and tells how much memory, how many descriptors and how many wake-ups they cost "
             "while nothing is sent."},
     ManText{"iwarp probe",
             "Examines an iWARP listener: connects to it in several ways, and tells what it negotiates and where it "
-            "deviates from RFC 5044 and RFC 6581. Each question is a connection of its own."},
+            "deviates from RFC 5044 and RFC 6581. Each question is a connection of its own, and its result is printed "
+            "when it is there; what was not seen is not known.\n\n"
+            "With --listen it examines an initiator in the same way: it takes its connections, answers each in another "
+            "way, and tells what the initiator does then."},
     ManText{
         "iwarp rping",
         "RDMA ping. Client and server advertise buffers to each other and move the data by RDMA Read and RDMA Write, "
-        "as the rping of rdma-core does. The other end may be that program over any iWARP device."},
+        "as the rping of rdma-core does. The other end may be that program over any iWARP device. A client ends with "
+        "the "
+        "round-trip times of its pings, on standard error; a server that ends before its client is done is an "
+        "error."},
+    ManText{"iwarp top",
+            "Reads the metrics of a gateway that runs with --metrics, and shows what it does: in a terminal again and "
+            "again, else once."},
     ManText{"iwarp trace",
             "Reads a capture of TCP packets, finds the iWARP connections in it, and prints a line for each message of "
             "MPA, RDMAP and RPC-over-RDMA, both directions, in the order of time."}};

@@ -8,6 +8,9 @@ namespace {
 
 const std::map<std::string, mpa::Policy::Crc> kCrc = {
     {"on", mpa::Policy::Crc::kOn}, {"prefer-off", mpa::Policy::Crc::kPreferOff}, {"off", mpa::Policy::Crc::kOff}};
+const std::map<std::string, mpa::Policy::Markers> kMarkers = {{"serve", mpa::Policy::Markers::kServe},
+                                                              {"ask", mpa::Policy::Markers::kAsk},
+                                                              {"refuse", mpa::Policy::Markers::kRefuse}};
 const std::map<std::string, mpa::FpduPolicy> kFpdu = {
     {"emss", mpa::FpduPolicy::kEmss}, {"16k", mpa::FpduPolicy::k16k}, {"max", mpa::FpduPolicy::kMax}};
 
@@ -40,51 +43,61 @@ CLI::Validator one_of(const std::map<std::string, T>& values) {
 void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord, First first) {
   first_ = first;
   ird_ = ord_ = ird_ord;
-  const std::string group = "Connection policy";
-  app.add_option("--mpa-rev", revision_, "MPA revision: 2 negotiates IRD, ORD and RTR (RFC 6581), 1 does not")
+  const std::string group = "Connection set-up";
+  app.add_option("--mpa-rev", revision_,
+                 "Revision of the connection set-up: 2 agrees on --ird, --ord and --rtr (RFC 6581), 1 does not")
       ->check(CLI::IsMember({1U, 2U}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--crc", crc_,
-                 "CRC32c of FPDUs: on; prefer-off (only if the peer wants it); off (refuse a peer that wants it)")
+                 "Checksum of every frame. prefer-off: none, unless the peer wants it; off: refuse such a peer")
       ->check(one_of(kCrc))
       ->type_name("on|prefer-off|off")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--markers", markers_,
+                 "Markers in the stream, by which a receiver finds frames. serve: send them to a peer that asks; ask: "
+                 "want them from the peer, too; refuse: refuse a peer that asks")
+      ->check(one_of(kMarkers))
+      ->type_name("serve|ask|refuse")
       ->capture_default_str()
       ->group(group);
   auto* p2p = app.add_flag_callback(
       "--p2p", [this] { peer_to_peer_ = true; },
       first == First::kPeerToPeer
-          ? "Ask for peer-to-peer set-up with an RTR message (initiator; the default with revision 2)"
-          : "Ask for peer-to-peer set-up with an RTR message at once (initiator; the default asks only a peer that "
-            "hangs "
-            "up without it)");
+          ? "When connecting: ask for set-up in which the client begins with a message that tells it is ready (RTR); "
+            "the default with revision 2"
+          : "When connecting: ask at once for set-up in which the client begins with a message that tells it is ready "
+            "(RTR); by default only a peer that hangs up without is asked");
   p2p->group(group);
   app.add_flag_callback(
-         "--no-p2p", [this] { peer_to_peer_ = false; }, "Never ask for it")
+         "--no-p2p", [this] { peer_to_peer_ = false; }, "Never ask for that")
       ->excludes(p2p)
       ->group(group);
-  app.add_option("--rtr", rtr_, "RTR forms to offer and take: write, read or both")
+  app.add_option("--rtr", rtr_, "Forms of that message to offer and take: write, read or both")
+      ->type_name("FORM[,FORM]")
       ->check(check_rtr)
       ->capture_default_str()
       ->group(group);
-  app.add_option("--ird", ird_, "Inbound RDMA Reads to admit; raised up to 128 if the peer asks for more")
+  app.add_option("--ird", ird_, "RDMA Reads that the peer may have under way here; up to 128 if the peer asks for more")
       ->check(CLI::Range(0, 16382))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--ord", ord_, "Outbound RDMA Reads to have outstanding")
+  app.add_option("--ord", ord_, "RDMA Reads to have under way at the peer")
       ->check(CLI::Range(0, 16382))
       ->capture_default_str()
       ->group(group);
   app.add_option("--fpdu", fpdu_,
-                 "FPDU size: emss (fits a TCP segment, for RNICs); 16k; max (software peers, loopback)")
+                 "Length of frames. emss: what fits a TCP segment, as hardware wants it; 16k: 16 KiB; max: 64 KiB, "
+                 "best between programs on loopback")
       ->check(one_of(kFpdu))
       ->type_name("emss|16k|max")
       ->capture_default_str()
       ->group(group);
   app.add_flag_callback(
          "--no-wake", [this] { early_wake_ = false; },
-         "Send no empty RDMA Writes to a peer that has not answered yet: they wake Linux siw, which overlooks what "
-         "comes early (initiator)")
+         "When connecting: send no empty RDMA Writes to a peer that has not answered yet. They wake Linux siw, which "
+         "overlooks what comes early")
       ->group(group);
 }
 
@@ -97,6 +110,7 @@ mpa::Policy PolicyFlags::policy() const {
   mpa::Policy p;
   p.revision = static_cast<std::uint8_t>(revision_);
   p.crc = kCrc.at(crc_);
+  p.markers = kMarkers.at(markers_);
   p.peer_to_peer = peer_to_peer_.value_or(first_ == First::kPeerToPeer) && revision_ == 2;
   p.allow_peer_to_peer_fallback = peer_to_peer_.value_or(true);
   p.rtr_write = rtr_.find("write") != std::string::npos;

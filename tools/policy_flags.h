@@ -23,6 +23,7 @@ class PolicyFlags {
  private:
   unsigned revision_ = 2;
   std::string crc_ = "on";
+  std::string markers_ = "serve";
   First first_ = First::kPeerToPeer;
   std::optional<bool> peer_to_peer_;
   std::string rtr_ = "write,read";

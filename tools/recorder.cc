@@ -182,10 +182,13 @@ class Tap final : public cm::ByteTap {
 }  // namespace
 
 void RecorderFlags::add(CLI::App& app) {
-  CLI::Option* trace = app.add_option(
-      "--trace", trace_, "Write a line for each message of every connection to this file; - is standard error");
-  app.add_flag("--trace-fpdus", verbose_, "... also for each FPDU and each DDP segment")->needs(trace);
-  app.add_option("--pcap", pcap_, "Write a capture of every connection, with packet headers made up, to this file");
+  CLI::Option* trace =
+      app.add_option("--trace", trace_,
+                     "Write a line for each message of every connection to this file; - is standard error")
+          ->type_name("FILE");
+  app.add_flag("--trace-fpdus", verbose_, "... and for each of the frames that a message is cut into")->needs(trace);
+  app.add_option("--pcap", pcap_, "Write a capture of every connection, with packet headers made up, to this file")
+      ->type_name("FILE");
 }
 
 cm::TapMaker RecorderFlags::tap_maker() const {

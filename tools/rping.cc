@@ -4,7 +4,9 @@
 #include <atomic>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/use_future.hpp>
+#include <iostream>
 #include <list>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -20,8 +22,7 @@
 namespace iwarp::tools {
 namespace {
 
-using rping::Flags;
-using rping::Side;
+using namespace rping;
 
 constexpr std::uint32_t kMinSize = 26;  // room for "rdma-ping-4294967295: " and one character
 constexpr std::uint32_t kMaxSize = 65535;
@@ -33,27 +34,98 @@ template <class T>
 using Outcome = std::pair<Error, T>;
 using Connected = Outcome<std::shared_ptr<cm::Connection>>;
 
+boost::asio::ip::address address_of(const char* flag, const std::string& text) {
+  boost::system::error_code bad;
+  const auto address = boost::asio::ip::make_address(text, bad);
+  if (bad) throw CLI::ValidationError(flag, "'" + text + "' is not an IP address of this host");
+  return address;
+}
+
 // Gives the outcome of an asynchronous call to whom it awaits.
 template <class T, class Fill>
 auto into(Fill fill) {
   return [fill](const Error& error, T result) { fill(Outcome<T>(error, std::move(result))); };
 }
 
+// Where the report of each connection goes: a summary for people, and a JSON document of a client or, of a server, a
+// record for each client that it served. Thread-safe.
+class Reports {
+ public:
+  explicit Reports(const Flags& flags) : server_(flags.server) {
+    if (!flags.json.given()) return;
+    json_.emplace(flags.json);
+    if (server_) json_->begin_lines(kCommand);
+  }
+
+  void tell(const Report& report) {
+    const std::lock_guard lock(mu_);
+    if (report.negotiated) std::cerr << (server_ ? report.peer + ": " : "") + summary(report) + "\n" << std::flush;
+    if (!json_) return;
+    if (server_) {
+      json_->write_line(to_json(report));
+    } else {
+      json_->write(kCommand, to_json(report));
+    }
+  }
+
+ private:
+  static constexpr const char* kCommand = "rping";
+  const bool server_;
+  std::mutex mu_;
+  std::optional<JsonOutput> json_;
+};
+
+Report begin_report(const Flags& flags, std::string peer) {
+  Report report{.role = flags.server ? "server" : "client", .peer = std::move(peer)};
+  if (flags.client) {
+    report.wanted = flags.count;
+    report.size = flags.size;
+  }
+  return report;
+}
+
+// No connection was made.
+int not_connected(Reports& reports, Report report, const Error& error, bool interrupted) {
+  if (!interrupted) log_failed(report.peer, error);
+  report.interrupted = interrupted;
+  report.end = name(interrupted ? Errc::kAborted : error.code);
+  if (!interrupted) report.error = error.why;
+  reports.tell(report);
+  return interrupted ? kExitInterrupted : kExitFailed;
+}
+
+std::string error_of(const Report& report, const Side& side, const stream::Disconnected& how) {
+  if (!side.error().empty()) return side.error();
+  if (!side.ended() && cm::ordinary_end(how)) return {};
+  // A client may leave a server whenever it likes, if only by its end.
+  const bool left = how.reason.code == Errc::kPeerClosed || how.reason.code == Errc::kConnectionLost;
+  if (report.role == "server") return left && !how.received ? "" : end_text(how, "client");
+  return end_text(how, "server", " after " + pings_text(report.pings, report.wanted));
+}
+
 int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Side& side,
-           const Interruption& interruption) {
-  const bool interrupted = interruption.happened();
-  if (interrupted || side.timed_out()) {
+           const Interruption& interruption, Reports& reports, Report report) {
+  report.interrupted = interruption.happened();
+  if (report.interrupted || side.timed_out()) {
     connection->abort();
   } else if (!ok) {
     connection->disconnect();
   }
   const stream::Disconnected how = connection->async_wait_disconnected(boost::asio::use_future).get();
   log_closed(*connection, how);
-  if (interrupted) return kExitInterrupted;
-  return ok && !side.data_error() && !side.timed_out() && cm::ordinary_end(how) ? kExitOk : kExitFailed;
+  report.negotiated = connection->negotiated();
+  report.pings = side.pings();
+  report.round_trips = side.round_trips();
+  report.end = name(how.reason.code);
+  if (!report.interrupted) report.error = error_of(report, side, how);
+  if (!report.error.empty()) spdlog::error("{}", report.error);
+  reports.tell(report);
+  if (report.interrupted) return kExitInterrupted;
+  return report.error.empty() ? kExitOk : kExitFailed;
 }
 
 int run_client(const Flags& flags) {
+  Reports reports(flags);
   cm::Engine engine;
   const Interruption interruption(engine.io());
   flags.recorder.apply(engine);
@@ -62,48 +134,47 @@ int run_client(const Flags& flags) {
   o.host = flags.address;
   o.port = flags.port;
   o.policy = flags.policy.policy();
+  o.policy.startup_timeout = flags.patience(o.policy.startup_timeout);
+  o.connect_timeout = flags.patience(o.connect_timeout);
+  if (!flags.source.empty()) o.local = {address_of("-I", flags.source), 0};
+  Report report = begin_report(flags, gateway::HostPort{flags.address, flags.port}.to_string());
   const auto connected = interruption.await<Connected>(
       [&](const auto& fill) { cm::connect(engine, side.qp(), o, into<std::shared_ptr<cm::Connection>>(fill)); });
-  if (!connected || interruption.happened()) return kExitInterrupted;
-  const auto& [error, connection] = *connected;
-  if (error.code != Errc::kOk) {
-    log_failed(gateway::HostPort{flags.address, flags.port}.to_string(), error);
-    return kExitFailed;
-  }
+  const bool interrupted = !connected || interruption.happened();
+  if (interrupted || connected->first.code != Errc::kOk)
+    return not_connected(reports, std::move(report), interrupted ? Error{} : connected->first, interrupted);
+  const auto& connection = connected->second;
   log_established(*connection);
-  return finish(connection, side.ping_client(connection), side, interruption);
+  return finish(connection, side.ping_client(connection), side, interruption, reports, std::move(report));
 }
 
-int serve(cm::Engine& engine, const Interruption& interruption, const Flags& flags,
+int serve(cm::Engine& engine, const Interruption& interruption, const Flags& flags, Reports& reports,
           std::unique_ptr<cm::ConnectRequest> request) {
   Side side(engine, interruption, flags);
   const mpa::Policy policy = flags.policy.policy();
-  const std::string peer = cm::to_string(request->remote());
+  Report report = begin_report(flags, cm::to_string(request->remote()));
   const auto accepted = interruption.await<Connected>([&](const auto& fill) {
     request->accept(side.qp(), {policy.ird, policy.ord, {}}, into<std::shared_ptr<cm::Connection>>(fill));
   });
-  if (!accepted || interruption.happened()) return kExitInterrupted;
-  const auto& [error, connection] = *accepted;
-  if (error.code != Errc::kOk) {
-    log_failed(peer, error);
-    return kExitFailed;
-  }
+  const bool interrupted = !accepted || interruption.happened();
+  if (interrupted || accepted->first.code != Errc::kOk)
+    return not_connected(reports, std::move(report), interrupted ? Error{} : accepted->first, interrupted);
+  const auto& connection = accepted->second;
   log_established(*connection);
-  return finish(connection, side.pong_server(connection), side, interruption);
+  return finish(connection, side.pong_server(connection), side, interruption, reports, std::move(report));
 }
 
 int run_server(const Flags& flags) {
   if (flags.persistent) raise_descriptor_limit();
+  Reports reports(flags);
   cm::Engine engine;
   const Interruption interruption(engine.io());
   flags.recorder.apply(engine);
   cm::ListenOptions o;
   o.policy = flags.policy.policy();
   o.on_shortage = [](const Error& e) { spdlog::warn("short of resources: {}", e.why); };
-  boost::system::error_code bad;
-  const auto address = boost::asio::ip::make_address(flags.address.empty() ? "::" : flags.address, bad);
-  if (bad) throw CLI::ValidationError("-a", "'" + flags.address + "' is not an IP address of this host");
-  o.endpoint = {address, flags.port};
+  o.policy.startup_timeout = flags.patience(o.policy.startup_timeout);
+  o.endpoint = {address_of("-a", flags.address.empty() ? "::" : flags.address), flags.port};
   auto listener = cm::Listener::listen(engine, o);
   if (!listener) {
     spdlog::error("cannot listen on {}: {}", cm::to_string(o.endpoint), listener.error().why);
@@ -127,13 +198,13 @@ int run_server(const Flags& flags) {
       request->reject();
       continue;
     }
-    if (!flags.persistent) return serve(engine, interruption, flags, std::move(request));
+    if (!flags.persistent) return serve(engine, interruption, flags, reports, std::move(request));
     Client& client = clients.emplace_back();
     try {
-      client.thread =
-          std::jthread([&engine, &interruption, &flags, &over = client.over, r = std::move(request)]() mutable {
+      client.thread = std::jthread(
+          [&engine, &interruption, &flags, &reports, &over = client.over, r = std::move(request)]() mutable {
             try {
-              (void)serve(engine, interruption, flags, std::move(r));
+              (void)serve(engine, interruption, flags, reports, std::move(r));
             } catch (const std::exception& e) {
               spdlog::error("client not served: {}", e.what());
             }
@@ -164,24 +235,36 @@ Run add_rping(CLI::App& app) {
          "-C,--count", flags->count,
          "Client: iterations (default: until interrupted). A server, like rdma-core's, leaves the number to its client")
       ->check(CLI::Range(0, 2147483647));
-  cmd->add_option("--timeout", flags->timeout_seconds, "Seconds to wait for each step of the other side; 0: for ever")
-      ->check(CLI::Range(0, 86400))
-      ->capture_default_str();
+  cmd->add_option("-I,--source", flags->source, "Client: address of this host to connect from (default: any)");
+  cmd->add_option("--timeout", flags->timeout_seconds,
+                  "Seconds to wait for each step of the other side, the set-up of the connection included; 0: for ever "
+                  "(default: 10 to connect, 5 to set up, 60 for each message)")
+      ->check(CLI::Range(0, 86400));
   cmd->add_flag("-V,--validate", flags->validate, "Verify the data");
   cmd->add_flag("-v,--verbose", flags->verbose, "Print the data");
+  cmd->add_flag("-d,--debug", flags->debug, "Log each step, and the round-trip time of each ping");
+  cmd->add_flag("-q", flags->same_as_ever,
+                "Taken for the sake of rdma-core's rping, where it changes how the program sets its device up");
+  flags->json.add(*cmd, "Print the report as JSON; of a server a line for each client");
   flags->policy.add(*cmd, 1);
   flags->recorder.add(*cmd);
   cmd->footer(
       "Examples:\n"
       "  iwarp rping -s                             serve one client on port 7174\n"
       "  iwarp rping -c -a 10.0.0.2 -C 10 -v -V     ping ten times, print and verify\n"
-      "  iwarp rping -c -a ::1 --crc prefer-off     without CRC if the server agrees");
+      "  iwarp rping -c -a ::1 --crc prefer-off     without CRC if the server agrees\n"
+      "A client says at its end, on standard error, how long the pings took: each is two messages each way, an RDMA "
+      "Read\n"
+      "and an RDMA Write.");
   return [flags, size]() -> int {
     if (flags->server && size->count() == 0) flags->size = kMaxSize;
     if (flags->server == flags->client)
       throw CLI::ValidationError("rping", "choose one of -s (server) and -c (client)");
     if (flags->client && flags->address.empty())
       throw CLI::ValidationError("rping", "-c needs the server's address: -a HOST");
+    if (flags->server && !flags->source.empty())
+      throw CLI::ValidationError("-I", "goes with -c; a server listens on the address of -a");
+    if (flags->debug) spdlog::set_level(spdlog::level::debug);
     return flags->server ? run_server(*flags) : run_client(*flags);
   };
 }

@@ -1,5 +1,6 @@
 #include "tools/rping_side.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <iostream>
 
 #include "iwarp/base/wire.h"
+#include "tools/standard_output.h"
 
 namespace iwarp::tools::rping {
 namespace {
@@ -15,7 +17,8 @@ using ddp::Access;
 using verbs::MemoryRegion;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kForEver = 1000000000;  // seconds
+constexpr std::chrono::seconds kUsualPatience{60};
+constexpr std::chrono::seconds kForEver{1000000000};
 
 void check(const Result<void>& r) {
   if (!r) throw std::runtime_error(r.error().why);
@@ -46,7 +49,18 @@ void fill(std::span<std::byte> buffer, std::uint64_t iteration) {
   buffer.back() = std::byte{0};
 }
 
+// At once, so that who reads it sees each ping as it happens.
+void print(const std::string& line) {
+  std::cout << line << '\n';
+  check_standard_output();
+}
+
 }  // namespace
+
+std::chrono::milliseconds Flags::patience(std::chrono::milliseconds usual) const {
+  if (!timeout_seconds) return usual;
+  return *timeout_seconds == 0 ? kForEver : std::chrono::seconds(*timeout_seconds);
+}
 
 Side::Side(cm::Engine& engine, const Interruption& interruption, const Flags& flags)
     : flags_(flags), pd_(engine.context()), cq_(64, &engine), data_(flags.size), source_(flags.size) {
@@ -80,6 +94,12 @@ bool Side::send_info(const MemoryRegion& advertised, std::uint32_t size) {
   w.be<0>(advertised ? advertised.to_of(advertised.memory().data()) : std::uint64_t{0});
   w.be<8>(advertised ? raw(advertised.stag()) : std::uint32_t{0});
   w.be<12>(size);
+  if (advertised) {
+    spdlog::debug("sends an advertisement: {} octets at {:#x}, STag {:#x}", size,
+                  advertised.to_of(advertised.memory().data()), raw(advertised.stag()));
+  } else {
+    spdlog::debug("sends a go-ahead");
+  }
   return run({.op = verbs::SendOp::kSend, .sges = verbs::Sge{send_.data(), kInfoBytes, send_mr_.stag()}});
 }
 
@@ -100,16 +120,20 @@ bool Side::await_message() {
   return true;
 }
 
+bool Side::fail(std::string error) {
+  error_ = std::move(error);
+  return false;
+}
+
 bool Side::pump() {
   verbs::Completion c;
-  const auto patience = std::chrono::seconds(flags_.timeout_seconds != 0 ? flags_.timeout_seconds : kForEver);
-  const auto deadline = Clock::now() + patience;
+  const auto patience = flags_.patience(kUsualPatience);
+  const auto deadline = add_saturating(Clock::now(), patience);
   while (cq_.poll({&c, 1}) == 0) {
     if (!cq_.wait_for(deadline - Clock::now()) && Clock::now() >= deadline) {
-      spdlog::error("nothing from the {} within {} s (--timeout)", flags_.client ? "server" : "client",
-                    flags_.timeout_seconds);
       timed_out_ = true;
-      return false;
+      return fail(fmt::format("nothing from the {} within {} s (--timeout)", flags_.client ? "server" : "client",
+                              std::chrono::duration_cast<std::chrono::seconds>(patience).count()));
     }
   }
   if (c.status != Errc::kOk) {
@@ -121,30 +145,30 @@ bool Side::pump() {
     return true;
   }
   if (c.byte_len != kInfoBytes) {
-    spdlog::error("peer sent a message of {} octets where rping has {}", c.byte_len, kInfoBytes);
-    return false;
+    return fail(fmt::format("the peer sent a message of {} octets where rping has {}", c.byte_len, kInfoBytes));
   }
   // The one in use has been judged, and is not touched.
-  if (received_) {
-    spdlog::error("peer sent a message out of turn");
-    return false;
-  }
+  if (received_) return fail("the peer sent a message out of turn");
   const auto v = *FixedView<kInfoBytes>::of(ConstBytes{recv_}.subspan(c.wr_id * kInfoBytes));
   received_ = {v.be<std::uint64_t, 0>(), Stag{v.be<std::uint32_t, 8>()}, v.be<std::uint32_t, 12>()};
+  spdlog::debug("received a message: {} octets at {:#x}, STag {:#x}", received_->size, received_->to,
+                raw(received_->stag));
   return static_cast<bool>(post_recv(c.wr_id));
 }
 
 bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
   for (std::uint64_t i = 0; flags_.count == 0 || i < flags_.count; ++i) {
     fill(source_, i);
+    const auto start = Clock::now();
     if (!send_info(source_mr_, flags_.size) || !await_message()) return false;
     if (!send_info(data_mr_, flags_.size) || !await_message()) return false;
-    if (flags_.validate && std::memcmp(source_.data(), data_.data(), flags_.size) != 0) {
-      spdlog::error("data mismatch in iteration {}", i);
-      data_error_ = true;
-      return false;
-    }
-    if (flags_.verbose) std::cout << "ping data: " << printable(data_) << '\n';
+    const auto took = Clock::now() - start;
+    spdlog::debug("ping {}: RTT {}", i, duration_text(static_cast<double>(took.count()) / 1000));
+    if (flags_.validate && std::memcmp(source_.data(), data_.data(), flags_.size) != 0)
+      return fail(fmt::format("data mismatch in iteration {}: what came back is not what was sent", i));
+    round_trips_.add(took);
+    ++pings_;
+    if (flags_.prints_pings()) print("ping data: " + printable(data_));
   }
   connection->disconnect();
   return true;
@@ -153,25 +177,21 @@ bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
 bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
   for (std::uint64_t i = 0;; ++i) {
     // The client decides how often, and ends the connection.
-    if (!await_message()) return i > 0 && ended_;
+    if (!await_message()) return ended_;
     if (remote_.size > flags_.size) {
-      spdlog::error("client pings with {} octets, this server has room for {}: start it with -S {}", remote_.size,
-                    flags_.size, remote_.size);
       connection->abort();
-      return false;
+      return fail(fmt::format("the client pings with {} octets, this server has room for {}: start it with -S {}",
+                              remote_.size, flags_.size, remote_.size));
     }
     const verbs::Sge sink{data_.data(), remote_.size, data_mr_.stag()};
     if (!run({.op = verbs::SendOp::kRead, .sges = sink, .remote_stag = remote_.stag, .remote_to = remote_.to}))
       return false;
-    if (flags_.verbose) std::cout << "server ping data: " << printable(ConstBytes{data_}.first(remote_.size)) << '\n';
+    if (flags_.prints_pings()) print("server ping data: " + printable(ConstBytes{data_}.first(remote_.size)));
     if (flags_.validate && remote_.size > 0) {
       const auto expected = std::span{source_}.first(remote_.size);
       fill(expected, i);
-      if (!std::equal(expected.begin(), expected.end(), data_.begin())) {
-        spdlog::error("what the client pinged with is not rping's pattern of iteration {}", i);
-        data_error_ = true;
-        return false;
-      }
+      if (!std::equal(expected.begin(), expected.end(), data_.begin()))
+        return fail(fmt::format("what the client pinged with is not rping's pattern of iteration {}", i));
     }
     if (!send_info({}, 0) || !await_message()) return false;
     const std::size_t text = ::strnlen(reinterpret_cast<const char*>(data_.data()), data_.size() - 1) + 1;
@@ -180,6 +200,7 @@ bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
     if (!run({.op = verbs::SendOp::kWrite, .sges = back, .remote_stag = remote_.stag, .remote_to = remote_.to}))
       return false;
     if (!send_info({}, 0)) return false;
+    ++pings_;
   }
 }
 

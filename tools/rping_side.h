@@ -12,8 +12,10 @@
 #include "iwarp/cm/connection.h"
 #include "iwarp/verbs/memory_region.h"
 #include "tools/interruption.h"
+#include "tools/json_file.h"
 #include "tools/policy_flags.h"
 #include "tools/recorder.h"
+#include "tools/rping_report.h"
 
 namespace iwarp::tools::rping {
 
@@ -24,13 +26,22 @@ struct Flags {
   bool persistent = false;
   bool verbose = false;
   bool validate = false;
+  bool debug = false;
+  bool same_as_ever = false;  // -q
   std::string address;
+  std::string source;  // empty: the kernel chooses
   std::uint16_t port = 7174;
   std::uint32_t size = 64;
   std::uint64_t count = 0;
-  unsigned timeout_seconds = 60;
+  std::optional<unsigned> timeout_seconds;  // of the command line; 0: for ever
   PolicyFlags policy;
   RecorderFlags recorder;
+  JsonFlag json;
+
+  // How long a step may take for which there is `usual` unless the user said something else.
+  [[nodiscard]] std::chrono::milliseconds patience(std::chrono::milliseconds usual) const;
+  // Whether pings are printed: not where standard output gets a JSON document.
+  [[nodiscard]] bool prints_pings() const { return verbose && !json.on_standard_output(); }
 };
 
 inline constexpr std::size_t kInfoBytes = 16;  // 0 buffer address (8) | 8 rkey (4) | 12 size (4)
@@ -48,13 +59,19 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  // Whether all went well. Otherwise the connection has ended too early, or the caller ends it: its peer broke the
-  // protocol (which is logged) or was silent for too long, or the user pressed Ctrl-C.
+  // Whether all went well. Otherwise the connection has ended too early, ended(), or the caller ends it: error() says
+  // why, or the user pressed Ctrl-C. Throws StandardOutputError.
   bool ping_client(const std::shared_ptr<cm::Connection>& connection);
   bool pong_server(const std::shared_ptr<cm::Connection>& connection);
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
-  [[nodiscard]] bool data_error() const { return data_error_; }
+  // The connection ended while this side still wanted something of it.
+  [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] bool timed_out() const { return timed_out_; }
+  // What the peer did wrong; empty: nothing.
+  [[nodiscard]] const std::string& error() const { return error_; }
+  // Pings that were finished.
+  [[nodiscard]] std::uint64_t pings() const { return pings_; }
+  [[nodiscard]] const RoundTrips& round_trips() const { return round_trips_; }
 
  private:
   verbs::MemoryRegion add(MutBytes memory, ddp::Access access);
@@ -64,6 +81,8 @@ class Side {
   bool run(const verbs::SendWr& wr);
   bool await_message();
   bool pump();
+  // False, and remembers the error.
+  bool fail(std::string error);
 
   const Flags& flags_;
   verbs::ProtectionDomain pd_;
@@ -83,8 +102,10 @@ class Side {
   Remote remote_;                   // of the message last waited for
   std::optional<Remote> received_;  // not yet waited for
   bool ended_ = false;              // the connection, by whatever cause
-  bool data_error_ = false;
   bool timed_out_ = false;
+  std::string error_;
+  std::uint64_t pings_ = 0;
+  RoundTrips round_trips_;
   std::optional<Interruption::Hook> end_;
 };
 

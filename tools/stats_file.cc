@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "tools/json_file.h"
+
 namespace iwarp::tools {
 namespace {
 
@@ -35,8 +37,10 @@ StatsFile::StatsFile(std::string file) : file_(std::move(file)) {
 }
 
 void StatsFile::write(const gateway::Stats::Snapshot& snapshot) const {
-  nlohmann::json json;
-  gateway::to_json(json, snapshot);
+  nlohmann::json counters;
+  gateway::to_json(counters, snapshot);
+  nlohmann::ordered_json json = {{"iwarp", about("gateway")}};
+  json.update(nlohmann::ordered_json(counters));
   if (to_output()) {
     std::cout << json.dump() << std::endl;
     return;

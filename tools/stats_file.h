@@ -1,4 +1,4 @@
-// --stats: counters as JSON, in a file or on standard output.
+// --stats: counters as JSON (docs/JSON.md), in a file or on standard output.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ class StatsFile {
   explicit StatsFile(std::string file);
 
   [[nodiscard]] bool to_output() const { return file_.empty() || file_ == "-"; }
-  // Written aside and renamed, so that a reader never sees half of it. What goes wrong is logged.
+  // A file is written aside and renamed, so that a reader never sees half of it; what goes wrong is logged. On standard
+  // output it is a line.
   void write(const gateway::Stats::Snapshot& snapshot) const;
 
  private:

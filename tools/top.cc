@@ -13,6 +13,8 @@
 #include <optional>
 
 #include "tools/command.h"
+#include "tools/json_file.h"
+#include "tools/top/document.h"
 #include "tools/top/fetch.h"
 #include "tools/top/page.h"
 #include "tools/top/screen.h"
@@ -29,12 +31,14 @@ struct Flags {
   std::string from;
   double interval_seconds = 2;
   bool once = false;
+  JsonFlag json;
 };
 
 class Top {
  public:
-  Top(gateway::HostPort from, std::chrono::milliseconds interval, bool live)
-      : from_(std::move(from)), interval_(interval), live_(live) {}
+  // `json`: null, or where the one document goes; `text`: whether the table is printed.
+  Top(gateway::HostPort from, std::chrono::milliseconds interval, bool live, JsonOutput* json, bool text)
+      : from_(std::move(from)), interval_(interval), live_(live), json_(json), text_(text) {}
 
   int run() {
     ends_.async_wait([this](boost::system::error_code ec, int) {
@@ -76,10 +80,8 @@ class Top {
       before_ = std::exchange(now_, Reading{std::move(*page), now});
       if (live_ && !screen_) take_screen();
       if (!live_ && before_) {
-        for (const std::string& line : table(std::max(top::Screen::size().columns, kPlainWidth)))
-          std::cout << line << '\n';
-        std::cout.flush();
-        return stop(std::cout ? kExitOk : kExitFailed);
+        tell();
+        return stop(kExitOk);
       }
     }
     trouble_ = std::move(trouble);
@@ -87,6 +89,18 @@ class Top {
     next_.async_wait([this](boost::system::error_code ec) {
       if (!ec) read();
     });
+  }
+
+  // Once, and not on a screen.
+  void tell() const {
+    if (text_) {
+      for (const std::string& line : table(std::max(top::Screen::size().columns, kPlainWidth)))
+        std::cout << line << '\n';
+    }
+    if (json_ == nullptr) return;
+    nlohmann::ordered_json document = {{"gateway", from_.to_string()}};
+    document.update(top::document(now_->page, before_->page, seconds_between()));
+    json_->write("top", document);
   }
 
   void take_screen() {
@@ -114,9 +128,9 @@ class Top {
   }
 
   [[nodiscard]] std::vector<std::string> table(std::size_t width) const {
-    const std::chrono::duration<double> between = now_->at - before_->at;
-    return top::table(now_->page, before_->page, between.count(), width);
+    return top::table(now_->page, before_->page, seconds_between(), width);
   }
+  [[nodiscard]] double seconds_between() const { return std::chrono::duration<double>(now_->at - before_->at).count(); }
 
   void show() {
     if (!screen_) return;
@@ -140,6 +154,8 @@ class Top {
   const gateway::HostPort from_;
   const std::chrono::milliseconds interval_;
   const bool live_;
+  JsonOutput* const json_;
+  const bool text_;
   boost::asio::io_context io_{1};
   boost::asio::signal_set ends_{io_, SIGINT, SIGTERM, SIGHUP};
   boost::asio::signal_set sizes_{io_, SIGWINCH};
@@ -156,10 +172,12 @@ class Top {
 int run(const Flags& flags) {
   const auto from =
       gateway::HostPort::parse(flags.from.find(':') == std::string::npos ? "127.0.0.1:" + flags.from : flags.from);
-  if (!from) throw CLI::ValidationError("HOST:PORT", from.error);
+  if (!from) throw CLI::ValidationError("GATEWAY", from.error);
   const auto interval = std::chrono::milliseconds(static_cast<long>(flags.interval_seconds * 1000));
-  const bool live = !flags.once && ::isatty(STDOUT_FILENO) == 1;
-  return Top(*from.value, interval, live).run();
+  std::optional<JsonOutput> json;
+  if (flags.json.given()) json.emplace(flags.json);
+  const bool live = !flags.once && !json && ::isatty(STDOUT_FILENO) == 1;
+  return Top(*from.value, interval, live, json ? &*json : nullptr, !flags.json.on_standard_output()).run();
 }
 
 }  // namespace
@@ -169,20 +187,23 @@ Run add_top(CLI::App& app) {
   CLI::App* cmd = app.add_subcommand("top", "Watch what a gateway does, by listener and RPC program");
   cmd->add_option("GATEWAY", flags->from, "HOST:PORT of iwarp gateway --metrics; a PORT alone is that of 127.0.0.1")
       ->required();
-  cmd->add_option("--interval", flags->interval_seconds, "Seconds between two readings")
+  cmd->add_option("--interval", flags->interval_seconds, "Time between two readings")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   cmd->add_flag("--once", flags->once,
                 "Read twice, print one table and end; so it is when standard output is no terminal");
+  flags->json.add(*cmd, "Read twice, print the table as JSON (docs/JSON.md) and end");
   cmd->footer(
-      "Columns: Calls and Replies in a second, Calls outstanding, the time that half and 99 of 100 Replies took\n"
-      "(from the Call at the gateway, by buckets, so that it is near and not exact), octets of RPC messages in a\n"
-      "second, Calls that failed since the start. RDMA B/s: payload octets in a second, received and sent.\n"
+      "Columns: requests (Calls) and answers (Replies) in a second, requests under way, the time that half and 99 of "
+      "100 answers took (from the request at the gateway; near, not exact), octets of both in a second, requests that "
+      "failed since the start. RDMA B/s: payload octets in a second, received and sent.\n"
       "Keys: q or Ctrl-C ends. docs/GATEWAY-METRICS.md explains the metrics.\n"
       "Examples:\n"
-      "  iwarp gateway --rdma-listen 0.0.0.0:20049 --tcp 127.0.0.1:2049 --metrics 9100 &\n"
+      "  iwarp gateway --rdma-listen [::]:20049 --tcp 127.0.0.1:2049 --metrics 9100 &\n"
       "  iwarp top 9100\n"
       "  iwarp top --once --interval 10 10.0.0.1:9100\n"
+      "  iwarp top 9100 --json | jq '.listeners[].connections'\n"
       "Exit code: 0 ended by q or Ctrl-C, or the table was printed, 1 the gateway cannot be read, 2 wrong usage, 130 "
       "interrupted before the table of --once.");
   return [flags] { return run(*flags); };

@@ -13,6 +13,7 @@
 #include "iwarp/trace/capture.h"
 #include "iwarp/trace/record_filter.h"
 #include "tools/command.h"
+#include "tools/standard_output.h"
 #include "tools/trace_output.h"
 
 namespace iwarp::tools {
@@ -28,7 +29,8 @@ struct Flags {
   trace::RecordFilter filter;
   std::string time = "relative";
   std::string color = "auto";
-  bool json = false, summary = false;
+  bool summary = false;
+  JsonFlag json;
   std::string html;
 };
 
@@ -40,10 +42,8 @@ bool wants_color(const std::string& flag) {
   return ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
-std::unique_ptr<TraceOutput> make_output(const Flags& flags) {
-  if (!flags.html.empty()) return make_trace_html(flags.html);
-  if (flags.summary) return make_trace_summary(flags.json);
-  if (flags.json) return make_trace_json();
+std::unique_ptr<TraceOutput> make_text(const Flags& flags) {
+  if (flags.summary) return make_trace_summary();
   trace::LineStyle style;
   style.time = flags.time == "absolute" ? trace::TimeStyle::kAbsolute
                : flags.time == "delta"  ? trace::TimeStyle::kDelta
@@ -52,6 +52,33 @@ std::unique_ptr<TraceOutput> make_output(const Flags& flags) {
   style.color = wants_color(flags.color);
   return make_trace_lines(style);
 }
+
+// One, or a file of JSON beside the text.
+class Outputs final : public TraceOutput {
+ public:
+  explicit Outputs(const Flags& flags) {
+    if (flags.json.given())
+      outputs_.push_back(flags.summary ? make_trace_json_summary(flags.json) : make_trace_json(flags.json));
+    if (!flags.html.empty()) {
+      outputs_.push_back(make_trace_html(flags.html));
+    } else if (!flags.json.on_standard_output()) {
+      outputs_.push_back(make_text(flags));
+    }
+  }
+  void start(Duration since_1970) override { each(&TraceOutput::start, since_1970); }
+  void seen(const trace::Record& record) override { each<const trace::Record&>(&TraceOutput::seen, record); }
+  void add(const trace::Record& record) override { each<const trace::Record&>(&TraceOutput::add, record); }
+  void finish(const trace::Capture::Counts& counts) override {
+    each<const trace::Capture::Counts&>(&TraceOutput::finish, counts);
+  }
+
+ private:
+  template <class T>
+  void each(void (TraceOutput::*call)(T), T argument) {
+    for (const auto& output : outputs_) (output.get()->*call)(argument);
+  }
+  std::vector<std::unique_ptr<TraceOutput>> outputs_;
+};
 
 // Packets come as they are captured: lines must not wait for a full buffer.
 bool is_live(pcap_t* file) {
@@ -79,15 +106,15 @@ std::optional<trace::LinkType> link_type(int dlt) {
   }
 }
 
-// False when standard output takes no more: nobody reads it any longer.
-bool give(trace::Capture& capture, const trace::RecordFilter& filter, TraceOutput& output, bool flush) {
+// Throws when standard output takes no more.
+void give(trace::Capture& capture, const trace::RecordFilter& filter, TraceOutput& output, bool flush) {
   const auto records = capture.take();
   for (const trace::Record& r : records) {
     output.seen(r);
     if (filter.wants(r)) output.add(r);
   }
   if (flush && !records.empty()) std::fflush(stdout);
-  return std::ferror(stdout) == 0;
+  if (std::ferror(stdout) != 0) check_standard_output();
 }
 
 int run(const Flags& flags) {
@@ -110,7 +137,7 @@ int run(const Flags& flags) {
     return kExitFailed;
   }
   trace::Capture capture(flags.options);
-  const auto output = make_output(flags);
+  Outputs output(flags);
   const bool live = is_live(file.get());
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;
@@ -121,16 +148,16 @@ int run(const Flags& flags) {
     const Duration time = std::chrono::seconds(header->ts.tv_sec) + std::chrono::nanoseconds(header->ts.tv_usec);
     if (!first) {
       first = time;
-      output->start(time);
+      output.start(time);
     }
     at = std::max(at, time - *first);
     capture.packet(at, *link, std::as_bytes(std::span(bytes, header->caplen)), header->len);
-    if (!give(capture, flags.filter, *output, live)) return kExitFailed;
+    give(capture, flags.filter, output, live);
   }
   capture.finish(at);
-  if (!give(capture, flags.filter, *output, false)) return kExitFailed;
-  output->finish(capture.counts());
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return kExitFailed;
+  give(capture, flags.filter, output, false);
+  output.finish(capture.counts());
+  check_standard_output();
   if (more != PCAP_ERROR_BREAK)
     std::fprintf(stderr, "iwarp trace: %s: %s\n", flags.file.c_str(), pcap_geterr(file.get()));
   const trace::Capture::Counts& c = capture.counts();
@@ -146,26 +173,32 @@ int run(const Flags& flags) {
 
 Run add_trace(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* cmd = app.add_subcommand("trace", "Show the MPA, DDP, RDMAP and RPC-over-RDMA messages of a capture file");
+  CLI::App* cmd =
+      app.add_subcommand("trace", "Show the messages of iWARP and of the RPCs that it carries, of a capture file");
   cmd->add_option("FILE", flags->file, "Capture, pcap or pcapng; - is standard input")->required();
   cmd->add_option("--port", flags->options.port, "Only TCP connections with this port at either end")
+      ->type_name("PORT")
       ->check(CLI::Range(1, 65535));
   cmd->add_option("--stream", flags->options.stream, "Only the connection of this number, the second word of a line");
-  cmd->add_option("--layer", flags->filter.layers, "Only these layers: tcp, mpa, ddp, rdmap, rpcrdma, rpc")
+  cmd->add_option("--layer", flags->filter.layers, "Only these layers")
       ->delimiter(',')
       ->check(CLI::IsMember({"tcp", "mpa", "ddp", "rdmap", "rpcrdma", "rpc"}));
-  cmd->add_option("--xid", flags->filter.xid, "Only RPCs of this xid, with the messages that carry them");
+  cmd->add_option("--xid", flags->filter.xid, "Only RPCs of this number, with the messages that carry them")
+      ->type_name("XID");
   cmd->add_flag("--errors", flags->filter.errors,
-                "Only what went wrong: errors, statuses, resets, losses, repeated Calls");
-  CLI::Option* json =
-      cmd->add_flag("--json", flags->json, "A JSON object a line (docs/TRACE.md), or one of the summary");
+                "Only what went wrong: errors, statuses, resets, losses, repeated requests");
+  flags->json.add(*cmd, "A JSON object a line (docs/JSON.md), or with --summary one document");
   CLI::Option* summary =
-      cmd->add_flag("--summary", flags->summary, "In place of lines, a table of procedures and one of connections");
+      cmd->add_flag("--summary", flags->summary, "In place of lines, a table of RPC procedures and one of connections");
   cmd->add_option("--html", flags->html, "In place of lines, a page with a ladder diagram, written to this file")
-      ->excludes(json)
+      ->type_name("FILE")
+      ->excludes(cmd->get_option("--json"))
       ->excludes(summary);
-  cmd->add_flag("-v,--verbose", flags->options.verbose, "Whole lines, also one for each FPDU and each DDP segment");
-  cmd->add_option("--time", flags->time, "Begin lines with ms since the first packet, UTC, or ms since the line before")
+  cmd->add_flag("-v,--verbose", flags->options.verbose,
+                "Whole lines, and one for each of the frames (FPDU) and segments (DDP) that a message is cut into");
+  cmd->add_option(
+         "--time", flags->time,
+         "Begin lines with ms since the first packet (relative), UTC (absolute), or ms since the line before (delta)")
       ->check(CLI::IsMember({"relative", "absolute", "delta"}))
       ->capture_default_str();
   cmd->add_option("--color", flags->color, "Color by layer, errors in red; auto: on a terminal, unless NO_COLOR is set")
@@ -179,7 +212,7 @@ Run add_trace(CLI::App& app) {
       "  iwarp trace nfs.pcap --summary              RPCs by procedure, with latencies\n"
       "  iwarp trace nfs.pcap --html ladder.html     to be looked at in a browser\n"
       "  tcpdump -i eth0 -U -w - port 20049 | iwarp trace -     as it happens\n"
-      "Lines:  <time> <connection> tx|rx <layer> <PDU>(field=value, ...)\n"
+      "Lines: <time> <connection> tx|rx <layer> <PDU>(field=value, ...).\n"
       "tx is what the TCP client sent. Lines end with '...' at 120 columns, unless -v.\n"
       "Exit code: 0 all decoded, 1 something was not (or was not captured), 2 wrong usage.");
   return [flags] { return run(*flags); };

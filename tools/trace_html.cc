@@ -40,7 +40,6 @@ class Page final : public TraceOutput {
       return;
     }
     Json record = to_json(r, {});
-    record.erase("schema");
     record.erase("time_unix");
     records_.push_back(std::move(record));
   }

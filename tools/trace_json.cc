@@ -58,22 +58,26 @@ Json value_of(const Field& f) {
 
 class JsonLines final : public TraceOutput {
  public:
+  explicit JsonLines(const JsonFlag& to) : out_(to) { out_.begin_lines("trace"); }
   void start(Duration since_1970) override { start_ = since_1970; }
-  void add(const trace::Record& record) override { std::puts(to_json(record, start_).dump().c_str()); }
+  void add(const trace::Record& record) override { out_.write_line(to_json(record, start_)); }
 
  private:
+  JsonOutput out_;
   Duration start_{};
 };
 
 class SummaryOutput final : public TraceOutput {
  public:
-  explicit SummaryOutput(bool json) : json_(json) {}
+  explicit SummaryOutput(const JsonFlag* to) {
+    if (to != nullptr) json_.emplace(*to);
+  }
   void seen(const trace::Record& record) override { summary_.see(record); }
   void add(const trace::Record& record) override { summary_.add(record); }
   void finish(const trace::Capture::Counts& counts) override {
     summary_.forgot(counts.forgotten_rpcs, counts.given_up);
     if (json_) {
-      std::puts(to_json(summary_).dump().c_str());
+      json_->write("trace", to_json(summary_));
     } else {
       std::fputs(to_text(summary_).c_str(), stdout);
     }
@@ -81,14 +85,13 @@ class SummaryOutput final : public TraceOutput {
 
  private:
   trace::Summary summary_;
-  bool json_;
+  std::optional<JsonOutput> json_;
 };
 
 }  // namespace
 
 Json to_json(const trace::Record& r, Duration start) {
   Json out;
-  out["schema"] = kTraceSchema;
   out["time_ms"] = milliseconds_of(r.when.at);
   out["time_unix"] = std::chrono::duration<double>(start + r.when.at).count();
   out["connection"] = r.connection;
@@ -118,7 +121,6 @@ Json to_json(const trace::Summary& summary) {
                 {"end", c.end}};
   };
   Json out;
-  out["schema"] = kTraceSummarySchema;
   Json& procedures = out["procedures"] = Json::array();
   for (const auto& [name, p] : summary.procedures()) {
     Json row;
@@ -151,12 +153,16 @@ Json to_json(const trace::Summary& summary) {
   return out;
 }
 
-std::unique_ptr<TraceOutput> make_trace_json() {
-  return std::make_unique<JsonLines>();
+std::unique_ptr<TraceOutput> make_trace_json(const JsonFlag& to) {
+  return std::make_unique<JsonLines>(to);
 }
 
-std::unique_ptr<TraceOutput> make_trace_summary(bool json) {
-  return std::make_unique<SummaryOutput>(json);
+std::unique_ptr<TraceOutput> make_trace_summary() {
+  return std::make_unique<SummaryOutput>(nullptr);
+}
+
+std::unique_ptr<TraceOutput> make_trace_json_summary(const JsonFlag& to) {
+  return std::make_unique<SummaryOutput>(&to);
 }
 
 }  // namespace iwarp::tools

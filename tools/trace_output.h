@@ -7,6 +7,7 @@
 
 #include "iwarp/trace/capture.h"
 #include "iwarp/trace/line_writer.h"
+#include "tools/json_file.h"
 
 namespace iwarp::tools {
 
@@ -24,10 +25,12 @@ class TraceOutput {
   virtual void finish(const trace::Capture::Counts&) {}
 };
 
-// To standard output: a line for each record, a JSON object for each, or a summary of them all.
+// To standard output: a line for each record, or a summary of them all.
 [[nodiscard]] std::unique_ptr<TraceOutput> make_trace_lines(const trace::LineStyle& style);
-[[nodiscard]] std::unique_ptr<TraceOutput> make_trace_json();
-[[nodiscard]] std::unique_ptr<TraceOutput> make_trace_summary(bool json);
+[[nodiscard]] std::unique_ptr<TraceOutput> make_trace_summary();
+// The same as JSON, where the flag says. What cannot be written throws, in add() as well.
+[[nodiscard]] std::unique_ptr<TraceOutput> make_trace_json(const JsonFlag& to);
+[[nodiscard]] std::unique_ptr<TraceOutput> make_trace_json_summary(const JsonFlag& to);
 // To a file, a page for browsers. Throws std::runtime_error when it cannot be made.
 [[nodiscard]] std::unique_ptr<TraceOutput> make_trace_html(const std::string& file);
 

@@ -19,10 +19,11 @@
 
 namespace iwarp::trace {
 
+// What of a capture is wanted.
 struct CaptureOptions {
   std::optional<std::uint16_t> port;    // only connections with this port at either end
   std::optional<std::uint64_t> stream;  // only the connection of this number
-  bool verbose = false;
+  bool verbose = false;                 // also a record for each FPDU and DDP segment
   // Of data and RPCs that are under way on all connections. Default 256 MiB: 128 RPCs with chunks on each of 200
   // connections. Less than the 1 MiB that one connection may need costs RPCs and octets that come out of order.
   std::size_t max_bytes = std::size_t{256} << 20;
@@ -30,20 +31,23 @@ struct CaptureOptions {
 
 class Capture {
  public:
-  static constexpr std::size_t kMaxConnections = 4096;
+  static constexpr std::size_t kMaxConnections = 4096;  // followed at a time
   // NFS/RDMA (RFC 8267): Sends are taken for RPC-over-RDMA without looking.
   static constexpr std::uint16_t kNfsRdmaPort = 20049;
 
+  // A capture of no packets yet.
   explicit Capture(const CaptureOptions& options) : options_(options) {}
 
   // The next packet of the file, `at` since the first one. Packets are numbered as they come, from 1.
   void packet(Duration at, LinkType link, ConstBytes captured, std::size_t wire_bytes);
   // The end of the file: the totals of all connections.
   void finish(Duration at);
+  // The records made since the last call, in order.
   [[nodiscard]] std::vector<Record> take() { return std::exchange(records_, {}); }
 
+  // What a capture amounts to.
   struct Counts {
-    std::uint64_t packets = 0;
+    std::uint64_t packets = 0;      // of any kind
     std::uint64_t fragments = 0;    // of IP datagrams, not put together
     std::uint64_t cut = 0;          // packets without whole headers
     std::uint64_t connections = 0;  // iWARP connections

@@ -158,7 +158,7 @@ void Decoder::negotiated() {
   for (const Direction d : {Direction::kTx, Direction::kRx}) {
     HalfStream& s = half(d).stream;
     s.set_crc(tx->crc || rx->crc);
-    if (half(opposite(d)).startup->markers) s.stop("MPA Markers are not decoded");
+    s.set_markers(half(opposite(d)).startup->markers);
     if ((tx->is_reply && tx->reject) || (rx->is_reply && rx->reject)) s.stop("the connection was rejected");
   }
 }

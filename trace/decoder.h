@@ -1,8 +1,6 @@
 // Trace of one iWARP connection: both directions of its TCP byte stream in, a record for each protocol message out
 // (what they hold: docs/TRACE.md). A passive observer: it takes whatever comes, goes on behind errors and says what it
 // could not read. Pure, not thread-safe.
-//
-// Not understood: MPA Markers. A direction in which they are in use is reported as undecoded.
 #pragma once
 
 #include <array>
@@ -18,6 +16,7 @@
 
 namespace iwarp::trace {
 
+// How one connection is read.
 struct DecoderOptions {
   std::string connection = "1";  // the name in the records; no blanks
   // Also a record for each FPDU and DDP segment.
@@ -26,25 +25,28 @@ struct DecoderOptions {
   RpcGuess rpcrdma = RpcGuess::kUnknown;
   // What was called on other connections, and the ends of this one: to tell retransmissions. Empty: of this one only.
   std::shared_ptr<CallBook> calls{};
-  CallBook::Pair ends{};
+  CallBook::Pair ends{};  // the client's address and the server, for `calls`
 };
 
 // What was seen of one direction.
 struct Totals {
-  std::uint64_t bytes = 0;  // of the TCP stream, as captured
-  std::uint64_t fpdus = 0;
+  std::uint64_t bytes = 0;      // of the TCP stream, as captured
+  std::uint64_t fpdus = 0;      // those found
   std::uint64_t messages = 0;   // RDMAP messages, incomplete ones included
   std::uint64_t undecoded = 0;  // octets without sense, those of FPDUs with a wrong CRC included
   std::uint64_t lost = 0;       // octets that the capture lacks
   std::uint64_t bad_crc = 0;    // FPDUs
   std::uint64_t malformed = 0;  // messages whose content contradicts the protocol above RDMAP
 
+  // Whether everything was captured and makes sense.
   [[nodiscard]] bool all_decoded() const { return undecoded == 0 && malformed == 0 && lost == 0; }
+  // Adds those of another direction.
   Totals& operator+=(const Totals& other);
 };
 
 class Decoder {
  public:
+  // For the connection that the options name.
   explicit Decoder(DecoderOptions options);
 
   // Before the first octet of a direction: whether the stream was captured from its beginning. Default yes.
@@ -55,14 +57,18 @@ class Decoder {
   void receive(Direction direction, ConstBytes bytes, Duration at);
   // The capture lacks the next `bytes` octets.
   void lose(Direction direction, std::uint64_t bytes, Duration at);
+  // How TCP ended.
   enum class End : std::uint8_t { kFin, kReset, kSilence };  // kSilence: TCP gave up on the peer
+  // A direction has ended.
   void end(Direction direction, End how, Duration at);
   // Nothing more comes: what is left over is undecoded, and the totals are given.
   void finish(Duration at);
 
   // A record of the driver's own findings. `layer` is static text.
   void add(Duration at, Direction direction, std::string_view layer, Pdu pdu);
+  // The records made since the last call, in order.
   [[nodiscard]] std::vector<Record> take() { return std::exchange(records_, {}); }
+  // What was seen of a direction so far.
   [[nodiscard]] const Totals& totals(Direction d) const { return half(d).totals; }
   // Octets of memory, about.
   [[nodiscard]] std::size_t memory() const;

@@ -6,6 +6,7 @@
 #include "iwarp/mpa/crc32c.h"
 #include "iwarp/mpa/fpdu_decoder.h"
 #include "iwarp/mpa/fpdu_encoder.h"
+#include "iwarp/mpa/markers.h"
 #include "iwarp/trace/fpdu_search.h"
 
 namespace iwarp::trace {
@@ -48,20 +49,36 @@ void HalfStream::feed(ConstBytes bytes) {
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
 }
 
+std::optional<std::size_t> HalfStream::front_bytes() const {
+  const std::size_t lead = markers_ ? mpa::leading_marker_bytes(position_) : 0;
+  if (rest().size() < lead) return std::nullopt;
+  const auto layout = mpa::FpduDecoder::peek(rest().subspan(lead));
+  if (!layout) return std::nullopt;
+  return layout->fpdu_bytes + (markers_ ? mpa::marker_bytes(position_, layout->fpdu_bytes) : 0);
+}
+
+ConstBytes HalfStream::unmarked(ConstBytes fpdu) {
+  if (!markers_) return fpdu;
+  unmarked_.assign(fpdu.begin(), fpdu.end());
+  return mpa::cut_markers(unmarked_, position_);
+}
+
 // The FPDU at the front, of which rest() ends after n octets.
-HalfStream::Fpdu HalfStream::cut_fpdu(std::size_t n) const {
-  const auto layout = *mpa::FpduDecoder::peek(rest());
-  const std::size_t known = std::min(unbroken(n), mpa::kLengthBytes + layout.ulpdu_bytes);
-  return {rest().first(known).subspan(mpa::kLengthBytes), layout.ulpdu_bytes, captured(n), Crc::kUnknown, 0, 0};
+HalfStream::Fpdu HalfStream::cut_fpdu(std::size_t n) {
+  const ConstBytes known = unmarked(rest().first(unbroken(n)));
+  const auto layout = mpa::FpduDecoder::peek(known);  // there: front_bytes() knew
+  const ConstBytes ulpdu = known.subspan(mpa::kLengthBytes);
+  return {
+      ulpdu.first(std::min(ulpdu.size(), layout->ulpdu_bytes)), layout->ulpdu_bytes, captured(n), Crc::kUnknown, 0, 0};
 }
 
 void HalfStream::lose(std::uint64_t bytes) {
   drop_taken();
   if (bytes == 0 || state_ == State::kStopped || state_ == State::kNotMpa) return;
   const std::size_t have = rest().size();
-  const auto layout = mpa::FpduDecoder::peek(rest());
-  if (state_ == State::kFpdus && layout) {
-    if (layout->fpdu_bytes - have >= bytes) {  // have < fpdu_bytes: next() has taken every complete FPDU
+  const auto size = front_bytes();
+  if (state_ == State::kFpdus && size) {
+    if (*size - have >= bytes) {  // have < size: next() has taken every complete FPDU
       holes_.push_back({buffer_.size(), buffer_.size() + static_cast<std::size_t>(bytes)});
       buffer_.resize(holes_.back().end);
       return;
@@ -70,7 +87,13 @@ void HalfStream::lose(std::uint64_t bytes) {
   } else if (have > 0) {
     pending_ = Undecoded{captured(have), "the capture lost what comes next"};
   }
+  search();
+}
+
+// Where the next FPDU starts is to be proved.
+void HalfStream::search() {
   state_ = State::kSearching;
+  if (markers_) stop("behind a gap or a wrong CRC in a stream with MPA Markers");
 }
 
 void HalfStream::close() {
@@ -140,15 +163,22 @@ std::optional<HalfStream::Item> HalfStream::next_startup() {
 }
 
 std::optional<HalfStream::Item> HalfStream::next_fpdu() {
-  const auto layout = mpa::FpduDecoder::peek(rest());
-  if (!layout || rest().size() < layout->fpdu_bytes) {
+  const auto whole = front_bytes();
+  if (!whole || rest().size() < *whole) {
     if (!closed_) return std::nullopt;
     return take_rest("the stream ends within an FPDU");
   }
-  const std::size_t size = layout->fpdu_bytes;
-  if (unbroken(size) < size) return take(size, cut_fpdu(size));
+  const std::size_t size = *whole;
+  if (unbroken(size) < size) {
+    const Fpdu cut = cut_fpdu(size);
+    position_ += size;
+    return take(size, cut);
+  }
   const ConstBytes bytes = rest().first(size);
-  Fpdu fpdu{bytes.subspan(mpa::kLengthBytes, layout->ulpdu_bytes), layout->ulpdu_bytes, size, Crc::kOff, 0, 0};
+  const ConstBytes octets = unmarked(bytes);
+  const std::size_t ulpdu_bytes = mpa::FpduDecoder::peek(octets)->ulpdu_bytes;
+  position_ += size;
+  Fpdu fpdu{octets.subspan(mpa::kLengthBytes, ulpdu_bytes), ulpdu_bytes, size, Crc::kOff, 0, 0};
   if (crc_.value_or(true)) {
     fpdu.computed = mpa::crc32c(bytes.first(size - mpa::kCrcBytes));
     fpdu.received = mpa::load_crc(bytes.last<mpa::kCrcBytes>());
@@ -156,8 +186,7 @@ std::optional<HalfStream::Item> HalfStream::next_fpdu() {
     if (!crc_) crc_ = good;
     if (*crc_) fpdu.crc = good ? Crc::kGood : Crc::kBad;
   }
-  // Its length may be what is wrong, so where the next one starts is to be proved.
-  if (fpdu.crc == Crc::kBad) state_ = State::kSearching;
+  if (fpdu.crc == Crc::kBad) search();  // its length may be what is wrong
   return take(size, fpdu);
 }
 

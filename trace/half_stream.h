@@ -58,6 +58,9 @@ class HalfStream {
   [[nodiscard]] std::size_t memory() const { return buffer_.capacity(); }
   void shrink();
 
+  // The FPDUs that follow have Markers; before the first of them. Behind a loss that goes beyond one FPDU nothing is
+  // read any more.
+  void set_markers(bool on) { markers_ = on; }
   // Whether CRCs are in use. Nobody knows until both startup frames were seen; then the first FPDU tells.
   void set_crc(bool on) { crc_ = on; }
   // What follows is not to be read as FPDUs: it comes out as Undecoded, with this static text.
@@ -78,13 +81,21 @@ class HalfStream {
   [[nodiscard]] std::size_t unbroken(std::size_t n) const;
   Item take(std::size_t n, Item item);
   Item take_rest(const char* why);
+  void search();
   std::optional<Item> next_startup();
   std::optional<Item> next_fpdu();
   std::optional<Item> next_found();
-  Fpdu cut_fpdu(std::size_t n) const;
+  Fpdu cut_fpdu(std::size_t n);
+  // Octets of the FPDU at the front, Markers included; nothing when too few are there to tell.
+  [[nodiscard]] std::optional<std::size_t> front_bytes() const;
+  // ULPDU_Length and what follows of the FPDU in `fpdu`, or of its beginning, without Markers.
+  [[nodiscard]] ConstBytes unmarked(ConstBytes fpdu);
 
   State state_;
   std::optional<bool> crc_;
+  bool markers_ = false;
+  std::uint64_t position_ = 0;       // of the next FPDU, since the first octet of Full Operation
+  std::vector<std::byte> unmarked_;  // an FPDU that had Markers
   std::vector<std::byte> buffer_;
   std::size_t head_ = 0;         // octets at the front of buffer_ that are done with
   std::size_t taken_ = 0;        // octets behind head_ that the last item refers to

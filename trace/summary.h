@@ -26,27 +26,29 @@ class Summary {
   static constexpr std::size_t kMaxConnections = 16384;
   static constexpr const char* kOtherProcedures = "others";
 
+  // A row for each RPC procedure.
   struct Procedure {
-    std::uint64_t calls = 0;
-    std::uint64_t replies = 0;  // and RDMA_ERRORs
-    std::uint64_t errors = 0;   // of them, those that say that something went wrong
-    std::uint64_t retransmissions = 0;
+    std::uint64_t calls = 0;            // retransmissions included, answered or not
+    std::uint64_t replies = 0;          // and RDMA_ERRORs
+    std::uint64_t errors = 0;           // of them, those that say that something went wrong
+    std::uint64_t retransmissions = 0;  // of the Calls, those that repeat an earlier one
     // Octets of answered RPCs: of Sends with their headers, of RDMA Writes, of Read Responses.
     std::uint64_t send_bytes = 0, write_bytes = 0, read_bytes = 0;
-    std::vector<Duration> latencies{};
+    std::vector<Duration> latencies{};  // from Call to Reply, in the order of the Replies
 
     // The one that `part` of them are not above, from 0 to 1. Precondition: there are some.
     [[nodiscard]] Duration latency(double part) const;
   };
+  // A row for each connection.
   struct Connection {
-    std::string client, server;
-    bool is_iwarp = true;
-    std::array<std::uint64_t, 2> bytes{}, messages{};  // by Direction
-    std::uint64_t sends = 0, writes = 0, reads = 0;    // reads: Read Requests
-    std::uint64_t calls = 0;
-    std::uint64_t errors = 0;        // records of something that went wrong
-    std::string end = "still open";  // how it ended
-    bool over = false;               // no more of it comes
+    std::string client, server;                        // addresses with ports
+    bool is_iwarp = true;                              // false: it began with something else
+    std::array<std::uint64_t, 2> bytes{}, messages{};  // octets of the TCP stream, RDMAP messages; by Direction
+    std::uint64_t sends = 0, writes = 0, reads = 0;    // of both directions; reads: Read Requests
+    std::uint64_t calls = 0;                           // RPC Calls of both directions
+    std::uint64_t errors = 0;                          // records of something that went wrong
+    std::string end = "still open";                    // how it ended
+    bool over = false;                                 // no more of it comes
   };
   // What the summary lacks, for want of memory.
   struct Forgotten {
@@ -64,12 +66,15 @@ class Summary {
   void forgot(std::uint64_t rpcs, std::uint64_t connections);
   // By name, "NFS 4.1 READ".
   [[nodiscard]] const std::map<std::string, Procedure>& procedures() const { return procedures_; }
-  // By name, in the order of their first record.
+  // By name.
   using Connections = std::list<std::pair<std::string, Connection>>;
+  // In the order of their first record.
   [[nodiscard]] const Connections& connections() const { return connections_; }
-  // Those that were over when others needed their rows: how many, and what they amount to.
+  // Those that were over when others needed their rows: how many.
   [[nodiscard]] std::uint64_t other_connections() const { return other_connections_; }
+  // What they amount to.
   [[nodiscard]] const Connection& others() const { return others_; }
+  // So far; complete after forgot().
   [[nodiscard]] const Forgotten& forgotten() const { return forgotten_; }
 
  private:

@@ -25,8 +25,9 @@
 
 namespace iwarp::verbs {
 
+// A work completion and where it is from.
 struct Completion : rdmap::Completion {
-  std::uint32_t qp_number = 0;
+  std::uint32_t qp_number = 0;  // QueuePair::number()
 };
 
 // Told of one completion per arm(): in any thread, with a queue pair's lock held. Must not block and must not call into
@@ -34,6 +35,7 @@ struct Completion : rdmap::Completion {
 class Notifier {
  public:
   virtual ~Notifier() = default;
+  // There is a completion in `cq`.
   virtual void notify(CompletionQueue& cq) noexcept = 0;
 };
 
@@ -63,12 +65,15 @@ class CompletionQueue {
 
   // Takes up to out.size() completions, oldest first; returns how many.
   std::size_t poll(std::span<Completion> out);
+  // Whether nothing waits to be polled.
   [[nodiscard]] bool empty() const;
 
+  // Which completions notify.
   enum class Notify : std::uint8_t { kNext, kSolicited };  // kSolicited: only solicited receives and errors notify
   // One-shot. `notifier` must live until it was told, or disarm() was called, or the queue is gone; the queue does not
   // touch it when it goes.
   void arm(Notify what, Notifier& notifier);
+  // Nobody is notified any more.
   void disarm();
 
   // Sleeps until there is a completion; false on timeout. Drives the engine's I/O while it waits if there is one, which
@@ -80,6 +85,7 @@ class CompletionQueue {
   [[nodiscard]] bool push(std::span<const Completion> completions);
   [[nodiscard]] bool push(const Completion& c) { return push(std::span{&c, 1}); }
 
+  // For queue pairs and channels, which may outlive it.
   [[nodiscard]] const std::shared_ptr<Shared>& shared() const { return shared_; }
 
  private:
@@ -89,6 +95,7 @@ class CompletionQueue {
 // Lives as long as anybody holds it, the queue's memory until the queue goes. Thread-safe.
 class CompletionQueue::Shared {
  public:
+  // By the queue, whose part it is.
   Shared(CompletionQueue& queue, std::size_t capacity, Progress* progress);
   ~Shared();
   Shared(const Shared&) = delete;

@@ -18,10 +18,15 @@ class Context {
  public:
   Context();
 
+  // The STag table of its connections.
   [[nodiscard]] ddp::StagTable& stags() { return stags_; }
+  // An id that no other Protection Domain of this context has.
   [[nodiscard]] PdId allocate_pd() { return PdId{next_pd_.fetch_add(1)}; }
+  // An id that no other stream of this context has.
   [[nodiscard]] ddp::StreamId allocate_stream() { return ddp::StreamId{next_stream_.fetch_add(1)}; }
 
+  // Enters memory into the STag table, under a key that nobody can predict. kResource: no entry, memory or random
+  // key. kInvalidArgument: used after fork().
   [[nodiscard]] Result<Stag> register_memory(const ddp::Registration& registration);
   // Revokes the STag, waits until no access to it is under way (at most what one call of a connection does: the
   // copies and checks of one read, or of one batch to send, and the system call) and frees it. In a forked child these
@@ -52,10 +57,13 @@ class Context {
 // same domain.
 class ProtectionDomain {
  public:
+  // A new domain of that context; `context` is Engine::context().
   explicit ProtectionDomain(std::shared_ptr<Context> context)
       : context_(std::move(context)), id_(context_->allocate_pd()) {}
 
+  // The context it belongs to.
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
+  // Its id within the context.
   [[nodiscard]] PdId id() const { return id_; }
 
  private:

@@ -13,8 +13,9 @@ namespace iwarp::verbs {
 
 class MemoryRegion {
  public:
+  // Who may do what with it.
   struct Options {
-    ddp::Access access = ddp::Access::kLocalWrite;
+    ddp::Access access = ddp::Access::kLocalWrite;  // rights; kLocalRead is always among them
     // Tagged Offset of the first octet as the peer sees it. Default: the virtual address, as RNICs do; 0 hides
     // addresses.
     std::optional<std::uint64_t> base_to{};
@@ -41,7 +42,9 @@ class MemoryRegion {
   [[nodiscard]] static Result<MemoryRegion> register_read_only(const ProtectionDomain& pd, ConstBytes memory) {
     return register_read_only(pd, memory, {});
   }
+  // Takes the registration over; `other` is empty afterwards.
   MemoryRegion(MemoryRegion&& other) noexcept;
+  // The same; what this one held is deregistered first.
   MemoryRegion& operator=(MemoryRegion&& other) noexcept;
   ~MemoryRegion() { reset(); }
 
@@ -49,7 +52,9 @@ class MemoryRegion {
   [[nodiscard]] Stag stag() const { return stag_; }
   // Empty when it is read-only.
   [[nodiscard]] MutBytes memory() const { return read_only_ ? MutBytes{} : memory_; }
+  // The memory, read-only or not.
   [[nodiscard]] ConstBytes bytes() const { return memory_; }
+  // Whether nothing may write it.
   [[nodiscard]] bool read_only() const { return read_only_; }
   // A piece of it for a work request: `length` octets from `offset` on; without `length` all that follows. Throws
   // std::out_of_range when that is not within the region or longer than 4 GiB - 1.
@@ -57,6 +62,7 @@ class MemoryRegion {
   [[nodiscard]] rdmap::Sge sge(std::size_t offset = 0) const {
     return sge(offset, offset <= memory_.size() ? memory_.size() - offset : 0);
   }
+  // Tagged Offset of the first octet, as the peer has to name it.
   [[nodiscard]] std::uint64_t base_to() const { return base_to_; }
   // Tagged Offset of the octet at `address`, which must lie in bytes().
   [[nodiscard]] std::uint64_t to_of(const std::byte* address) const {
@@ -67,6 +73,7 @@ class MemoryRegion {
   void invalidate();
   // Deregisters.
   void reset();
+  // Whether it holds a registration.
   explicit operator bool() const { return context_ != nullptr; }
 
  private:

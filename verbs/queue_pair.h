@@ -29,6 +29,7 @@ using rdmap::WcOp;
 
 class QueuePair {
  public:
+  // What a queue pair is made with.
   struct Options {
     CompletionQueue* send_cq = nullptr;  // both are needed, and may be the same. They may go before the queue pair:
     CompletionQueue* recv_cq = nullptr;  // then its completions are dropped
@@ -50,6 +51,7 @@ class QueuePair {
   // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if
   // given) tells how many.
   [[nodiscard]] Result<void> post_send(std::span<const SendWr> list, std::size_t* posted = nullptr);
+  // As post_send(), for the receive queue.
   [[nodiscard]] Result<void> post_recv(const RecvWr& wr) { return post_recv(std::span{&wr, 1}); }
   // A list. On error the requests before the refused one stay posted; `posted` (if given) tells how many.
   [[nodiscard]] Result<void> post_recv(std::span<const RecvWr> list, std::size_t* posted = nullptr);
@@ -61,6 +63,7 @@ class QueuePair {
 
   // Unique in this process; completions carry it.
   [[nodiscard]] std::uint32_t number() const { return number_; }
+  // Its Protection Domain: memory of others is out of reach.
   [[nodiscard]] const ProtectionDomain& pd() const { return pd_; }
   // For memory that only this connection may reach.
   [[nodiscard]] ddp::StreamId stream() const { return who_.stream; }

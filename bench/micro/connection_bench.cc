@@ -19,9 +19,10 @@ Options made_options(mpa::FpduPolicy fpdu) {
   return o;
 }
 
-mpa::Policy made_policy(bool crc) {
+mpa::Policy made_policy(bool crc, bool markers) {
   mpa::Policy p;
   p.crc = crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kOff;
+  if (markers) p.markers = mpa::Policy::Markers::kAsk;
   return p;
 }
 
@@ -57,9 +58,9 @@ struct End {
 
 class Joined {
  public:
-  Joined(std::size_t bytes, bool crc, mpa::FpduPolicy fpdu)
+  Joined(std::size_t bytes, bool crc, mpa::FpduPolicy fpdu, bool markers = false)
       : a(1, bytes, fpdu), b(2, bytes, fpdu), scratch_(kScratchBytes) {
-    const mpa::Policy policy = made_policy(crc);
+    const mpa::Policy policy = made_policy(crc, markers);
     a.connection.start(mpa::Initiator(policy, {}, now_), now_);
     mpa::Responder responder(policy, now_);
     std::size_t request = 0;
@@ -120,9 +121,10 @@ class Joined {
 };
 
 // One Send, received; the buffer is posted again each time.
+template <bool markers>
 void send(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
-  Joined joined(bytes, state.range(1) != 0, mpa::FpduPolicy::kMax);
+  Joined joined(bytes, state.range(1) != 0, mpa::FpduPolicy::kMax, markers);
   if (!joined.ready()) return state.SkipWithError("the connection was not established");
   for (auto _ : state) {
     (void)joined.b.connection.post_recv({1, joined.b.all()});
@@ -134,7 +136,11 @@ void send(benchmark::State& state) {
   }
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
 }
-BENCHMARK(send)->Name("SendToCompletion")->ArgNames({"bytes", "crc"})->ArgsProduct({{8, 4096, 65536}, {0, 1}});
+BENCHMARK(send<false>)->Name("SendToCompletion")->ArgNames({"bytes", "crc"})->ArgsProduct({{8, 4096, 65536}, {0, 1}});
+BENCHMARK(send<true>)
+    ->Name("SendToCompletionWithMarkers")
+    ->ArgNames({"bytes", "crc"})
+    ->ArgsProduct({{8, 4096, 65536}, {0, 1}});
 
 // Lists of small Sends, as message rates are measured. With `whole` they are received as well; else their octets are
 // dropped, and only the sending half counts.

@@ -29,7 +29,7 @@ examples:
   interop/run --build-dir build/asan rping-server
 
 The peer is Linux with siw, in QEMU without KVM; interop/packages names the Debian packages it takes. Exit status: 0 all
-passed, 1 a scenario failed or time ran out, 2 wrong usage or a missing piece, 130 interrupted.
+passed, 1 a scenario failed or time ran out, 2 wrong usage or a missing piece, 77 none could be run here, 130 interrupted.
 """
 
 
@@ -72,8 +72,10 @@ def _run(work: Path, binary: Path, chosen: Sequence[Scenario], variants: Sequenc
     runner.run(variants, chosen)
     if keep or runner.failed:
         print(f"logs and captures: {os.path.relpath(work / 'run')}")
-    print(f"{runner.passed} passed, {runner.failed} failed")
-    return 1 if runner.failed else 0
+    # Read by scripts/test, which says at its end what could not be run.
+    (work / "skipped").write_text("".join(f"interop/run {' '.join(why.split())}\n" for why in runner.skipped))
+    print(f"{runner.passed} passed, {runner.failed} failed" + (f", {len(runner.skipped)} skipped" if runner.skipped else ""))
+    return 1 if runner.failed else 0 if runner.passed else 77
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

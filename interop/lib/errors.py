@@ -1,4 +1,5 @@
-"""The two ways a run can go wrong: the peer's environment (SetupError) and a scenario's own claim (ScenarioFailure)."""
+"""The two ways a run can go wrong: the peer's environment (SetupError) and a scenario's own claim (ScenarioFailure); and
+NotAvailable, when a scenario cannot be run."""
 
 
 class SetupError(Exception):
@@ -7,6 +8,10 @@ class SetupError(Exception):
 
 class ScenarioFailure(Exception):
     """A scenario ran and what it asserts does not hold, or a wait for a peer timed out."""
+
+
+class NotAvailable(Exception):
+    """This machine lacks what the scenario needs, and interop/packages does not bring it; says what. The scenario is skipped."""
 
 
 class BudgetSpent(Exception):

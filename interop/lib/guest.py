@@ -1,4 +1,4 @@
-"""One QEMU guest with one siw variant, and the channel that runs commands in it.
+"""One QEMU guest with one siw variant, or with a Debian of its own, and the channel that runs commands in it.
 
 No KVM (stock kernels do not boot everywhere under it) and no privileges: TCG, user networking, forwarded ports. The guest
 sees the host's root read-only; the host is 10.0.2.2 for it. All its TCP is in `capture`.
@@ -20,7 +20,9 @@ from lib.siw_build import Peer
 
 HOST_ADDRESS = "10.0.2.2"       # the host, seen from the guest
 GUEST_ADDRESS = "10.0.2.15"
-_BOOT_TIMEOUT = 180.0     # 8-15 s on an idle machine of two cores
+_BOOT_TIMEOUT = 180.0     # 8-15 s on an idle machine of two cores, with systemd twice that
+# Nobody logs in, and apt is not to update anything on its own.
+_SYSTEMD = "systemd.getty_auto=no systemd.mask=getty.target systemd.mask=timers.target"
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,11 @@ class Job:
 
 
 class Guest:
-    """A booted guest. `forwards` maps guest TCP ports to ports of 127.0.0.1 on the host."""
+    """A booted guest. `forwards` maps guest TCP ports to ports of 127.0.0.1 on the host. Its root is the host's, or that in the
+    directory `debian`, which has systemd; what is written there is gone when the guest is."""
 
-    def __init__(self, peer: Peer, variant: str, directory: Path, children: Children,
-                 guest_ports: Sequence[int]) -> None:
+    def __init__(self, peer: Peer, variant: str, directory: Path, children: Children, guest_ports: Sequence[int],
+                 debian: Path | None = None) -> None:
         self.variant = variant
         self.console = directory / "console.log"
         self.capture = directory / "traffic.pcap"
@@ -63,18 +66,19 @@ class Guest:
         self._pending = b""
         ours, theirs = socket.socketpair()
         self._channel = ours
+        root = f"debian={debian} {_SYSTEMD}" if debian else ""
         with theirs:
-            self._qemu: Child = children.start("qemu", self._argv(peer, theirs.fileno()), directory / "qemu.log",
+            self._qemu: Child = children.start("qemu", self._argv(peer, theirs.fileno(), root), directory / "qemu.log",
                                                pass_fds=[theirs.fileno()])
         self._await_agent()
 
-    def _argv(self, peer: Peer, channel_fd: int) -> list[str]:
+    def _argv(self, peer: Peer, channel_fd: int, root: str) -> list[str]:
         forwards = "".join(f",hostfwd=tcp:127.0.0.1:{host}-:{guest}" for guest, host in self.forwards.items())
         return [
             "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048",
             "-display", "none", "-vga", "none", "-monitor", "none", "-no-reboot", "-serial", f"file:{self.console}",
             "-kernel", str(peer.kernel), "-initrd", str(peer.initramfs),
-            "-append", f"console=ttyS0 panic=-1 quiet siw={self.variant} guest=siw-{self.variant}",
+            "-append", f"console=ttyS0 panic=-1 quiet siw={self.variant} guest=siw-{self.variant} {root}",
             "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
             "-netdev", f"user,id=n0{forwards}", "-device", "virtio-net-pci,netdev=n0,romfile=",
             "-object", f"filter-dump,id=dump0,netdev=n0,file={self.capture}",

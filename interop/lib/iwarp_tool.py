@@ -1,7 +1,8 @@
 """Starts our `iwarp` command and reads its connection log.
 
 Each process prints a line per connection event with key=value fields: `... established local= peer= role= rev= crc= ...`
-and `... closed peer= reason= tx_send= ...`. Only the words `established` and `closed` and the fields matter here.
+and `... closed peer= end= tx_send=3/48 ...`, messages/octets. Only the words `established` and `closed` and the fields matter here. With
+--debug no counter is left out for the line's length; those that are zero are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from lib.processes import Child, Children
 
 _FIELD = re.compile(r"(?<![\w-])([a-z][a-z0-9_]*)=(\"[^\"]*\"|\S+)")
 _WAIT_CLOSED = 15.0
+# What the two numbers of a field count. The octets of a Read come to the side that asked for it.
+_COUNTERS = {"tx_send": ("tx_send", "tx_send_bytes"), "rx_send": ("rx_send", "rx_send_bytes"),
+             "tx_write": ("tx_write", "tx_write_bytes"), "rx_write": ("rx_write", "rx_write_bytes"),
+             "tx_read": ("tx_read", "rx_read_bytes"), "rx_read": ("rx_read", "tx_read_bytes"), "tx_wake": ("tx_wake",)}
 
 
 @dataclass
@@ -24,7 +29,7 @@ class Connection:
 
     negotiated: dict[str, str]
     counters: dict[str, int] = field(default_factory=dict)
-    reason: str | None = None
+    end: str | None = None
 
     def check_negotiated(self, who: str, expected: Mapping[str, str]) -> None:
         """Fail unless every expected parameter was negotiated."""
@@ -53,12 +58,19 @@ def parse_connections(log: str) -> list[Connection]:
             connection = Connection(fields)
             found.append(connection)
             open_by_ends.setdefault(ends, []).append(connection)
-        elif "closed" in words and open_by_ends.get(ends) and "tx_send" in fields:
+        elif "closed" in words and open_by_ends.get(ends) and "end" in fields:
             connection = open_by_ends[ends].pop(0)
-            connection.reason = fields.get("reason")
-            connection.counters = {key: int(value) for key, value in fields.items()
-                                   if key.startswith(("tx_", "rx_")) and value.isdigit()}
+            connection.end = fields["end"]
+            connection.counters = _counters(fields)
     return found
+
+
+def _counters(fields: Mapping[str, str]) -> dict[str, int]:
+    counters: dict[str, int] = {}
+    for key, names in _COUNTERS.items():
+        values = fields.get(key, "").split("/") if key in fields else ["0"] * len(names)
+        counters.update(zip(names, map(int, values)))
+    return counters
 
 
 def total(connections: Sequence[Connection]) -> dict[str, int]:
@@ -74,7 +86,7 @@ class IwarpProcess:
     """A running `iwarp` command."""
 
     def __init__(self, binary: Path, arguments: Sequence[str], log: Path, children: Children) -> None:
-        self.child: Child = children.start(f"iwarp {arguments[0]}", [str(binary), *arguments], log)
+        self.child: Child = children.start(f"iwarp {arguments[0]}", [str(binary), "--debug", *arguments], log)
 
     def connections(self) -> list[Connection]:
         """Connections so far, closed or not."""
@@ -84,7 +96,7 @@ class IwarpProcess:
         """All connections, once at least that many were established and every one has logged its end."""
         def ended(log: str) -> bool:
             connections = parse_connections(log)
-            return len(connections) >= at_least and all(c.reason is not None for c in connections)
+            return len(connections) >= at_least and all(c.end is not None for c in connections)
         log = self.child.wait_log(ended, f"end of {at_least} connection(s) in its log", _WAIT_CLOSED) \
             if self.child.running() else self.child.log_text()
         if not ended(log):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Sequence
 
 from lib.capture import check_capture
-from lib.errors import ScenarioFailure, SetupError
+from lib.errors import NotAvailable, ScenarioFailure, SetupError
 from lib.guest import Guest
 from lib.kernel_nfsd import MOUNT_PORT, RDMA_PORT, TCP_PORT
 from lib.processes import Children
@@ -30,6 +30,7 @@ class Runner:
     keep: bool
     passed: int = 0
     failed: int = 0
+    skipped: list[str] = field(default_factory=list)    # what could not be run here, and why
 
     def run(self, variants: Sequence[str], scenarios: Sequence[Scenario]) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -89,7 +90,8 @@ class Runner:
         log_directory.mkdir()
         children = Children()
         context = Context(variant, boot, services, self.binary, children, log_directory,
-                          lambda: self._guest(variant, log_directory, children))
+                          lambda: self._guest(variant, log_directory, children),
+                          lambda root, ports: Guest(self.peer, BARE, log_directory, children, ports, root))
 
         def work() -> str:
             note = scenario.run(context) or ""
@@ -111,21 +113,26 @@ class Runner:
                count: bool = True) -> bool:
         """Run one step and print its summary line; on failure the reason and where to look."""
         start = time.monotonic()
-        reason, note = "", ""
+        reason, note, missing = "", "", ""
         try:
             note = work()
+        except NotAvailable as absence:
+            missing = str(absence)
         except (ScenarioFailure, SetupError) as failure:
             reason = str(failure)
         except (OSError, KeyError, ValueError, IndexError) as error:
             reason = f"{type(error).__name__}: {error}"
         seconds = time.monotonic() - start
-        verdict = "FAIL" if reason else "PASS" if count else "    "
+        verdict = "FAIL" if reason else "SKIP" if missing else "PASS" if count else "    "
         print(f"{verdict} {seconds:6.1f} s  {name:<16} [{variant}]{'  ' + note if note else ''}", flush=True)
         if reason:
             self.failed += 1
             print(f"       {reason}")
             for path in evidence:
                 print(f"       see {os.path.relpath(path)}", flush=True)
+        elif missing:
+            self.skipped.append(f"{name}: {missing}")
+            print(f"       {missing}", flush=True)
         elif count:
             self.passed += 1
         return not reason

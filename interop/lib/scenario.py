@@ -72,6 +72,8 @@ class Context:
     children: Children
     log_directory: Path
     boot_another: Callable[[], Guest]       # a second guest like the first, until the scenario ends
+    # The same with the root in a directory, which has systemd, and TCP ports that are forwarded.
+    boot_debian: Callable[[Path, Sequence[int]], Guest]
     traffic: list[Traffic] = field(default_factory=list)
     _started: int = 0
 

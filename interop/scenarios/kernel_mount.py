@@ -47,7 +47,7 @@ def _through_gateway(context: Context, version: str) -> None:
     use_mount(context, version, f"rdma,port={port}", ganesha)
     connections = gateway.closed_connections()
     # The client would hide a lost connection behind a replay.
-    check_equal("how the connections of the mount ended", [c.reason for c in connections], ["peer_closed"])
+    check_equal("how the connections of the mount ended", [c.end for c in connections], ["client closed"])
     for connection in connections:
         check_negotiated(context, connection)
     counters = total(connections)

@@ -54,8 +54,8 @@ def _ours(context: Context, operation: str, size: int) -> float:
     crc = "on" if context.peer_wants_crc else "off"
     report = "/run/perf.json"
     context.guest.must(f"/run/host{context.binary} perf run {operation}_bw --size {size} --depth {_DEPTH} --crc {crc} "
-                       f"--seconds {_SECONDS} --pairs 1 --no-calibration --json {report} >/dev/null", _TIMEOUT)
-    return float(json.loads(context.guest.must(f"cat {report}"))[0]["ours"]["value"])
+                       f"--seconds {_SECONDS} --pairs 1 --baseline quick --json {report} >/dev/null", _TIMEOUT)
+    return float(json.loads(context.guest.must(f"cat {report}"))["rows"][0]["iwarp"]["value"])
 
 
 def _siw(context: Context, operation: str, size: int, port: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import struct
 import sys
 import tempfile
@@ -13,26 +15,35 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lib.capture import Traffic, _is_known_malformed, by_port, messages_of  # noqa: E402
 from lib.cli import check_something_runs  # noqa: E402
-from lib.errors import ScenarioFailure, SetupError  # noqa: E402
+from lib.debian_root import make_debian  # noqa: E402
+from lib.errors import NotAvailable, ScenarioFailure, SetupError  # noqa: E402
 from lib.iwarp_tool import parse_connections, total  # noqa: E402
 from lib.processes import free_port  # noqa: E402
 from lib.reframe import reframe  # noqa: E402
+from lib.runner import Runner  # noqa: E402
 from lib.scenario import Scenario  # noqa: E402
-from lib.siw_build import choose_kernel  # noqa: E402
+from lib.service import parse_metrics  # noqa: E402
+from lib.siw_build import Peer, choose_kernel  # noqa: E402
 
 ESTABLISHED = "info established local=127.0.0.1:1 peer=127.0.0.1:2 role=initiator rev=2 enhanced=1 crc=1 p2p=1 rtr=write ird=1 ord=1"
-CLOSED = "info closed peer=127.0.0.1:2 reason=peer_closed tx_send=3 tx_send_bytes=48 tx_write=2 tx_read=5 tx_read_bytes=60 rx_send=4 rx_write=0 rx_read=7 rx_read_bytes=80 why=\"a b\""
+CLOSED = 'info closed peer=127.0.0.1:2 end="server closed" why="a b" tx_write=2/9 tx_read=5/80 rx_read=7/60 tx_send=3/48 rx_send=4/64'
 
 
 class ConnectionLog(unittest.TestCase):
     def test_pairs_established_with_closed(self) -> None:
         (connection,) = parse_connections(f"noise\n12:00 {ESTABLISHED}\nother=1 line\n12:01 {CLOSED}\n")
         connection.check_negotiated("we", {"role": "initiator", "crc": "1", "rtr": "write"})
-        self.assertEqual((connection.reason, connection.counters["tx_send_bytes"]), ("peer_closed", 48))
+        self.assertEqual((connection.end, connection.counters["tx_send_bytes"]), ("server closed", 48))
+        self.assertEqual((connection.counters["tx_read"], connection.counters["rx_read_bytes"]), (5, 80))
+        self.assertEqual((connection.counters["rx_write"], connection.counters["tx_wake"]), (0, 0))
 
-    def test_open_connection_has_no_reason(self) -> None:
+    def test_other_lines_with_the_word_end_nothing(self) -> None:
+        (connection,) = parse_connections(f"{ESTABLISHED}\nserver closed peer=127.0.0.1:2 reason=peer_closed\n")
+        self.assertIsNone(connection.end)
+
+    def test_open_connection_has_no_end(self) -> None:
         (connection,) = parse_connections(ESTABLISHED)
-        self.assertIsNone(connection.reason)
+        self.assertIsNone(connection.end)
 
     def test_same_peer_twice_is_two_connections(self) -> None:
         connections = parse_connections("\n".join([ESTABLISHED, CLOSED, ESTABLISHED, CLOSED]))
@@ -40,7 +51,7 @@ class ConnectionLog(unittest.TestCase):
 
     def test_clients_tell_connections_to_one_server_apart(self) -> None:
         lines = [f"{line} tcp_peer=127.0.0.1:{client}" for line in (ESTABLISHED, CLOSED) for client in (3, 4)]
-        self.assertEqual([c.reason for c in parse_connections("\n".join(lines))], ["peer_closed"] * 2)
+        self.assertEqual([c.end for c in parse_connections("\n".join(lines))], ["server closed"] * 2)
 
     def test_differences_are_named(self) -> None:
         (connection,) = parse_connections(ESTABLISHED)
@@ -107,6 +118,35 @@ class Choice(unittest.TestCase):
                      Scenario("bare", "", lambda context: None, on_demand=True, variants=("bare",))]
         self.assertEqual([[s.runs_in(variant) for s in scenarios] for variant in ("bare", "default")],
                          [[False, False, True], [True, True, False]])
+
+
+class Skipped(unittest.TestCase):
+    def test_what_cannot_be_run_is_neither_passed_nor_failed(self) -> None:
+        def missing() -> str:
+            raise NotAvailable("no network")
+        runner = Runner(Peer("", Path(), Path()), Path(), Path(), False)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertTrue(runner._timed("service", "default", missing, []))
+        self.assertEqual((runner.passed, runner.failed, runner.skipped), (0, 0, ["service: no network"]))
+        self.assertRegex(out.getvalue(), r"^SKIP .*service .*\n +no network\n$")
+
+    def test_packages_are_not_made_of_a_build_for_debugging(self) -> None:
+        with tempfile.TemporaryDirectory() as build:
+            (Path(build) / "CMakeCache.txt").write_text("A:STRING=b\nCMAKE_BUILD_TYPE:STRING=Debug\n")
+            with self.assertRaisesRegex(NotAvailable, "release build"):
+                make_debian(Path(build) / "debian", Path(build))
+
+
+class Metrics(unittest.TestCase):
+    def test_samples_of_one_listener(self) -> None:
+        page = """# TYPE iwarp_gateway_calls_total counter
+iwarp_build_info{version="1"} 1
+iwarp_gateway_calls_total{listener="a",direction="rdma-to-tcp",program="nfs"} 7
+iwarp_gateway_calls_total{listener="b",direction="rdma-to-tcp",program="nfs"} 8
+iwarp_gateway_rdma_bytes_total{listener="a",direction="rdma-to-tcp",operation="write",way="out"} 1e3
+iwarp_gateway_latency_seconds_bucket{listener="a",direction="rdma-to-tcp",program="nfs",le="+Inf"} 7
+"""
+        self.assertEqual(parse_metrics(page, "a"), {"calls_total.nfs": 7, "rdma_bytes_total.write.out": 1000})
 
 
 class FreePort(unittest.TestCase):

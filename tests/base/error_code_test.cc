@@ -25,7 +25,7 @@ TEST(ErrorCode, WithoutAnErrorIsFalse) {
 }
 
 TEST(ErrorCode, KeepsTheTextOfAnError) {
-  const char* const why = "connection refused: nothing listens there";
+  const char* const why = "Connection refused: nothing listens there";
   const std::error_code code = make_error_code(make_error(Errc::kSystem, why));
   EXPECT_EQ(code.message(), why);
   EXPECT_STREQ(code.category().name(), "iwarp");
@@ -56,6 +56,7 @@ TEST(ErrorCode, EqualsWhatTheStandardCallsTheSame) {
       {Errc::kStartupTimeout, std::errc::timed_out},
       {Errc::kAborted, std::errc::operation_canceled},
       {Errc::kPeerRejected, std::errc::connection_refused},
+      {Errc::kConnectionRefused, std::errc::connection_refused},
       {Errc::kConnectionLost, std::errc::connection_reset},
       {Errc::kNotConnected, std::errc::not_connected},
       {Errc::kInvalidArgument, std::errc::invalid_argument},

@@ -25,8 +25,8 @@ constexpr Row kExpected[] = {
     {Errc::kMalformedStartupFrame, "malformed_startup_frame", kHandshakeFailed, "-", "malformed MPA startup frame"},
     {Errc::kUnsupportedRevision, "unsupported_revision", kHandshakeFailed, "-", "unsupported MPA revision"},
     {Errc::kPrivateDataTooLong, "private_data_too_long", kHandshakeFailed, "-", "MPA private data longer than allowed"},
-    {Errc::kMarkersUnsupported, "markers_unsupported", kHandshakeFailed, "-",
-     "peer demands MPA markers, which are not supported"},
+    {Errc::kMarkersRefused, "markers_refused", kHandshakeFailed, "-",
+     "peer demands MPA Markers but policy forbids them"},
     {Errc::kCrcRefused, "crc_refused", kHandshakeFailed, "-", "peer requires CRC but policy forbids it"},
     {Errc::kStartupTimeout, "startup_timeout", kHandshakeFailed, "-", "peer did not complete the MPA startup in time"},
     {Errc::kPeerRejected, "peer_rejected", kPeerRefused, "-", "peer rejected the connection"},
@@ -36,6 +36,8 @@ constexpr Row kExpected[] = {
     {Errc::kConnectionModel, "connection_model", kHandshakeFailed, "-", "MPA Reply does not match the Request"},
     {Errc::kCrcMismatch, "crc_mismatch", kProtocolViolation, "2/0/2", "FPDU CRC mismatch"},
     {Errc::kFpduLength, "fpdu_length", kProtocolViolation, "2/0/3", "ULPDU shorter than its headers"},
+    {Errc::kMarkerMismatch, "marker_mismatch", kProtocolViolation, "2/0/3",
+     "MPA Marker does not point to the start of its FPDU"},
     {Errc::kConnectionLost, "connection_lost", kDisconnected, "2/0/1", "TCP connection lost"},
     {Errc::kDdpVersionTagged, "ddp_version_tagged", kProtocolViolation, "1/1/4",
      "invalid DDP version in a tagged segment"},
@@ -93,6 +95,7 @@ constexpr Row kExpected[] = {
      "RPC record too short for an xid and a direction"},
     {Errc::kEmptyFragments, "empty_fragments", kProtocolViolation, "-", "too many empty fragments in an RPC record"},
     {Errc::kAborted, "aborted", kDisconnected, "-", "ended by the local application"},
+    {Errc::kConnectionRefused, "connection_refused", kSystemFailure, "-", "connection refused: nothing listens there"},
 };
 
 std::string terminate_text(const Error& error) {

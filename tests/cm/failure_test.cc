@@ -27,14 +27,14 @@ TEST_F(ConnectFailure, NameDoesNotResolve) {
   o.host = "does-not-exist.invalid";
   const Error e = fail(o);
   EXPECT_EQ(e.code, Errc::kSystem);
-  EXPECT_STREQ(e.why, "cannot resolve the host name");
+  EXPECT_EQ(std::string(e.why).rfind("cannot resolve the host name: ", 0), 0U) << e.why;
 }
 
 TEST_F(ConnectFailure, NobodyListens) {
   std::uint16_t port = 0;
   { port = RawListener().port(); }
   const Error e = fail(to_port(port));
-  EXPECT_EQ(e.code, Errc::kSystem);
+  EXPECT_EQ(e.code, Errc::kConnectionRefused);
   EXPECT_NE(std::string(e.why).find("refused"), std::string::npos) << e.why;
 }
 
@@ -85,7 +85,7 @@ TEST_F(ConnectFailure, LocalAddressIsOfAnotherFamilyOrHost) {
   o.local = {boost::asio::ip::make_address("192.0.2.1"), 0};
   const Error e = get_outcome(start_connect(other, o)).error;
   EXPECT_EQ(e.code, Errc::kSystem);
-  EXPECT_STREQ(e.why, "cannot bind to the local address");
+  EXPECT_EQ(std::string(e.why).rfind("Cannot assign requested address: ", 0), 0U) << e.why;
 }
 
 TEST_F(ConnectFailure, AQueuePairServesOneConnectionOnly) {

@@ -154,7 +154,7 @@ TEST_P(Fallback, SecondConnectionMayBeRefused) {
     peer.close();
   }
   const Outcome c = get_outcome(std::move(connecting));
-  EXPECT_EQ(c.error.code, Errc::kSystem) << c.error.why;
+  EXPECT_EQ(c.error.code, Errc::kConnectionRefused) << c.error.why;
   client_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
 }
 

@@ -94,11 +94,9 @@ TEST_F(ListenerLimits, ClosingEndsEverythingThatIsNotDecided) {
   RawTcp queued = RawTcp::connect(port);
   ASSERT_TRUE(queued.send(octets(good_request())));
   // A fourth is answered only when the third has been queued.
-  RawTcp markers = RawTcp::connect(port);
-  mpa::StartupFrame frame = good_request();
-  frame.markers = true;
-  ASSERT_TRUE(markers.send(octets(frame)));
-  ASSERT_TRUE(read_frame(markers, true).complete);
+  RawTcp refused = RawTcp::connect(port);
+  ASSERT_TRUE(refused.send(octets(refused_request())));
+  ASSERT_TRUE(read_frame(refused, true).complete);
 
   listener.reset();
   EXPECT_NE(half.end(), RawTcp::End::kTimeout);

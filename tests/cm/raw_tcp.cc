@@ -133,6 +133,13 @@ mpa::StartupFrame good_request(ConstBytes private_data) {
   return f;
 }
 
+mpa::StartupFrame refused_request() {
+  mpa::StartupFrame f;
+  f.crc = true;
+  f.revision = 0;
+  return f;
+}
+
 mpa::StartupFrame good_reply(ConstBytes private_data) {
   mpa::StartupFrame f = good_request(private_data);
   f.is_reply = true;

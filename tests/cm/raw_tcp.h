@@ -59,6 +59,8 @@ class RawListener {
 
 // A well-formed enhanced Request (revision 2, CRC, peer-to-peer) and the Reply that accepts it.
 [[nodiscard]] mpa::StartupFrame good_request(ConstBytes private_data = {});
+// Answered with R=1 by every listener: of revision 0.
+[[nodiscard]] mpa::StartupFrame refused_request();
 [[nodiscard]] mpa::StartupFrame good_reply(ConstBytes private_data = {});
 [[nodiscard]] Bytes octets(const mpa::StartupFrame& frame);
 // Reads one startup frame.

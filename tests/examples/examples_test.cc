@@ -86,11 +86,11 @@ class Example {
   std::string output_;
 };
 
-// What a program prints that is to end well.
-std::string run(std::vector<std::string> words) {
+// What a program prints that is to end well, or with another status.
+std::string run(std::vector<std::string> words, int status = 0) {
   Example example(std::move(words));
   std::string output = example.rest();
-  EXPECT_EQ(example.status(), 0) << output;
+  EXPECT_EQ(example.status(), status) << output;
   return output;
 }
 
@@ -107,7 +107,19 @@ TEST(Example, EchoSaysThatNobodyListens) {
     Example server({"echo", "server", "0"});
     port = server.port();
   }
-  EXPECT_NE(run({"echo", "127.0.0.1", port, "hello"}).find("connection refused"), std::string::npos);
+  EXPECT_NE(run({"echo", "127.0.0.1", port, "hello"}, 1).find("Connection refused"), std::string::npos);
+}
+
+TEST(Example, MeshConnectsAllToAll) {
+  EXPECT_TRUE(run({"mesh", "2"}).starts_with("2 ranks, 1 connections, "));
+  EXPECT_TRUE(run({"mesh", "5"}).starts_with("5 ranks, 10 connections, "));
+  EXPECT_TRUE(run({"mesh", "16"}).starts_with("16 ranks, 120 connections, "));
+}
+
+TEST(Example, MeshSaysHowItIsUsed) {
+  Example mesh({"mesh", "0"});
+  EXPECT_NE(mesh.rest().find("usage: mesh N"), std::string::npos);
+  EXPECT_EQ(mesh.status(), 2);
 }
 
 TEST(Example, PutGetWritesAndReadsAdvertisedMemory) {
@@ -123,7 +135,7 @@ TEST(Example, PutGetWritesAndReadsAdvertisedMemory) {
 
 TEST(Example, PutGetTellsWhyTheServerEndsTheConnection) {
   Example server({"put_get", "server", "0"});
-  const std::string client = run({"put_get", "127.0.0.1", server.port(), "text", "4095"});
+  const std::string client = run({"put_get", "127.0.0.1", server.port(), "text", "4095"}, 1);
   EXPECT_NE(client.find("failed: "), std::string::npos) << client;
   EXPECT_NE(client.find("the connection ended: peer sent a Terminate"), std::string::npos) << client;
   EXPECT_NE(server.rest().find("the connection ended: tagged segment leaves the registered range"), std::string::npos)
@@ -156,10 +168,15 @@ TEST(Example, PingTriesAgain) {
     port = server.port();
   }
   Example client({"ping", "127.0.0.1", port, "1"});
-  EXPECT_TRUE(client.says("attempt 1: connection refused: nothing listens there\n"));
+  EXPECT_TRUE(client.says("attempt 1: Connection refused: nothing listens there\n"));
   const std::string all = client.rest();
   EXPECT_NE(all.find("attempt 3: "), std::string::npos) << all;
   EXPECT_EQ(client.status(), 1);
+}
+
+TEST(Example, SaysHowItIsCalled) {
+  for (const char* name : {"echo", "put_get", "ping"})
+    EXPECT_EQ(run({name}, 2).find(std::string("usage: ") + name), 0u) << name;
 }
 
 TEST(Example, RpcServerAdds) {

@@ -17,6 +17,7 @@ void expect_cause(test::Subprocess& survivor, const std::string& what, std::size
     if (line.find(what) == std::string::npos) continue;
     EXPECT_THAT(line,
                 ::testing::ContainsRegex(
+                    "end=\"(connection lost|client closed|server closed|done|aborted|remote terminate|timeout)\"|"
                     "reason=(connection_lost|peer_closed|aborted|remote_terminate|timeout|malformed_startup_frame)"));
   }
 }

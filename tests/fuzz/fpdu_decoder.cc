@@ -1,7 +1,8 @@
 // FPDU decoder (RFC 5044 s4 to s6): any octets, or whole FPDUs around any ULPDUs; a stream in two chunkings gives the
 // same frames, NeedMore never lies, and what the encoder closes the decoder opens.
 //
-// Input: flags (1 CRC on, 2 CRC checked, 4 well-formed FPDUs) | the stream, or ULPDUs of one length octet each.
+// Input: flags (1 CRC on, 2 CRC checked, 4 well-formed FPDUs, 8 Markers) | the stream, or ULPDUs of one length octet
+// each.
 #include "iwarp/mpa/fpdu_decoder.h"
 
 #include "tests/fuzz/check.h"
@@ -21,8 +22,8 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-Outcome decode(ConstBytes stream, bool crc, bool skip_check, Chunking chunking) {
-  mpa::FpduDecoder decoder(crc, skip_check);
+Outcome decode(ConstBytes stream, bool crc, bool markers, bool skip_check, Chunking chunking) {
+  mpa::FpduDecoder decoder(crc, markers, skip_check);
   Outcome out;
   Bytes held;
   std::size_t need = 1;
@@ -35,7 +36,8 @@ Outcome decode(ConstBytes stream, bool crc, bool skip_check, Chunking chunking) 
       Bytes exact = held;  // no room behind it
       const auto result = decoder.decode(exact);
       if (const auto* frame = std::get_if<mpa::FpduFrame>(&result)) {
-        FUZZ_CHECK(layout && layout->fpdu_bytes == frame->fpdu_bytes && layout->ulpdu_bytes == frame->ulpdu.size());
+        FUZZ_CHECK(markers ||
+                   (layout && layout->fpdu_bytes == frame->fpdu_bytes && layout->ulpdu_bytes == frame->ulpdu.size()));
         FUZZ_CHECK(frame->fpdu_bytes % 4 == 0 && frame->fpdu_bytes <= held.size());
         out.ulpdus.emplace_back(frame->ulpdu.begin(), frame->ulpdu.end());
         held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(frame->fpdu_bytes));
@@ -62,10 +64,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace iwarp::fuzz;
   Script script(as_input(data, size));
   const std::uint8_t flags = script.u8();
-  const bool crc = (flags & 1) != 0, skip_check = (flags & 2) == 0;
+  const bool crc = (flags & 1) != 0, markers = (flags & 8) != 0, skip_check = (flags & 2) == 0;
   if ((flags & 4) == 0) {
-    const Outcome whole = decode(script.rest(), crc, skip_check, Chunking::whole());
-    Outcome pieces = decode(script.rest(), crc, skip_check, Chunking::pieces());
+    const Outcome whole = decode(script.rest(), crc, markers, skip_check, Chunking::whole());
+    Outcome pieces = decode(script.rest(), crc, markers, skip_check, Chunking::pieces());
     if (whole.error) pieces.left = whole.left;  // what had arrived when the error was seen
     FUZZ_CHECK(pieces == whole);
     return 0;
@@ -75,9 +77,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   while (!script.done()) {
     const auto content = script.bytes(script.u8());
     ulpdus.emplace_back(content.begin(), content.end());
-    stream = iwarp::test::operator|(std::move(stream), iwarp::test::fpdu(ulpdus.back(), crc));
+    const std::size_t position = stream.size();
+    stream = iwarp::test::operator|(std::move(stream), markers ? iwarp::test::marked_fpdu(ulpdus.back(), position, crc)
+                                                               : iwarp::test::fpdu(ulpdus.back(), crc));
   }
-  const Outcome out = decode(stream, crc, false, Chunking::pieces());
+  const Outcome out = decode(stream, crc, markers, false, Chunking::pieces());
   FUZZ_CHECK(!out.error && out.left == 0 && out.ulpdus == ulpdus && out.position == stream.size());
   return 0;
 }

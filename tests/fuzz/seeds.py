@@ -56,11 +56,12 @@ def startup():
 
 
 def fpdu_decoder():
-    """flags (1 CRC on, 2 checked, 4 made FPDUs) | the stream or ULPDUs."""
+    """flags (1 CRC on, 2 checked, 4 made FPDUs, 8 Markers) | the stream or ULPDUs."""
     for name, flags in (('siw-rping', 0), ('siw-crc-rping', 3)):
         stream = b''.join(octets for client, octets in list(turns(name))[2:] if client)
         write('fpdu_decoder', f'{name}-client', bytes([flags]) + stream)
     write('fpdu_decoder', 'made', b'\x05\x00\x01a\x02ab\x03abc\x04abcd\x12' + bytes(18))
+    write('fpdu_decoder', 'made-markers', b'\x0d' + b''.join(bytes([n]) + bytes(n) for n in (10, 200, 255, 255, 255, 0, 1, 255, 90)))
     write('fpdu_decoder', 'longest-incomplete', b'\x00\xff\xff' + bytes(100))
     write('fpdu_decoder', 'bad-crc', b'\x03\x00\x02ab\x00\x00\x00\x00')
 

@@ -232,7 +232,7 @@ TEST_F(RdmaFrontHostile, EndsConnectionsWhoseServerStopsInsideARecord) {
   EXPECT_FALSE(c->closed());
   server.peers[0]->close();
   ASSERT_TRUE(loop.until([&] { return c->closed(); }));
-  EXPECT_EQ(log_lines("reason=connection_lost"), 1u);
+  EXPECT_EQ(log_lines("end=\"connection lost\""), 1u);
 }
 
 TEST_F(RdmaFrontHostile, EndsConnectionsWhoseServerSendsNoRpc) {

@@ -286,5 +286,25 @@ TEST_F(GatewayService, SharesThePortsTowardsAServer) {
   EXPECT_EQ(server.peers.at(1)->remote().port(), port);
 }
 
+// Nothing was outstanding, but a Reply need not have arrived. The kernel keeps no port back for a minute.
+TEST_F(GatewayService, TheNextProcessHasThePortOfAClientAfterADrain) {
+  apply({rdma("a")});
+  expect_served(connect("a"), 1);
+  const auto port = server.peers.at(0)->remote().port();
+  bool done = false;
+  service->drain([&] { done = true; });
+  ASSERT_TRUE(loop.until([&] { return done; }));
+
+  // As by the file in which they are kept.
+  const auto known = service->process().ports().of(server.host_port())->entries(std::chrono::steady_clock::now());
+  service = std::make_unique<Service>(gateway_engine, settings.process);
+  for (const auto& entry : known)
+    service->process().ports().of(server.host_port())->restore(entry, std::chrono::steady_clock::now());
+  apply({rdma("a")});
+  expect_served(connect("a"), 2);
+  EXPECT_EQ(server.peers.at(1)->remote().port(), port);
+  EXPECT_EQ(log_lines("source port"), 0u);
+}
+
 }  // namespace
 }  // namespace iwarp::gateway::test

@@ -1,4 +1,4 @@
-// FPDUs whose framing, CRC or pad is wrong, or odd.
+// FPDUs whose framing, CRC, pad or Markers are wrong, or odd.
 #include <algorithm>
 
 #include "iwarp/mpa/crc32c.h"
@@ -98,6 +98,63 @@ Bytes garbage_crc(Bytes f) {
   return f;
 }
 
+// The victim asks for Markers; the next good FPDU has one `before` octets behind its beginning.
+Peer near_marker(Target& target, std::size_t before) {
+  Peer peer = open(target, Flavour::kAsksForMarkers);
+  const Region memory = find_memory(target, peer, Memory::kOpen);
+  const std::size_t room = mpa::octets_to_marker(peer.sent_bytes()) - before;
+  peer.ulpdu(test::write_segment(memory.stag, memory.to, Bytes(room - mpa::fpdu_bytes(ddp::TaggedHeader::kSize))));
+  return peer;
+}
+
+Bytes good_marked(Peer& peer) {
+  return peer.framed(test::send_segment(info(), {.msn = peer.take_msn()}));
+}
+
+// Sends what `spoil` makes of a good FPDU with a Marker there, then good ones.
+Reaction spoilt_marker(Target& target, std::size_t before, Bytes (*spoil)(Bytes), bool served = false) {
+  Peer peer = near_marker(target, before);
+  peer.raw(spoil(good_marked(peer)));
+  return verdict(peer, served);
+}
+
+// Other octets of a Marker, and the CRC of them.
+Bytes marked_with(Bytes f, std::size_t at, const Bytes& octets) {
+  std::copy(octets.begin(), octets.end(), f.begin() + static_cast<std::ptrdiff_t>(at));
+  return without_crc(f) | crc_of(without_crc(f));
+}
+
+// Where there is one inside, it stands behind eight octets.
+Bytes without_marker(Bytes f) {
+  f.erase(f.begin() + 8, f.begin() + 12);
+  return without_crc(f) | crc_of(without_crc(f));
+}
+Bytes without_marker_before(Bytes f) {
+  f.erase(f.begin(), f.begin() + 4);
+  return f;
+}
+Bytes marker_not_in_crc(Bytes f) {
+  Bytes others = without_crc(f);
+  others.erase(others.begin() + 8, others.begin() + 12);
+  return without_crc(f) | crc_of(others);
+}
+Bytes marker_before_not_in_crc(Bytes f) {
+  return without_crc(f) | crc_of(Bytes(f.begin() + 4, f.end() - 4));
+}
+
+// The RTR without the Marker that begins Full Operation.
+Reaction first_marker_left_out(Target& target) {
+  RawTcp tcp = target.dial(Flavour::kAsksForMarkers);
+  (void)tcp.send(test::octets(polite_request()));
+  if (!test::read_frame(tcp, true).complete) return "no Reply";
+  (void)tcp.send(test::fpdu(test::write_segment(Stag{1}, 0, {}), true));
+  Peer peer(target, std::move(tcp), true);
+  return peer.ending(peer.hear_message()).value_or("a message");
+}
+
+// Of the 40 octets of such an FPDU: the Marker comes, then the CRC field.
+constexpr std::size_t kBeforeCrc = 36;
+
 const Script kScripts[] = {
     {"crc_wrong", [](Target& t) { return spoilt(t, [](Bytes f) { return flipped(f, f.size() - 1); }); }},
     {"payload_bit_flipped", [](Target& t) { return spoilt(t, [](Bytes f) { return flipped(f, 25); }); }},
@@ -125,6 +182,29 @@ const Script kScripts[] = {
          return f;
        });
      }},
+    {"marker_wrong",
+     [](Target& t) { return spoilt_marker(t, 8, [](Bytes f) { return marked_with(f, 8, hex("0000000c")); }); }},
+    {"marker_zero_within",
+     [](Target& t) { return spoilt_marker(t, 8, [](Bytes f) { return marked_with(f, 8, Bytes(4)); }); }},
+    {"marker_not_zero_between",
+     [](Target& t) { return spoilt_marker(t, 0, [](Bytes f) { return marked_with(f, 0, hex("000001e8")); }); }},
+    {"marker_reserved_set",
+     [](Target& t) {
+       return spoilt_marker(
+           t, 8, [](Bytes f) { return marked_with(f, 8, hex("ffff000b")); }, true);
+     }},
+    {"marker_left_out", [](Target& t) { return spoilt_marker(t, 8, without_marker); }},
+    {"marker_between_left_out", [](Target& t) { return spoilt_marker(t, 0, without_marker_before); }},
+    {"marker_not_in_crc", [](Target& t) { return spoilt_marker(t, 8, marker_not_in_crc); }},
+    {"marker_between_not_in_crc", [](Target& t) { return spoilt_marker(t, 0, marker_before_not_in_crc); }},
+    {"marker_before_crc_wrong",
+     [](Target& t) { return spoilt_marker(t, kBeforeCrc, [](Bytes f) { return flipped(f, kBeforeCrc); }); }},
+    {"marker_before_crc",
+     [](Target& t) {
+       return spoilt_marker(
+           t, kBeforeCrc, [](Bytes f) { return f; }, true);
+     }},
+    {"first_marker_left_out", first_marker_left_out},
     {"one_octet_between", [](Target& t) { return spoilt(t, [](Bytes f) { return f | Bytes(1); }); }},
     {"not_an_fpdu", [](Target& t) { return spoilt(t, [](Bytes) { return pattern(70000, 3); }); }},
     {"pad_not_zero", odd_pad},

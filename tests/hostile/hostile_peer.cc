@@ -23,8 +23,10 @@ struct Flags {
   bool resume = false;
 };
 
-const std::map<std::string, Flavour> kFlavours = {
-    {"prefer-off", Flavour::kPreferOff}, {"impatient", Flavour::kImpatient}, {"revision-1", Flavour::kRevision1}};
+const std::map<std::string, Flavour> kFlavours = {{"prefer-off", Flavour::kPreferOff},
+                                                  {"impatient", Flavour::kImpatient},
+                                                  {"revision-1", Flavour::kRevision1},
+                                                  {"markers", Flavour::kAsksForMarkers}};
 
 bool wanted(const Flags& flags, const Case& c) {
   const bool rdma = c.role == "mpa responder" || c.role == "rdma receiver";
@@ -142,8 +144,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--flavour", flags.flavours,
                  "What the listener is too: prefer-off (CRC only if the peer wants it), impatient (gives up within 20 "
-                 "s), revision-1 (refuses enhanced Requests)")
-      ->check(CLI::IsMember({"prefer-off", "impatient", "revision-1"}));
+                 "s), revision-1 (refuses enhanced Requests), markers (asks for them)")
+      ->check(CLI::IsMember({"prefer-off", "impatient", "revision-1", "markers"}));
   app.add_option("--report", flags.report, "Write the table to this file too");
   app.add_flag("--resume", flags.resume, "Go on behind the last row of --report");
   CLI11_PARSE(app, argc, argv);

@@ -11,10 +11,10 @@ namespace {
 using test::octets;
 
 // Takes the Request; what is sent then is up to the script.
-Peer caught(Target& target, Flavour flavour = Flavour::kDefault) {
+Peer caught(Target& target, Flavour flavour = Flavour::kDefault, MarkerUse markers = {}) {
   RawTcp tcp = target.hook(flavour);
   if (!test::read_frame(tcp, false).complete) throw std::runtime_error("the victim sent no Request");
-  return Peer(target, std::move(tcp), true);
+  return Peer(target, std::move(tcp), true, {}, markers);
 }
 
 // How the victim ends the connection, FPDUs being possible.
@@ -109,7 +109,9 @@ const Script kScripts[] = {
     {"trickled_reply", trickle},
     {"markers_wanted",
      [](Target& t) {
-       return after(t, altered(reply(), {{16, 0xD0}}));
+       Peer peer = caught(t, Flavour::kDefault, {.heard = true});
+       peer.raw(altered(reply(), {{16, 0xD0}}));
+       return verdict(peer);
      }},
     {"reserved_bits_in_reply",
      [](Target& t) {

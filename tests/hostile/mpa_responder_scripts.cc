@@ -125,7 +125,9 @@ const Script kScripts[] = {
     {"no_first_fpdu", no_first_fpdu},
     {"markers_wanted",
      [](Target& t) {
-       return after(t, altered(request(), {{16, 0xD0}}));
+       mpa::StartupFrame f = polite_request();
+       f.markers = true;
+       return served(t, f);
      }},
     {"reserved_bits_in_request",
      [](Target& t) {

@@ -11,13 +11,14 @@ namespace iwarp::hostile {
 
 using Kind = Heard::Kind;
 
-Peer::Peer(const Target& target, RawTcp connection, bool crc_on, Bytes data)
+Peer::Peer(const Target& target, RawTcp connection, bool crc_on, Bytes data, MarkerUse markers)
     : tcp(std::move(connection)),
       crc(crc_on),
       private_data(std::move(data)),
       settle_ms(static_cast<int>(target.settle().count())),
       meanwhile_(target.meanwhile),
-      decoder_(crc_on) {
+      markers_(markers),
+      decoder_(crc_on, markers.heard) {
   const int on = 1;
   (void)::setsockopt(tcp.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }

@@ -40,10 +40,15 @@ struct Heard {
   rdmap::TerminateMessage terminate{};
 };
 
+// Which directions carry Markers, as the peer sees it.
+struct MarkerUse {
+  bool heard = false, sent = false;
+};
+
 class Peer {
  public:
-  // Takes the connection over when startup is done. `crc`: as negotiated.
-  Peer(const Target& target, RawTcp tcp, bool crc, Bytes private_data = {});
+  // Takes the connection over when startup is done. `crc`, `markers`: as negotiated.
+  Peer(const Target& target, RawTcp tcp, bool crc, Bytes private_data = {}, MarkerUse markers = {});
 
   RawTcp tcp;
   bool crc;
@@ -52,8 +57,16 @@ class Peer {
 
   // Octets as they are; an FPDU as it should be around a ULPDU that may be anything. What the victim does not take any
   // more is not missed.
-  void raw(const Bytes& octets) { (void)tcp.send(octets); }
-  void ulpdu(const Bytes& octets) { raw(test::fpdu(octets, crc)); }
+  void raw(const Bytes& octets) {
+    sent_bytes_ += octets.size();
+    (void)tcp.send(octets);
+  }
+  void ulpdu(const Bytes& octets) { raw(framed(octets)); }
+  [[nodiscard]] Bytes framed(const Bytes& ulpdu) const {
+    return markers_.sent ? test::marked_fpdu(ulpdu, sent_bytes_, crc) : test::fpdu(ulpdu, crc);
+  }
+  // Of FPDUs, in a connection that another has taken through startup.
+  [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
   // A Send as it should be, with the next MSN.
   void send(const Bytes& payload, rdmap::Opcode op = rdmap::Opcode::kSend, std::uint32_t tail = 0);
   [[nodiscard]] std::uint32_t take_msn() { return next_msn_++; }
@@ -73,6 +86,8 @@ class Peer {
   [[nodiscard]] std::optional<Heard> take_segment(const Bytes& ulpdu);
 
   std::function<void()> meanwhile_;  // of the target
+  MarkerUse markers_;
+  std::uint64_t sent_bytes_ = 0;
   mpa::FpduDecoder decoder_;
   Bytes in_;
   Bytes message_;

@@ -85,7 +85,8 @@ Peer finish_opening(Target& target, RawTcp tcp, const mpa::StartupFrame& request
   if (!reply.complete || reply.frame.reject) throw Refused(refusal(reply, tcp));
   std::this_thread::sleep_for(target.settle());
   const ConstBytes data = reply.frame.private_data;
-  Peer peer(target, std::move(tcp), request.crc || reply.frame.crc, Bytes(data.begin(), data.end()));
+  Peer peer(target, std::move(tcp), request.crc || reply.frame.crc, Bytes(data.begin(), data.end()),
+            {.heard = request.markers, .sent = reply.frame.markers});
   if (!reply.frame.enhanced || !reply.frame.enhanced_data.peer_to_peer) return peer;
   if (reply.frame.enhanced_data.rtr_read) {
     peer.ulpdu(test::read_request_segment({Stag{1}, 0, 0, Stag{1}, 0}));

@@ -32,6 +32,9 @@ mpa::Policy policy_for(Flavour flavour) {
     case Flavour::kNoPeer2Peer:
       p.peer_to_peer = false;
       break;
+    case Flavour::kAsksForMarkers:
+      p.markers = mpa::Policy::Markers::kAsk;
+      break;
   }
   return p;
 }
@@ -177,7 +180,8 @@ class RdmaVictim::Session {
 };
 
 RdmaVictim::RdmaVictim() {
-  for (const Flavour flavour : {Flavour::kDefault, Flavour::kPreferOff, Flavour::kRevision1, Flavour::kImpatient}) {
+  for (const Flavour flavour :
+       {Flavour::kDefault, Flavour::kPreferOff, Flavour::kRevision1, Flavour::kImpatient, Flavour::kAsksForMarkers}) {
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::address_v4::loopback(), 0};
     o.policy = policy_for(flavour);

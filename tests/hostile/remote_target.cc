@@ -35,6 +35,8 @@ const char* lacks(Flavour flavour) {
       return "it cannot be told to refuse enhanced Requests";
     case Flavour::kImpatient:
       return "it waits for ever";
+    case Flavour::kAsksForMarkers:
+      return "it does not ask for Markers";
   }
   return "no listener is of that flavour";
 }

@@ -12,11 +12,12 @@ namespace iwarp::hostile {
 
 // How the victim is configured. Another program's listener has the default only.
 enum class Flavour : std::uint8_t {
-  kDefault,     // revision 2, CRC on, both RTR forms
-  kPreferOff,   // CRC only if the peer wants it
-  kRevision1,   // enhanced frames forbidden
-  kImpatient,   // every wait for a peer ends after a fraction of a second
-  kNoPeer2Peer  // does not ask for the peer-to-peer model
+  kDefault,         // revision 2, CRC on, both RTR forms
+  kPreferOff,       // CRC only if the peer wants it
+  kRevision1,       // enhanced frames forbidden
+  kImpatient,       // every wait for a peer ends after a fraction of a second
+  kNoPeer2Peer,     // does not ask for the peer-to-peer model
+  kAsksForMarkers,  // M=1
 };
 
 // This victim cannot be attacked in that way: the case is skipped, and the reason reported.

@@ -173,7 +173,7 @@ TEST(FpduDecoder, IgnoresTheCrcFieldWithCrcOff) {
 
 TEST(FpduDecoder, SkipsTheCheckForFuzzersOnly) {
   Bytes bytes = hex("0002aabb 00000000");
-  FpduDecoder d(true, true);
+  FpduDecoder d(true, false, true);
   EXPECT_TRUE(d.crc_enabled());
   EXPECT_TRUE(std::holds_alternative<FpduFrame>(d.decode(bytes)));
 }

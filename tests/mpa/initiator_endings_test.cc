@@ -13,6 +13,7 @@ TEST(MpaInitiator, AnswersOfTheWrongRevisionOrKindEndTheStart) {
   COVERS("RFC6581-10-2");
   COVERS("RFC6581-10-9");
   const Policy v1 = with([](Policy& p) { p.revision = 1; });
+  const Policy unmarked = with([](Policy& p) { p.markers = Policy::Markers::kRefuse; });
   struct {
     const char* name;
     Policy policy;
@@ -25,7 +26,7 @@ TEST(MpaInitiator, AnswersOfTheWrongRevisionOrKindEndTheStart) {
       {"revision 2, enhanced, to revision 1", v1, "50 02 0004 8020 4020", Errc::kUnsupportedRevision},
       {"revision 1 to revision 2", Policy{}, "40 01 0000", Errc::kConnectionModel},
       {"S=0 to S=1", Policy{}, "40 02 0000", Errc::kConnectionModel},
-      {"Markers", Policy{}, "d0 02 0004 8020 4020", Errc::kMarkersUnsupported},
+      {"Markers", unmarked, "d0 02 0004 8020 4020", Errc::kMarkersRefused},
   };
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.name);

@@ -155,6 +155,43 @@ TEST(NegotiationPair, EveryCombinationOfPoliciesEndsAsTheRulesSay) {
   }
 }
 
+// RFC 5044 Appendix C.3: each direction by the M of the end that receives.
+TEST(NegotiationPair, MarkersGoWhereTheirReceiverAsksForThem) {
+  COVERS("RFC5044-C.3-1");
+  COVERS("RFC5044-7.1.1-13");
+  COVERS("RFC5044-7.1.1-9");
+  COVERS("RFC5044-7.1.1-10");
+  COVERS("RFC5044-7.1.1-11");
+  COVERS("RFC5044-7.1.1-12");
+  using enum Policy::Markers;
+  const char* const kWant[3][3] = {
+      // Responder: kServe, kAsk, kRefuse
+      {"-/-", "sent/received", "-/-"},
+      {"received/sent", "both/both", "rejected/markers_refused"},
+      {"-/-", "markers_refused/received", "-/-"},
+  };
+  const auto markers = [](const auto& event) -> std::string {
+    const std::string line = text(event);
+    const auto at = line.find(" markers=");
+    return line.find("rev=") != 0 ? line : at == std::string::npos ? "-" : line.substr(at + 9);
+  };
+  for (const auto i : {kServe, kAsk, kRefuse}) {
+    for (const auto r : {kServe, kAsk, kRefuse}) {
+      for (const std::uint8_t revision : {std::uint8_t{1}, std::uint8_t{2}}) {
+        Policy initiator, responder;
+        initiator.markers = i;
+        responder.markers = r;
+        initiator.revision = revision;
+        Pair pair(initiator, responder, 1000);
+        pair.run();
+        ASSERT_EQ(pair.initiator_events.size(), 1U);
+        EXPECT_EQ(markers(pair.initiator_events[0]) + "/" + markers(pair.responder_events.back()),
+                  kWant[static_cast<int>(i)][static_cast<int>(r)]);
+      }
+    }
+  }
+}
+
 TEST(NegotiationPair, BothSidesAgreeOnDepthsThatFit) {
   COVERS("RFC6581-9.1-6");
   COVERS("RFC6581-9.1-7");

@@ -13,6 +13,7 @@ TEST(Policy, DefaultsAreSafe) {
   const Policy p;
   EXPECT_TRUE(validate(p).ok());
   EXPECT_EQ(p.crc, Policy::Crc::kOn);
+  EXPECT_EQ(p.markers, Policy::Markers::kServe);
   EXPECT_EQ(p.revision, 2);
   EXPECT_TRUE(p.peer_to_peer && p.rtr_read && p.rtr_write);
 }
@@ -49,6 +50,12 @@ TEST(Negotiated, PrintsOneLine) {
   EXPECT_EQ(n.to_string(), "rev=1 enhanced=0 crc=0 p2p=0 rtr=none ird=0 ord=0");
   n.rtr = Rtr::kWrite;
   EXPECT_NE(n.to_string().find("rtr=write"), std::string::npos);
+  n.markers_sent = true;
+  EXPECT_EQ(n.to_string(), "rev=1 enhanced=0 crc=0 p2p=0 rtr=write ird=0 ord=0 markers=sent");
+  n.markers_received = true;
+  EXPECT_NE(n.to_string().find(" markers=both"), std::string::npos);
+  n.markers_sent = false;
+  EXPECT_NE(n.to_string().find(" markers=received"), std::string::npos);
 }
 
 }  // namespace

@@ -68,8 +68,9 @@ TEST(MpaResponder, RefusesOctetsBeforeTheDecision) {
 // Found by the fuzzer: whether octets behind a Request come with it or a moment later must not decide its fate.
 TEST(MpaResponder, RefusesForTheSameReasonWhateverFollowsTheRequest) {
   const Bytes bad[] = {request("d0 02 0004 8020 c020"), request("50 03 0004 8020 c020"), request("50 00 0000")};
+  const Policy policy = with([](Policy& p) { p.markers = Policy::Markers::kRefuse; });
   for (const Bytes& bytes : bad) {
-    Responder together(Policy{}, kStart), apart(Policy{}, kStart);
+    Responder together(policy, kStart), apart(policy, kStart);
     (void)together.rx(bytes + hex("00"), kStart);
     (void)apart.rx(bytes, kStart);
     EXPECT_EQ(apart.rx(hex("00"), kStart), 0u);

@@ -97,16 +97,30 @@ TEST(MpaResponder, DoesNotLookAtRInARequest) {
   EXPECT_EQ(accepted(Policy{}, "70 02 0004 8020 c020").reply, "5002000480204020");
 }
 
-TEST(MpaResponder, NeverSetsM) {
+TEST(MpaResponder, SetsMToAskForMarkersWhateverThePeerWants) {
+  COVERS("RFC5044-7.1.1-8");
   COVERS("RFC5044-7.1.1-11");
-  EXPECT_EQ(accepted(Policy{}, kDefaultRequest).reply.substr(0, 2), "50");
+  COVERS("RFC5044-7.1.1-9");
+  COVERS("RFC5044-7.1.1-12");
+  const Policy ask = with([](Policy& p) { p.markers = Policy::Markers::kAsk; });
+  for (const bool wanted : {false, true}) {
+    const char* const rest = wanted ? "d0 02 0004 8020 c020" : kDefaultRequest;
+    const auto unmarked = accepted(Policy{}, rest);
+    EXPECT_EQ(unmarked.reply.substr(0, 2), "50");
+    EXPECT_EQ(unmarked.established.negotiated.markers_sent, wanted);
+    EXPECT_FALSE(unmarked.established.negotiated.markers_received);
+    const auto marked = accepted(ask, rest);
+    EXPECT_EQ(marked.reply.substr(0, 2), "d0");
+    EXPECT_EQ(marked.established.negotiated.markers_sent, wanted);
+    EXPECT_TRUE(marked.established.negotiated.markers_received);
+  }
 }
 
-TEST(MpaResponder, RefusesMarkersWithAReject) {
-  COVERS("RFC5044-7.1.1-8");
+TEST(MpaResponder, RefusesMarkersWithARejectIfPolicySaysSo) {
+  const Policy policy = with([](Policy& p) { p.markers = Policy::Markers::kRefuse; });
   for (const char* rest : {"d0 02 0004 8020 c020", "c0 01 0000"}) {
-    const auto [reply, f] = refused(Policy{}, request(rest));
-    EXPECT_EQ(f.error.code, Errc::kMarkersUnsupported);
+    const auto [reply, f] = refused(policy, request(rest));
+    EXPECT_EQ(f.error.code, Errc::kMarkersRefused);
     ASSERT_FALSE(reply.empty());
     EXPECT_EQ(reply.substr(0, 2), rest[0] == 'd' ? "70" : "60") << "R=1, M=0";
   }

@@ -98,13 +98,15 @@ TEST(Responder, WaitsForEverOnceTheFirstFpduIsThere) {
 TEST(Responder, ClosesOnlyWhenItsRefusalHasLeft) {
   test::Endpoint end(2);
   const TimePoint now{1000s};
-  end.start(mpa::Responder({}, now), now);
-  // The Request wants markers.
+  mpa::Policy policy;
+  policy.markers = mpa::Policy::Markers::kRefuse;
+  end.start(mpa::Responder(policy, now), now);
+  // The Request wants Markers.
   (void)end.receive(hex("4d504120494420526571204672616d65 8001 0000"), now);
   EXPECT_EQ(end.conn().link_action(), LinkAction::kNone);
   EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)), "4d504120494420526570204672616d6560010000");
   EXPECT_EQ(end.conn().link_action(), LinkAction::kClose);
-  EXPECT_EQ(end.disconnected()->reason.code, Errc::kMarkersUnsupported);
+  EXPECT_EQ(end.disconnected()->reason.code, Errc::kMarkersRefused);
 }
 
 TEST(Responder, CopesWithACloseBeforeAnyFpdu) {

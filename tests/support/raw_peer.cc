@@ -8,6 +8,7 @@ namespace {
 mpa::Policy policy_of(const RawPeerOptions& o) {
   mpa::Policy p;
   p.crc = o.crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kPreferOff;
+  if (o.markers) p.markers = mpa::Policy::Markers::kAsk;
   p.peer_to_peer = o.peer_to_peer;
   p.ird = o.ird;
   p.ord = o.ord;
@@ -16,7 +17,11 @@ mpa::Policy policy_of(const RawPeerOptions& o) {
 
 }  // namespace
 
-RawPeer::RawPeer(const RawPeerOptions& options) : end(2, options.stream, options.scratch_bytes), crc(options.crc) {
+RawPeer::RawPeer(const RawPeerOptions& options)
+    : end(2, options.stream, options.scratch_bytes),
+      crc(options.crc),
+      markers_(options.markers),
+      decoder_(options.crc, options.markers) {
   const mpa::Policy policy = policy_of(options);
   mpa::Initiator initiator(policy, {}, now);
   const Bytes request(initiator.tx_bytes().begin(), initiator.tx_bytes().end());
@@ -45,6 +50,7 @@ void RawPeer::feed(const Bytes& bytes, std::size_t chunk) {
   while (!rest.empty()) {
     const std::size_t taken = end.receive(rest.first(std::min(chunk, rest.size())), now);
     if (taken == 0) return;  // it does not read any more
+    fed_ += taken;
     rest = rest.subspan(taken);
   }
 }
@@ -63,10 +69,9 @@ std::size_t RawPeer::drain(std::size_t n) {
 std::vector<Bytes> RawPeer::ulpdus() {
   drain(~std::size_t{0});
   std::vector<Bytes> found;
-  mpa::FpduDecoder decoder(crc);
   std::size_t at = 0;
   while (at < out_.size()) {
-    const auto result = decoder.decode(MutBytes(out_).subspan(at));
+    const auto result = decoder_.decode(MutBytes(out_).subspan(at));
     const auto* frame = std::get_if<mpa::FpduFrame>(&result);
     if (frame == nullptr) {
       ADD_FAILURE() << "what was sent is no whole, good FPDU: " << to_hex(ConstBytes(out_).subspan(at));

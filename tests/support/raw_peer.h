@@ -8,6 +8,7 @@ namespace iwarp::test {
 
 struct RawPeerOptions {
   bool crc = true;
+  bool markers = false;  // in both directions
   bool peer_to_peer = false;
   bool we_initiate = false;    // the connection under test is the Initiator
   bool finish_startup = true;  // false: its Reply has not left yet, or the peer's (RawPeer::reply) not arrived
@@ -28,7 +29,11 @@ class RawPeer {
 
   // Octets as they are; FPDUs around ULPDUs. `chunk`: longest run per read.
   void feed(const Bytes& bytes, std::size_t chunk = ~std::size_t{0});
-  void feed_ulpdu(const Bytes& ulpdu, std::size_t chunk = ~std::size_t{0}) { feed(fpdu(ulpdu, crc), chunk); }
+  void feed_ulpdu(const Bytes& ulpdu, std::size_t chunk = ~std::size_t{0}) { feed(framed(ulpdu), chunk); }
+  // The next FPDU to feed.
+  [[nodiscard]] Bytes framed(const Bytes& ulpdu) const {
+    return markers_ ? marked_fpdu(ulpdu, fed_, crc) : fpdu(ulpdu, crc);
+  }
   // All that the connection wants to send is taken, then taken apart: the ULPDUs of all FPDUs since the last call.
   [[nodiscard]] std::vector<Bytes> ulpdus();
   // Takes at most n octets, as a peer with a small window does.
@@ -40,7 +45,10 @@ class RawPeer {
   [[nodiscard]] stream::LinkAction link_action() { return end.conn().link_action(); }
 
  private:
+  bool markers_;
+  std::uint64_t fed_ = 0;
   Bytes out_;
+  mpa::FpduDecoder decoder_;
 };
 
 }  // namespace iwarp::test

@@ -5,6 +5,7 @@
 #include "iwarp/ddp/segment_header.h"
 #include "iwarp/mpa/crc32c.h"
 #include "iwarp/mpa/fpdu_encoder.h"
+#include "iwarp/mpa/markers.h"
 #include "iwarp/rdmap/control.h"
 #include "iwarp/rdmap/read_request.h"
 #include "tests/support/hex.h"
@@ -63,6 +64,18 @@ inline Bytes fpdu(const Bytes& ulpdu, bool crc) {
   out = out | ulpdu;
   const mpa::FpduTrailer trailer = mpa::make_trailer(out, {}, crc);
   out.insert(out.end(), trailer.view().begin(), trailer.view().end());
+  return out;
+}
+
+// With the Markers of an FPDU that begins `position` octets behind the first of Full Operation.
+inline Bytes marked_fpdu(const Bytes& ulpdu, std::uint64_t position, bool crc) {
+  const std::size_t octets = mpa::fpdu_bytes(ulpdu.size());
+  Bytes length(mpa::kLengthBytes), out(octets + mpa::marker_bytes(position, octets));
+  store_be<std::uint16_t>(length, static_cast<std::uint16_t>(ulpdu.size()));
+  mpa::MarkedFpduWriter writer(out, position);
+  writer.append(length);
+  writer.append(ulpdu);
+  writer.finish(crc);
   return out;
 }
 

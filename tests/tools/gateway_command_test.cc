@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tests/tools/subprocess.h"
@@ -62,14 +63,14 @@ TEST(GatewayCommand, PortInUse) {
 TEST(GatewayCommand, AddressOfAnotherHost) {
   const Finished f = run({"gateway", "--rdma-listen", "192.0.2.1:0", "--tcp", "127.0.0.1:1"});
   EXPECT_EQ(f.code, 1);
-  EXPECT_THAT(f.output, HasSubstr("not of this host"));
+  EXPECT_THAT(f.output, HasSubstr("not an address of this host"));
 }
 
 TEST(GatewayCommand, PrintsCountersOnRequest) {
   Subprocess gateway(kRdmaFront);
   ASSERT_TRUE(gateway.wait_for("listening on"));
   gateway.signal(SIGUSR1);
-  ASSERT_TRUE(gateway.wait_for("{\"")) << gateway.output();
+  ASSERT_TRUE(gateway.wait_for("{\"iwarp\":{\"schema\":1,\"command\":\"gateway\"")) << gateway.output();
   gateway.signal(SIGTERM);
   EXPECT_EQ(gateway.wait(), 0);
 }
@@ -123,14 +124,26 @@ TEST(GatewayCommand, DoesNotWaitForAReaderOfItsLog) {
 }
 
 TEST(GatewayCommand, WritesCountersToAFile) {
-  const std::string file = ::testing::TempDir() + "/iwarp-gateway-stats-" + std::to_string(::getpid()) + ".json";
-  Subprocess gateway(with(kRdmaFront, {"--stats", file}));
+  const std::string file = ::testing::TempDir() + "iwarp-gateway-stats-" + std::to_string(::getpid()) + ".json";
+  for (const Words& flags : {Words{"--stats", file}, Words{"--json", file}, Words{"--json=" + file}}) {
+    Subprocess gateway(with(kRdmaFront, flags));
+    ASSERT_TRUE(gateway.wait_for("listening on"));
+    gateway.signal(SIGTERM);
+    EXPECT_EQ(gateway.wait(), 0);
+    std::ifstream in(file);
+    const auto document = nlohmann::json::parse(in);
+    EXPECT_EQ(document.at("iwarp").at("command"), "gateway");
+    EXPECT_TRUE(document.contains("programs"));
+    std::remove(file.c_str());
+  }
+}
+
+TEST(GatewayCommand, WritesCountersToStandardOutputAtTheEnd) {
+  Subprocess gateway(with(kRdmaFront, {"--json"}));
   ASSERT_TRUE(gateway.wait_for("listening on"));
   gateway.signal(SIGTERM);
   EXPECT_EQ(gateway.wait(), 0);
-  std::ifstream in(file);
-  EXPECT_EQ(in.get(), '{');
-  std::remove(file.c_str());
+  EXPECT_THAT(gateway.output(), HasSubstr("\n{\"iwarp\":{"));
 }
 
 }  // namespace

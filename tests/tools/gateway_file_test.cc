@@ -58,6 +58,7 @@ tcp = "127.0.0.1:2049"
 allow = ["10.0.0.0/8", "fd00::/8"]
 credits = 16
 crc = "prefer-off"
+markers = "ask"
 pnfs = "on"
 
 [[listener]]
@@ -81,6 +82,7 @@ allow = "192.0.2.0/24"
   EXPECT_EQ(s.listeners[0].options.allow.to_string(), "10.0.0.0/8,fd00::/8");
   EXPECT_EQ(s.listeners[0].options.credits, 16u);
   EXPECT_EQ(s.listeners[0].options.policy.crc, mpa::Policy::Crc::kPreferOff);
+  EXPECT_EQ(s.listeners[0].options.policy.markers, mpa::Policy::Markers::kAsk);
   EXPECT_TRUE(s.listeners[0].options.pnfs);
   EXPECT_EQ(s.listeners[0].options.max_connections, 77u);  // as the process says
   EXPECT_EQ(s.listeners[1].direction, Direction::kTcpToRdma);

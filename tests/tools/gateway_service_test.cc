@@ -82,7 +82,8 @@ TEST_F(GatewayAsService, AWrongFileIsAnErrorWithItsPlace) {
                             std::vector<std::string>{"gateway", "--config", file}}) {
     const Finished f = run(words);
     EXPECT_EQ(f.code, 2);
-    EXPECT_THAT(f.output, MatchesRegex(file + ":5:1: unknown key 'alow' in .*, did you mean 'allow'.\n"));
+    EXPECT_THAT(f.output,
+                MatchesRegex("iwarp gateway: " + file + ":5:1: unknown key 'alow' in .*, did you mean 'allow'.\n"));
   }
 }
 

@@ -16,9 +16,9 @@ namespace {
 
 using ::testing::MatchesRegex;
 
-std::string line(bool for_journal, spdlog::level::level_enum level) {
+std::string line(bool for_journal, spdlog::level::level_enum level, const std::string& command = "") {
   spdlog::memory_buf_t out;
-  tools::log_formatter(for_journal)->format({"name", level, "text"}, out);
+  tools::log_formatter(command, for_journal)->format({"name", level, "text"}, out);
   return {out.data(), out.size()};
 }
 
@@ -29,6 +29,15 @@ TEST(LogFormat, HasTheTimeForPeopleAndAPriorityForTheJournal) {
   EXPECT_EQ(line(true, spdlog::level::warn), "<4>text\n");
   EXPECT_EQ(line(true, spdlog::level::err), "<3>text\n");
   EXPECT_EQ(line(true, spdlog::level::critical), "<2>text\n");
+}
+
+TEST(LogFormat, BeginsErrorsOfACommandWithItsName) {
+  const std::string command = "iwarp perf run";
+  EXPECT_EQ(line(false, spdlog::level::err, command), "iwarp perf run: text\n");
+  EXPECT_EQ(line(false, spdlog::level::critical, command), "iwarp perf run: text\n");
+  EXPECT_THAT(line(false, spdlog::level::info, command), MatchesRegex("[0-9]+:[0-9]+:[0-9.]+ info text\n"));
+  EXPECT_THAT(line(false, spdlog::level::err), MatchesRegex("[0-9]+:[0-9]+:[0-9.]+ error text\n"));
+  EXPECT_EQ(line(true, spdlog::level::err, command), "<3>text\n");
 }
 
 TEST(LogFormat, KnowsTheJournalByItsInode) {

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/faults/process_facts.h"
@@ -76,7 +78,7 @@ class PerfInTest : public ::testing::Test {
   PerfInTest()
       : server_({"perf", "serve", "--listen", "127.0.0.1:0"}),
         client_({"perf", "run", "write_bw", "127.0.0.1:" + server_.listening_port(), "--size=4k", "--pairs=1",
-                 "--seconds=30", "--no-calibration"}) {
+                 "--seconds=30"}) {
     EXPECT_TRUE(eventually([&] { return faults::cpu_time(client_.pid()) >= 500ms; }));
   }
 
@@ -94,6 +96,35 @@ TEST_F(PerfInTest, SaysWhenTheServerIsKilled) {
   server_.signal(SIGKILL);
   EXPECT_EQ(client_.wait(10s), 1);
   EXPECT_THAT(client_.output(), HasSubstr("the other end of the test"));
+}
+
+// A row is printed when it is measured, and stays when the next one is interrupted.
+TEST(PerfInterrupt, LeavesTheRowsThatWereMeasured) {
+  Subprocess client({"perf", "run", "write_bw", "--size=4k,8k,16k,32k", "--pairs=10", "--seconds=0.1", "--no-verify"});
+  ASSERT_TRUE(client.wait_for("crc; TCP: ")) << client.output();
+  client.signal(SIGINT);
+  EXPECT_EQ(client.wait(), 130) << client.output();
+  EXPECT_THAT(client.output(), ::testing::ContainsRegex("write_bw +4096 [^\n]*sleeping\n")) << "the whole row";
+  EXPECT_THAT(client.output(), HasSubstr("TCP congestion control"));
+  EXPECT_THAT(client.output(), Not(HasSubstr(" 32768 ")));
+}
+
+TEST(PerfInterrupt, LeavesThePairsOfTheRowUnderWay) {
+  const std::string file = ::testing::TempDir() + "iwarp-perf-interrupt-" + std::to_string(::getpid()) + ".json";
+  Subprocess client(
+      {"perf", "run", "write_bw", "--size=4k", "--pairs=1000", "--seconds=0.05", "--no-verify", "--json=" + file});
+  ASSERT_TRUE(eventually([&] { return faults::cpu_time(client.pid()) >= 2s; }));
+  client.signal(SIGINT);
+  EXPECT_EQ(client.wait(), 130) << client.output();
+  EXPECT_THAT(client.output(), ::testing::ContainsRegex("write_bw +4096 .*; interrupted: [0-9]+ of 1000 pairs\n"));
+  std::ifstream in(file);
+  const auto report = nlohmann::json::parse(in);
+  std::filesystem::remove(file);
+  EXPECT_TRUE(report.at("interrupted").get<bool>());
+  ASSERT_EQ(report.at("rows").size(), 1U);
+  const auto& row = report.at("rows").at(0);
+  EXPECT_FALSE(row.at("complete").get<bool>());
+  EXPECT_EQ(row.at("iwarp").at("samples").size(), row.at("pairs").get<std::size_t>());
 }
 
 }  // namespace

@@ -29,8 +29,7 @@ TEST(PerfServe, ServesAClientAfterTheOther) {
   Subprocess server({"perf", "serve", "--listen", "127.0.0.1:0"});
   const std::string peer = "127.0.0.1:" + server.listening_port();
   for (int i = 0; i < 2; ++i) {
-    const Finished f =
-        run({"perf", "run", "write_bw", peer, "--size=4k", "--pairs=1", "--seconds=0.05", "--no-calibration"});
+    const Finished f = run({"perf", "run", "write_bw", peer, "--size=4k", "--pairs=1", "--seconds=0.05"});
     EXPECT_EQ(f.code, 0) << f.output;
   }
   server.signal(SIGTERM);

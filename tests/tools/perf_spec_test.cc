@@ -71,6 +71,21 @@ TEST(PerfSpec, BaselineOfTheLargestSizeIsAllowed) {
   }
 }
 
+TEST(PerfSpec, EachTestCanSweepAllSizes) {
+  EXPECT_EQ(all_sizes().front(), 2U);
+  EXPECT_EQ(all_sizes().back(), 8U << 20);
+  EXPECT_EQ(all_sizes().size(), 23U);
+  for (const perf::Test test : all_tests()) {
+    for (const std::uint32_t size : all_sizes()) {
+      Spec s = spec_of(test, size);
+      s.depth = default_depth(test, size);
+      s.list = std::min(64U, s.depth);
+      EXPECT_NO_THROW((void)nlohmann::json(baseline_spec(s)).get<Spec>()) << name(test) << ' ' << size;
+      EXPECT_NO_THROW((void)nlohmann::json(s).get<Spec>()) << name(test) << ' ' << size;
+    }
+  }
+}
+
 TEST(PerfSpec, CongestionControlsHaveShortPlainNames) {
   for (const char* good : {"", "cubic", "highspeed", "a-b_9", "fifteen-letters"}) {
     Spec s;

@@ -28,16 +28,18 @@ class PerfReport : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(report_); }
 
   // Runs one test of one size; its row of the report.
-  nlohmann::json measure(const Words& words, bool calibrate = false) {
+  nlohmann::json measure(const Words& words) {
     Words arguments = {"perf", "run"};
     arguments.insert(arguments.end(), words.begin(), words.end());
-    if (!calibrate) arguments.emplace_back("--no-calibration");
     for (const char* more : {"--pairs=2", "--seconds=0.05", "--json"}) arguments.emplace_back(more);
     arguments.push_back(report_);
     const Finished f = run(arguments);
     if (f.code != 0) throw std::runtime_error(f.output);
     std::ifstream in(report_);
-    const auto rows = nlohmann::json::parse(in);
+    const auto report = nlohmann::json::parse(in);
+    EXPECT_EQ(report.at("iwarp").at("command"), "perf run");
+    EXPECT_FALSE(report.at("interrupted").get<bool>());
+    const auto& rows = report.at("rows");
     EXPECT_EQ(rows.size(), 1U);
     EXPECT_THAT(f.output, HasSubstr(rows.at(0).at("spec").at("test").get<std::string>()));
     return rows.at(0);
@@ -52,9 +54,22 @@ class PerfRun : public PerfReport, public ::testing::WithParamInterface<Words> {
 
 TEST_P(PerfRun, MeasuresBesideItsBaseline) {
   const auto row = measure(GetParam());
-  EXPECT_GT(row.at("ours").at("value").get<double>(), 0);
-  if (!row.contains("ratio")) return;
-  EXPECT_GT(row.at("baseline").at("value").get<double>(), 0);
+  EXPECT_TRUE(row.at("complete").get<bool>());
+  for (const char* side : {"tcp", "iwarp"}) {
+    if (!row.contains(side)) return;
+    const auto& figures = row.at(side);
+    EXPECT_GT(figures.at("value").get<double>(), 0);
+    EXPECT_EQ(figures.at("samples").size(), 2U);
+    EXPECT_GT(figures.at("operations").get<std::uint64_t>(), 0U);
+    EXPECT_GT(figures.at("operations_per_second").get<double>(), 0);
+    EXPECT_LE(figures.at("least").get<double>(), figures.at("average").get<double>());
+    EXPECT_LE(figures.at("average").get<double>(), figures.at("most").get<double>());
+    if (row.at("unit") != "us") continue;
+    EXPECT_LE(figures.at("t_min").get<double>(), figures.at("t_typical").get<double>());
+    EXPECT_LE(figures.at("t_typical").get<double>(), figures.at("t_max").get<double>());
+    EXPECT_LE(figures.at("p50").get<double>(), figures.at("p99").get<double>());
+    EXPECT_LE(figures.at("p99").get<double>(), figures.at("p999").get<double>());
+  }
   const auto& ratio = row.at("ratio");
   EXPECT_GT(ratio.at("lowest").get<double>(), 0);
   EXPECT_LE(ratio.at("lowest").get<double>(), ratio.at("median").get<double>());
@@ -88,7 +103,7 @@ TEST_F(PerfReport, NamesTheCongestionControl) {
   std::string name;
   ASSERT_TRUE(system >> name);
   EXPECT_EQ(measure({"tcp_lat"}).at("congestion_control"), name);
-  Words words = {"perf", "run", "tcp_bw", "--size=64k", "--pairs=2", "--seconds=0.05", "--no-calibration"};
+  Words words = {"perf", "run", "tcp_bw", "--size=64k", "--pairs=2", "--seconds=0.05"};
   const Finished text = run(words);
   EXPECT_EQ(text.code, 0) << text.output;
   EXPECT_THAT(text.output, HasSubstr("TCP congestion control here: " + name + '\n'));
@@ -106,17 +121,17 @@ TEST_F(PerfReport, CongestionControlCanBeChosen) {
     EXPECT_EQ(row.at("spec").at("congestion"), "reno");
   }
   for (const char* test : {"write_bw", "tcp_bw"}) {
-    const Finished f = run({"perf", "run", test, "--congestion=nonesuch", "--no-calibration"});
+    const Finished f = run({"perf", "run", test, "--congestion=nonesuch"});
     EXPECT_EQ(f.code, 1);
     EXPECT_THAT(f.output, HasSubstr("nonesuch: the kernel has no TCP congestion control of that name here"));
   }
 }
 
-// The frames of plain TCP are as long as our FPDUs: 2 of length, 18 of header, 64 of data, 4 of CRC.
+// The frames of plain TCP are as long as the FPDUs of iwarp: 2 of length, 18 of header, 64 of data, 4 of CRC.
 TEST_F(PerfReport, SizeCountsForSendRateAndItsBaseline) {
   const auto row = measure({"send_rate", "--size=64"});
   EXPECT_EQ(row.at("spec").at("size"), 64);
-  EXPECT_EQ(row.at("baseline_spec").at("size"), 88);
+  EXPECT_EQ(row.at("tcp_spec").at("size"), 88);
 }
 
 TEST_F(PerfReport, FramesOfPlainTcpAreAsLongAsAsked) {
@@ -125,21 +140,21 @@ TEST_F(PerfReport, FramesOfPlainTcpAreAsLongAsAsked) {
   EXPECT_EQ(row.at("spec").at("call"), 32);
 }
 
-TEST_F(PerfReport, PlainTcpTakesItsTurnSleepingAndSpinning) {
-  const auto row = measure({"send_rate"}, true);
+TEST_F(PerfReport, BestOfPlainTcpIsSleepingOrSpinning) {
+  const auto row = measure({"send_rate", "--baseline=best"});
   const auto& rivals = row.at("rivals");
   ASSERT_EQ(rivals.size(), 2U);
   const bool sleeping = rivals.at(0).at("value") >= rivals.at(1).at("value");
   EXPECT_FALSE(rivals.at(0).at("spec").at("manual").get<bool>());
   EXPECT_TRUE(rivals.at(1).at("spec").at("manual").get<bool>());
-  EXPECT_EQ(row.at("baseline_spec"), rivals.at(sleeping ? 0 : 1).at("spec"));
-  EXPECT_EQ(row.at("baseline").at("value"), rivals.at(sleeping ? 0 : 1).at("value"));
+  EXPECT_EQ(row.at("tcp_spec"), rivals.at(sleeping ? 0 : 1).at("spec"));
+  EXPECT_EQ(row.at("tcp").at("value"), rivals.at(sleeping ? 0 : 1).at("value"));
 }
 
 TEST_F(PerfReport, ReadsAreMeasuredFromWhereAskedBesideTheSameDirection) {
   const auto stable = measure({"read_bw", "--size=64k"});
   EXPECT_TRUE(stable.at("spec").at("stable").get<bool>());
-  EXPECT_TRUE(stable.at("baseline_spec").at("fetch").get<bool>());
+  EXPECT_TRUE(stable.at("tcp_spec").at("fetch").get<bool>());
   EXPECT_FALSE(measure({"read_bw", "--size=64k", "--source=changing"}).at("spec").at("stable").get<bool>());
 }
 
@@ -156,13 +171,13 @@ std::vector<double> figures(const std::string& report, const std::string& label)
 }
 
 TEST(Perf, LooksForTheBestCallsOfPlainTcp) {
-  const Finished f = run({"perf", "run", "tcp_bw", "--size=64k", "--pairs=1", "--seconds=0.05"});
+  const Finished f = run({"perf", "run", "tcp_bw", "--size=64k", "--baseline=best", "--pairs=1", "--seconds=0.05"});
   ASSERT_EQ(f.code, 0) << f.output;
   EXPECT_THAT(f.output, ::testing::ContainsRegex("calls of (64 KiB|256 KiB|1 MiB) and (64 KiB|256 KiB|1 MiB), "));
 }
 
 TEST(Perf, LooksForTheBestWayToSendFrames) {
-  const Finished f = run({"perf", "run", "tcp_rate", "--pairs=1", "--seconds=0.05"});
+  const Finished f = run({"perf", "run", "tcp_rate", "--baseline=best", "--pairs=1", "--seconds=0.05"});
   ASSERT_EQ(f.code, 0) << f.output;
   EXPECT_THAT(f.output, ::testing::ContainsRegex("frames of 8, (TCP_NODELAY|Nagle), (sleeping|spinning)"));
 }
@@ -218,9 +233,70 @@ TEST(Perf, FindsOutAtOnceThatItCannotWriteTheReport) {
   EXPECT_THAT(f.output, ::testing::Not(HasSubstr("cannot connect")));
 }
 
-TEST(Perf, SaysHowLongCalibrationTakes) {
-  EXPECT_THAT(run({"perf", "run", "--help"}).output,
-              HasSubstr("(18 s for each size and direction of throughput, 2 s of rates)"));
+TEST(Perf, FindsOutAtOnceThatItCannotWriteThePicture) {
+  const Finished f = run({"perf", "run", "write_bw", "127.0.0.1:1", "--plot=/nowhere/at/all.svg"});
+  EXPECT_EQ(f.code, 1);
+  EXPECT_THAT(f.output, HasSubstr("cannot write /nowhere/at/all.svg: No such file or directory"));
+  EXPECT_THAT(f.output, Not(HasSubstr("cannot connect")));
+}
+
+const std::string kQuickRun = "'" IWARP_COMMAND "' perf run tcp_lat --pairs=1 --seconds=0.05";
+
+TEST(Perf, FullDeviceIsAnError) {
+  for (const char* flag : {" --json=/dev/full", " --plot=/dev/full"}) {
+    const Finished f = shell(kQuickRun + flag + " 2>&1");
+    EXPECT_EQ(f.code, 1);
+    EXPECT_THAT(f.output, HasSubstr("cannot write /dev/full: No space left on device"));
+  }
+  for (const char* flag : {"", " --json"}) {
+    const Finished f = shell(kQuickRun + flag + " 2>&1 1>/dev/full");
+    EXPECT_EQ(f.code, 1);
+    EXPECT_THAT(f.output, HasSubstr("cannot write standard output: No space left on device"));
+  }
+}
+
+TEST(Perf, JsonOnStandardOutputIsAllThatStandsThere) {
+  const Finished f = shell(kQuickRun + " --json");
+  EXPECT_EQ(f.code, 0);
+  EXPECT_EQ(nlohmann::json::parse(f.output).at("rows").at(0).at("spec").at("test"), "tcp_lat");
+  const auto idle = nlohmann::json::parse(shell("'" IWARP_COMMAND "' perf idle --connections=10 --json").output);
+  EXPECT_EQ(idle.at("iwarp").at("command"), "perf idle");
+  EXPECT_EQ(idle.at("connections"), 10);
+  EXPECT_EQ(idle.at("this_end").at("descriptors_each"), 1);
+}
+
+TEST(Perf, SaysThatTcpCouldBeFaster) {
+  const Words words = {"perf", "run", "tcp_bw", "--size=64k", "--pairs=1", "--seconds=0.05"};
+  EXPECT_THAT(run(words).output, HasSubstr("TCP in 64 KiB calls; tuned TCP is faster: --baseline best"));
+}
+
+TEST(Perf, SweepsTheSizesOfPerftest) {
+  const std::string picture = ::testing::TempDir() + "iwarp-perf-sweep-" + std::to_string(::getpid()) + ".svg";
+  const Finished f = shell("'" IWARP_COMMAND
+                           "' perf run tcp_lat,tcp_connect -a --no-verify --pairs=1 --seconds=0.05 "
+                           "--json --plot=" +
+                           picture);
+  ASSERT_EQ(f.code, 0);
+  std::vector<unsigned> sizes;
+  const auto report = nlohmann::json::parse(f.output);
+  for (const auto& row : report.at("rows")) {
+    if (row.at("spec").at("test") == "tcp_lat") sizes.push_back(row.at("spec").at("size").get<unsigned>());
+  }
+  ASSERT_EQ(sizes.size(), 23U);
+  for (std::size_t i = 0; i < sizes.size(); ++i) EXPECT_EQ(sizes[i], 2U << i);
+  EXPECT_EQ(report.at("rows").size(), 24U) << "connections have no size";
+  std::ostringstream drawn;
+  drawn << std::ifstream(picture).rdbuf();
+  std::filesystem::remove(picture);
+  EXPECT_THAT(drawn.str(), ::testing::StartsWith("<svg "));
+  EXPECT_THAT(drawn.str(), HasSubstr(">8m</text>"));
+}
+
+TEST(Perf, SaysHowLongTheSearchForTheBestCallsTakes) {
+  std::string help;
+  std::istringstream words(run({"perf", "run", "--help"}).output);
+  for (std::string word; words >> word;) help += word + ' ';
+  EXPECT_THAT(help, HasSubstr("14 s for each size and direction of throughput, 2 s for send_rate"));
 }
 
 }  // namespace

@@ -245,8 +245,8 @@ TEST(ProbeSummary, SaysWhatWasNegotiated) {
   for (const Fact& f : summarise(records)) facts[std::string(f.name)] = f.value;
   EXPECT_EQ(facts["crc"], "always on");
   EXPECT_THAT(facts["ird_ord"], HasSubstr("IRD/ORD at most 128/64"));
-  EXPECT_THAT(facts["rtr"], HasSubstr("of Write and Read: Write+Read; of Write: Write; of Read: not asked"));
-  EXPECT_THAT(facts["revisions"], HasSubstr("2 enhanced: accepted; 2 unenhanced: not asked"));
+  EXPECT_THAT(facts["rtr"], HasSubstr("of Write and Read: Write+Read; of Write: Write; of Read: not known"));
+  EXPECT_THAT(facts["revisions"], HasSubstr("2 enhanced: accepted; 2 unenhanced: not known"));
   EXPECT_EQ(facts["inline"], "not stated (RFC 8797): 1024 octets if this is RPC-over-RDMA");
 }
 
@@ -256,8 +256,59 @@ TEST(ProbeReport, GivesTheSameAdviceOnce) {
                                           record("rtr-write", good_reply_to("rtr-write"))});
   EXPECT_EQ(r.deviations[0].size(), 1U);
   EXPECT_THAT(r.deviations[1], IsEmpty());
-  EXPECT_EQ(grave(r), 0U);
-  EXPECT_THAT(to_text(r), HasSubstr("none, 1 piece of advice"));
+  EXPECT_EQ(grave(r.deviations), 0U);
+  EXPECT_THAT(conclusion(r), HasSubstr("none, 1 piece of advice; not known for 15 questions of 18"));
+}
+
+TEST(ProbeSummary, DoesNotGuessWhatItDidNotSee) {
+  for (const std::vector<Record>& records :
+       {std::vector<Record>{}, std::vector<Record>{record("enhanced", {}, TcpState::kUnreachable)}}) {
+    std::map<std::string, std::string> facts;
+    for (const Fact& f : summarise(records)) facts[std::string(f.name)] = f.value;
+    EXPECT_EQ(facts["crc"], "not known");
+    EXPECT_EQ(facts["markers"], "wanted by it: not known; M=1 asked of it: not known");
+    EXPECT_EQ(facts["peer_to_peer"], "A=1: not known; A=0: not known");
+    EXPECT_EQ(facts["inline"], "not known");
+    EXPECT_THAT(facts["ird_ord"], HasSubstr("IRD/ORD at most not known;"));
+    EXPECT_EQ(facts["private_data"], "64 octets: not known; 508 octets: not known");
+  }
+}
+
+TEST(ProbeSummary, HalfOfTheCrcIsNotTheWholeOfIt) {
+  const auto crc = [](const std::vector<Record>& records) {
+    for (const Fact& f : summarise(records)) {
+      if (f.name == "crc") return f.value;
+    }
+    return std::string("missing");
+  };
+  const Record with_crc = record("enhanced", good_reply_to("enhanced"));
+  const Record without = record("crc-off", good_reply_to("crc-off"));
+  EXPECT_EQ(crc({with_crc}), "on where it is wanted; C=0: not known");
+  EXPECT_EQ(crc({without}), "off where nobody wants it; C=1: not known");
+  EXPECT_EQ(crc({with_crc, without}), "on if either side wants it");
+  EXPECT_EQ(crc({with_crc, record("crc-off", {}, TcpState::kClosed)}), "only on: C=0 is closed");
+}
+
+TEST(ProbeVerdict, TellsTheKindsOfPeersApart) {
+  const Bytes good = good_reply_to("enhanced"), refusal = with(good, {{16, 0x70}});
+  const Record gone = record("revision-1", {}, TcpState::kUnreachable);
+  const auto of = [](const std::vector<Record>& records) { return name(verdict(make_report("peer:1", records))); };
+  EXPECT_EQ(of({}), "unreachable");
+  EXPECT_EQ(of({gone}), "unreachable");
+  EXPECT_EQ(of({record("enhanced", {}, TcpState::kClosed)}), "no_mpa");
+  EXPECT_EQ(of({record("enhanced", good)}), "healthy");
+  EXPECT_EQ(of({record("enhanced", good), gone}), "unreachable") << "half of it is not known";
+  EXPECT_EQ(of({record("enhanced", refusal)}), "refused");
+  EXPECT_EQ(of({record("enhanced", refusal), record("crc-off", good_reply_to("crc-off"))}), "deviations")
+      << "CRC refused";
+  EXPECT_EQ(of({record("enhanced", with(good, {{16, 0x51}})), gone}), "deviations");
+}
+
+TEST(ProbeReport, ConnectionThatWasNotMadeIsNoDeviation) {
+  const Report r = make_report(
+      "peer:1", {record("enhanced", good_reply_to("enhanced")), record("markers", {}, TcpState::kUnreachable)});
+  EXPECT_THAT(r.deviations[1], IsEmpty());
+  EXPECT_THAT(conclusion(r), HasSubstr("M=1 asked of it: not known"));
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ using namespace tools::probe;
 using mpa::Rtr;
 using Fate = RtrResult::Fate;
 
-RawReply reply_with(const Bytes& octets) {
-  return *RawReply::parse(octets);
+RawFrame reply_with(const Bytes& octets) {
+  return *RawFrame::parse(octets);
 }
 
 Bytes response(Stag stag = Stag{1}, std::uint64_t to = 1, const Bytes& payload = {}) {

@@ -1,6 +1,10 @@
 // `iwarp probe` against our own server, and against servers that do not behave.
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -58,7 +62,7 @@ json probe(const std::string& address, const std::vector<std::string>& more = {}
   std::vector<std::string> words{"probe", address, "--json", "--timeout", timeout};
   words.insert(words.end(), more.begin(), more.end());
   const Finished f = run(words);
-  json j = json::parse(f.output);
+  json j = json::parse(f.output.substr(f.output.find("{\n")));  // the log goes before it
   j["code"] = f.code;
   return j;
 }
@@ -69,17 +73,15 @@ std::vector<std::string> requirements(const json& connection) {
   return ids;
 }
 
-TEST(Probe, OurServerDeviatesInMarkersOnly) {
+TEST(Probe, OurServerDeviatesInNothing) {
   Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0"});
   const std::string port = server.listening_port();
   const json j = probe("127.0.0.1:" + port, {}, "20");
-  EXPECT_EQ(j["code"], 3) << j;
+  EXPECT_EQ(j["code"], 0) << j;
   ASSERT_EQ(j["connections"].size(), tools::probe::questions().size());
   for (const json& c : j["connections"]) {
     const std::string name = c["question"];
-    if (name == "markers") {
-      EXPECT_THAT(requirements(c), ElementsAre("RFC5044-4.3-2")) << "Markers are not built yet";
-    } else if (name == "enhanced") {
+    if (name == "enhanced") {
       EXPECT_THAT(requirements(c), ElementsAre("RFC6581-9.2-12")) << "advice: it names one form of two";
     } else {
       EXPECT_THAT(requirements(c), IsEmpty()) << c;
@@ -117,8 +119,60 @@ TEST(Probe, NobodyListens) {
   std::uint16_t port = 0;
   { port = RawListener().port(); }
   const Finished f = run({"probe", "127.0.0.1:" + std::to_string(port)});
+  EXPECT_EQ(f.code, 4);
+  EXPECT_THAT(f.output, AllOf(HasSubstr("cannot connect to 127.0.0.1:" + std::to_string(port) + ": Connection refused"),
+                              HasSubstr("cannot be reached")));
+}
+
+TEST(Probe, HostDoesNotExist) {
+  const Finished f = run({"probe", "does-not-exist.invalid"});
+  EXPECT_EQ(f.code, 4);
+  EXPECT_THAT(f.output, AllOf(HasSubstr("cannot resolve the host name does-not-exist.invalid"),
+                              HasSubstr("does-not-exist.invalid:20049 cannot be reached")));
+}
+
+// rping -s without -P takes one client.
+TEST(Probe, ServerThatGoesAwayIsNotJudgedForWhatItDidNotSay) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
+  const json j = probe("127.0.0.1:" + server.listening_port());
+  EXPECT_EQ(j["code"], 4) << j;
+  EXPECT_EQ(j["verdict"], "unreachable");
+  EXPECT_EQ(j["deviations"], 0);
+  EXPECT_EQ(j["summary"]["private_data"], "64 octets: not known; 508 octets: not known");
+}
+
+TEST(Probe, ResultsComeOneByOne) {
+  const RawServer server([](RawTcp& tcp) {
+    const FrameRead request = read_frame(tcp, false);
+    if (!request.complete) return;
+    if (request.frame.enhanced) (void)tcp.send(accept(request.frame));
+    (void)tcp.end(60'000);  // silent where it is not enhanced
+  });
+  Subprocess probing({"probe", server.address(), "--timeout", "60", "--only", "client-server,revision-1"});
+  EXPECT_TRUE(probing.wait_for("client-server     accepted M=0 C=1")) << "before the next one has its answer";
+  EXPECT_THAT(probing.output(), Not(HasSubstr("revision-1")));
+}
+
+TEST(Probe, StandardOutputThatIsFullIsAnError) {
+  const RawServer server(answering(accept));
+  const Finished f =
+      shell(std::string(IWARP_COMMAND) + " probe --only client-server " + server.address() + " 2>&1 >/dev/full");
   EXPECT_EQ(f.code, 1);
-  EXPECT_THAT(f.output, HasSubstr("Connection refused"));
+  EXPECT_THAT(f.output, HasSubstr("cannot write standard output: No space left on device"));
+}
+
+TEST(Probe, JsonInAFileLeavesTheText) {
+  const RawServer server(answering(accept));
+  const std::string file = ::testing::TempDir() + "probe-" + std::to_string(::getpid()) + ".json";
+  const Finished f = run({"probe", "--only", "client-server", "--json", file, server.address()});
+  EXPECT_EQ(f.code, 0) << f.output;
+  EXPECT_THAT(f.output, HasSubstr("client-server     accepted"));
+  std::ifstream in(file);
+  const json j = json::parse(in);
+  std::remove(file.c_str());
+  EXPECT_EQ(j["iwarp"]["command"], "probe");
+  EXPECT_EQ(j["examined"], "responder");
+  EXPECT_EQ(j["verdict"], "healthy");
 }
 
 struct Stranger {
@@ -129,10 +183,10 @@ struct Stranger {
 
 class NoMpaPeer : public ::testing::TestWithParam<Stranger> {};
 
-TEST_P(NoMpaPeer, IsExitCode1AfterTwoConnections) {
+TEST_P(NoMpaPeer, IsExitCode5AfterTwoConnections) {
   const RawServer server(GetParam().behave);
   const Finished f = run({"probe", server.address(), "--timeout", "0.3"});
-  EXPECT_EQ(f.code, 1) << f.output;
+  EXPECT_EQ(f.code, 5) << f.output;
   EXPECT_THAT(f.output, AllOf(HasSubstr(GetParam().says), HasSubstr("is not known as an MPA responder"),
                               HasSubstr("revision-1 "), Not(HasSubstr("client-server"))));
 }
@@ -159,7 +213,19 @@ INSTANTIATE_TEST_SUITE_P(
                                  (void)tcp.send(hex("48545450 2f312e31 20343030 20426164 20526571 75657374"));
                                  (void)tcp.end(2000);
                                },
-                               "48545450"},
+                               "no MPA but HTTP: \"HTTP/1.1 400 Bad Request\""},
+                      Stranger{"SpeaksTls",
+                               [](RawTcp& tcp) {
+                                 (void)read_frame(tcp, false);
+                                 (void)tcp.send(hex("1503010002 0246"));
+                               },
+                               "no MPA but TLS"},
+                      Stranger{"SpeaksSshFirst",
+                               [](RawTcp& tcp) {
+                                 (void)tcp.send(hex("5353482d322e302d780d0a"));
+                                 (void)tcp.end(2000);
+                               },
+                               "no MPA but SSH: \"SSH-2.0-x\""},
                       // An octet every 50 ms would be a Reply after a second and a half.
                       Stranger{"Trickles",
                                [](RawTcp& tcp) {
@@ -258,7 +324,8 @@ TEST(Probe, RejectionWithPrivateData) {
     return octets(f);
   }));
   const json j = probe(server.address(), {"--only", "enhanced"});
-  EXPECT_EQ(j["code"], 0) << "it answers as it should; its ULP does not want us";
+  EXPECT_EQ(j["code"], 6) << "it answers as it should; its ULP does not want it";
+  EXPECT_EQ(j["verdict"], "refused");
   EXPECT_EQ(j["connections"][0]["reply"]["R"], true);
   EXPECT_EQ(j["connections"][0]["reply"]["private_data_hex"], "0001");
 }

@@ -81,10 +81,9 @@ TEST(Recorder, PerfRecordsItsConnections) {
     std::filesystem::remove(name);
     return all;
   };
-  for (const Words& test :
-       {Words{"run", "write_bw", peer, "--size=64k", "--pairs=1", "--seconds=0.05", "--no-calibration"},
-        Words{"run", "connect_rate", peer, "--pairs=1", "--seconds=0.05", "--no-calibration"},
-        Words{"idle", peer, "--connections", "10"}}) {
+  for (const Words& test : {Words{"run", "write_bw", peer, "--size=64k", "--pairs=1", "--seconds=0.05"},
+                            Words{"run", "connect_rate", peer, "--pairs=1", "--seconds=0.05"},
+                            Words{"idle", peer, "--connections", "10"}}) {
     Words words{"perf"};
     words.insert(words.end(), test.begin(), test.end());
     for (const std::string& more : {std::string("--trace"), file + ".client", std::string("--pcap"), file + ".pcap"})

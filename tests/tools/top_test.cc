@@ -10,6 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "tests/tools/subprocess.h"
@@ -51,6 +52,21 @@ TEST(Top, PrintsOneTableWithoutATerminal) {
     EXPECT_THAT(f.output, HasSubstr("FAILED"));
     EXPECT_THAT(f.output, Not(HasSubstr("\x1b")));
   }
+}
+
+TEST(Top, PrintsTheTableAsJson) {
+  const Watched gateway;
+  const Finished f = run({"top", "--interval", "0.1", gateway.at(), "--json"});
+  EXPECT_EQ(f.code, 0) << f.output;
+  const auto document = nlohmann::json::parse(f.output);
+  EXPECT_EQ(document.at("iwarp").at("command"), "top");
+  EXPECT_EQ(document.at("gateway"), gateway.at());
+  EXPECT_GT(document.at("seconds"), 0.0);
+  const auto& listener = document.at("listeners").at(0);
+  EXPECT_EQ(listener.at("backend"), "127.0.0.1:1");
+  EXPECT_EQ(listener.at("connections"), 0);
+  EXPECT_EQ(listener.at("rdma_bytes_per_s").at("write_out"), 0.0);
+  EXPECT_TRUE(listener.at("programs").at(0).at("p50_ms").is_null());
 }
 
 TEST(Top, SaysWhatIsWrong) {

@@ -194,9 +194,13 @@ TEST(Trace, JsonHasTheSameFields) {
   EXPECT_EQ(f.code, 0);
   std::istringstream lines(f.output);
   std::size_t count = 0, replies = 0;
+  std::string first;
+  std::getline(lines, first);
+  const auto about = nlohmann::json::parse(first).at("iwarp");
+  EXPECT_EQ(about.at("schema"), 1);
+  EXPECT_EQ(about.at("command"), "trace");
   for (std::string line; std::getline(lines, line); ++count) {
     const auto j = nlohmann::json::parse(line);
-    EXPECT_EQ(j.at("schema"), "iwarp-trace/1");
     if (j.at("layer") == "mpa") {
       EXPECT_EQ(j.at("fields").at("crc"), 1);
       EXPECT_EQ(j.at("fields").at("rtr_write"), 0);
@@ -219,7 +223,7 @@ TEST(Trace, JsonHasListsAsArrays) {
   std::istringstream lines(f.output);
   bool seen = false;
   for (std::string line; std::getline(lines, line);) {
-    const auto j = nlohmann::json::parse(line).at("fields");
+    const auto j = nlohmann::json::parse(line).value("fields", nlohmann::json::object());
     if (!j.contains("reply") || !j.at("reply").is_array()) continue;
     seen = true;
     EXPECT_EQ(j.at("reads"), nlohmann::json::array());
@@ -236,7 +240,7 @@ TEST(Trace, SummaryByProcedureAndConnection) {
   std::istringstream lines(f.output);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U);
   const auto j = nlohmann::json::parse(run({"trace", "--summary", "--json", file}).output);
-  EXPECT_EQ(j.at("schema"), "iwarp-trace-summary/1");
+  EXPECT_EQ(j.at("iwarp").at("command"), "trace");
   EXPECT_EQ(j.at("connections").size(), 1U);
   EXPECT_GT(j.at("procedures").size(), 3U);
 }
@@ -256,6 +260,26 @@ TEST(Trace, SummaryOfPartKnowsHowConnectionsEnd) {
     for (const char* key : {"end", "client", "tx_bytes", "rx_messages"}) EXPECT_EQ(part.at(key), all.at(key)) << key;
   }
   EXPECT_EQ(connection({"--layer", "tcp"}).at("sends"), 0);
+}
+
+TEST(Trace, WritesJsonToAFileBesideTheLines) {
+  const std::string file = kVectors + "siw-crc-nfs41-start.pcap";
+  const std::string out = ::testing::TempDir() + "iwarp-trace-" + std::to_string(::getpid()) + ".json";
+  const Finished f = run({"trace", file, "--json", out});
+  EXPECT_EQ(f.code, 0);
+  EXPECT_EQ(f.output, run({"trace", file}).output);
+  std::ifstream written(out);
+  const std::string text{std::istreambuf_iterator<char>(written), {}};
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), std::count(f.output.begin(), f.output.end(), '\n') + 1);
+  std::filesystem::remove(out);
+}
+
+TEST(Trace, StopsWhenStandardOutputTakesNoMore) {
+  for (const char* form : {"", "--json", "--summary", "--summary --json"}) {
+    const Finished f = shell(std::string(IWARP_COMMAND) + " trace " + form + " " + kVectors +
+                             "siw-crc-nfs41-start.pcap 2>&1 >/dev/full; echo $?");
+    EXPECT_EQ(f.output, "iwarp trace: cannot write standard output: No space left on device\n1\n") << form;
+  }
 }
 
 TEST(Trace, FlagsThatExcludeEachOther) {

@@ -1,12 +1,19 @@
 // What the command line says to a user who gets it wrong, and to one who asks.
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <sstream>
 
 #include "tests/tools/subprocess.h"
+#include "tools/command_line.h"
 
 namespace iwarp::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
 
 struct Wrong {
   const char* name;
@@ -21,17 +28,30 @@ TEST_P(WrongUsage, ExitsWith2AndSaysWhatWouldBeRight) {
   EXPECT_EQ(f.code, 2) << f.output;
   EXPECT_THAT(f.output, HasSubstr(GetParam().says));
   EXPECT_THAT(f.output, HasSubstr("--help"));
+  EXPECT_THAT(f.output, MatchesRegex("iwarp( [a-z]+)*: [^\n]*\nRun `iwarp( [a-z]+)* --help` for what it takes.\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Command, WrongUsage,
     ::testing::Values(
-        Wrong{"NoSubcommand", {}, "choose a command: gateway, perf, probe, rping, top or trace"},
-        Wrong{"UnknownSubcommand", {"rdma"}, "rdma"},
+        Wrong{"NoSubcommand", {}, "iwarp: choose a command: gateway, perf, probe, rping, top, trace or help"},
+        Wrong{"UnknownSubcommand", {"rdma"}, "iwarp: there is no command 'rdma': choose gateway, perf"},
+        Wrong{"NearlyASubcommand", {"gatway"}, "iwarp: there is no command 'gatway'; did you mean gateway?"},
+        Wrong{"HelpOfUnknown", {"help", "prof"}, "iwarp help: there is no command 'prof'; did you mean perf?"},
+        Wrong{
+            "HelpOfUnknownBelow", {"help", "perf", "ran"}, "iwarp help: there is no command 'ran'; did you mean run?"},
+        Wrong{"HelpOfNoCommand", {"help", "trace", "x"}, "iwarp help: iwarp trace has no command 'x'"},
+        Wrong{"NearlyAFlag",
+              {"rping", "-c", "--adress", "::1"},
+              "iwarp rping: there is no flag --adress; did you mean --address?"},
+        Wrong{"UnexpectedWord", {"rping", "-s", "here"}, "iwarp rping: unexpected argument 'here'"},
+        Wrong{"ValueIsMissing", {"rping", "-c", "-a"}, "iwarp rping: --address: a value is missing"},
         Wrong{"UnknownFlag", {"rping", "-c", "-a", "127.0.0.1", "--nope"}, "--nope"},
         Wrong{"NoRole", {"rping"}, "choose one of -s (server) and -c (client)"},
         Wrong{"BothRoles", {"rping", "-s", "-c", "-a", "127.0.0.1"}, "excludes"},
         Wrong{"ClientWithoutAddress", {"rping", "-c"}, "-a HOST"},
+        Wrong{"ServerWithSource", {"rping", "-s", "-I", "127.0.0.1"}, "-I: goes with -c"},
+        Wrong{"SourceIsNoAddress", {"rping", "-c", "-a", "::1", "-I", "eth0"}, "not an IP address"},
         Wrong{"SizeTooSmall", {"rping", "-c", "-a", "::1", "-S", "25"}, "26 to 65535"},
         Wrong{"SizeTooLarge", {"rping", "-c", "-a", "::1", "-S", "65536"}, "26 to 65535"},
         Wrong{"PortTooLarge", {"rping", "-c", "-a", "::1", "-p", "65536"}, "-p"},
@@ -41,14 +61,18 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"Crc", {"rping", "-c", "-a", "::1", "--crc", "maybe"}, "prefer-off"},
         Wrong{"Rtr", {"rping", "-c", "-a", "::1", "--rtr", "send"}, "use write, read or write,read"},
         Wrong{"Fpdu", {"rping", "-c", "-a", "::1", "--fpdu", "huge"}, "emss"},
+        Wrong{"Markers", {"rping", "-c", "-a", "::1", "--markers", "maybe"}, "refuse"},
         Wrong{"Ird", {"rping", "-c", "-a", "::1", "--ird", "16383"}, "0 to 16382"},
-        Wrong{"PerfWithoutVerb", {"perf"}, "subcommand"},
+        Wrong{"PerfWithoutVerb", {"perf"}, "iwarp perf: choose a command: "},
+        Wrong{"PerfUnknownVerb", {"perf", "rn"}, "iwarp perf: there is no command 'rn'; did you mean run?"},
         Wrong{"PerfUnknownTest", {"perf", "run", "write_bandwidth"}, "unknown test 'write_bandwidth': use tcp_bw"},
         Wrong{"PerfSize", {"perf", "run", "write_bw", "--size", "64q"}, "1 to 16m, such as 8, 64k, 1m"},
         Wrong{"PerfSizeOverflows",
               {"perf", "run", "write_bw", "--size", "18014398509481985k"},
               "1 to 16m, such as 8, 64k, 1m"},
         Wrong{"PerfSizeTrailing", {"perf", "run", "write_bw", "--size", "8 k x"}, "1 to 16m, such as 8, 64k, 1m"},
+        Wrong{"PerfSizeAndAll", {"perf", "run", "write_bw", "--size", "8", "--all"}, "excludes"},
+        Wrong{"PerfBaseline", {"perf", "run", "write_bw", "--baseline", "better"}, "{quick,best}"},
         Wrong{"PerfNoTest", {"perf", "run", ""}, "name at least one test"},
         Wrong{"PerfBaselineRegion",
               {"perf", "run", "send_rate", "--size", "16m", "--depth", "64"},
@@ -60,7 +84,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"PerfRegion", {"perf", "run", "write_bw", "--size", "16m", "--depth", "128"}, "must not exceed 1 GiB"},
         Wrong{"PerfListen", {"perf", "serve", "--listen", "nowhere"}, "is not ADDRESS:PORT"},
         Wrong{"ProbeWithoutPeer", {"probe"}, "PEER"},
-        Wrong{"ProbePeerWithoutPort", {"probe", "127.0.0.1"}, "HOST:PORT"},
+        Wrong{"ProbePeerWithWrongPort", {"probe", "127.0.0.1:x"}, "HOST:PORT"},
+        Wrong{"ProbePeerAndListen", {"probe", "127.0.0.1", "--listen", "127.0.0.1:0"}, "--listen"},
+        Wrong{"ProbeListenIsNoAddress", {"probe", "--listen", "nowhere.invalid:0"}, "not an IP address"},
+        Wrong{"ProbeTrial", {"probe", "--listen", "127.0.0.1:0", "--only", "enhanced"}, "use accept rtr-write"},
+        Wrong{"ProbeWaitWithoutListen", {"probe", "127.0.0.1", "--wait", "3"}, "--listen"},
         Wrong{"ProbeTimeout", {"probe", "[::1]:1", "--timeout", "0"}, "--timeout"},
         Wrong{"ProbeQuestion", {"probe", "[::1]:1", "--only", "crc"}, "unknown question 'crc': use enhanced"},
         Wrong{"ProbePrivateData", {"probe", "[::1]:1", "--private-data", "0g"}, "up to 508 octets in hex"},
@@ -141,6 +169,71 @@ TEST(Help, OfEachCommandHasExamples) {
     EXPECT_THAT(f.output, HasSubstr(examples));
     EXPECT_THAT(f.output, HasSubstr(command.flag));
   }
+}
+
+// Every command of the command line, as words behind "iwarp".
+void gather(const CLI::App& app, const std::vector<std::string>& words, std::vector<std::vector<std::string>>& to) {
+  to.push_back(words);
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    std::vector<std::string> below = words;
+    below.push_back(sub->get_name());
+    gather(*sub, below, to);
+  }
+}
+
+std::vector<std::vector<std::string>> all_commands() {
+  const tools::CommandLine commands;
+  std::vector<std::vector<std::string>> all;
+  gather(commands.app(), {}, all);
+  return all;
+}
+
+TEST(Help, HasEightyColumnsAndNoWordsOfTheParser) {
+  for (std::vector<std::string> words : all_commands()) {
+    std::vector<std::string> asked = {"help"};
+    asked.insert(asked.end(), words.begin(), words.end());
+    words.emplace_back("--help");
+    const Finished f = run(words);
+    EXPECT_EQ(f.code, 0);
+    EXPECT_EQ(f.output, run(asked).output);
+    std::istringstream lines(f.output);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+    for (const char* jargon : {"UINT", "INT in", "TEXT", "FLOAT", "SUBCOMMAND", "REQUIRED"})
+      EXPECT_THAT(f.output, Not(HasSubstr(jargon)));
+  }
+}
+
+// In one line.
+std::string help_of(const std::string& command) {
+  std::istringstream words(run({command, "--help"}).output);
+  std::string text;
+  for (std::string word; words >> word;) text += word + " ";
+  return text;
+}
+
+TEST(Help, WordsOptionsWithRangesChoicesAndDefaults) {
+  EXPECT_THAT(help_of("gateway"), AllOf(HasSubstr(" --credits N "), HasSubstr("(1-96, default 64)")));
+  EXPECT_THAT(help_of("gateway"), AllOf(HasSubstr(" --pcap FILE "), HasSubstr("(needs --trace)")));
+  EXPECT_THAT(help_of("trace"), HasSubstr("(required)"));
+  EXPECT_THAT(help_of("rping"), HasSubstr("(1, 2; default 2)"));
+  EXPECT_THAT(help_of("rping"), HasSubstr("(not with --server)"));
+}
+
+// What cannot be written is an error of whatever printed it; who has closed a pipe knows.
+TEST(Output, ThatCannotBeWrittenIsAnError) {
+  for (std::vector<std::string> words : all_commands()) {
+    std::string command = IWARP_COMMAND;
+    for (const std::string& word : words) command += " " + word;
+    const Finished full = shell(command + " --help 2>&1 >/dev/full; echo $?");
+    EXPECT_THAT(full.output, MatchesRegex("iwarp.*: cannot write standard output: No space left on device\n1\n"));
+  }
+}
+
+TEST(Output, ToAPipeThatNobodyReadsIsLeftQuietly) {
+  const std::string fifo = ::testing::TempDir() + "iwarp-usage-" + std::to_string(::getpid()) + ".fifo";
+  const Finished f = shell("mkfifo " + fifo + "; exec 5<>" + fifo + "; exec 6>" + fifo + "; exec 5<&-; rm " + fifo +
+                           "; " + IWARP_COMMAND + " --help 2>&1 >&6; echo $?");
+  EXPECT_EQ(f.output, "1\n");
 }
 
 TEST(Help, Version) {

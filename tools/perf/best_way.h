@@ -22,7 +22,7 @@ struct Way {
 
 // The best of `ways`, which must not be empty. `sample` measures one, the more the better; it is called in rounds, so
 // that what disturbs the machine disturbs all of them. After each round only the best third by median remains, and is
-// measured twice as often in the next: to take a way that is not the best would flatter us.
+// measured twice as often in the next: to take a way that is not the best would flatter iwarp.
 [[nodiscard]] Way best_way(std::vector<Way> ways, const std::function<double(const Way&)>& sample);
 // How often it calls `sample` for so many ways.
 [[nodiscard]] std::size_t samples_to_find_best(std::size_t ways);

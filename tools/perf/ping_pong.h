@@ -1,4 +1,4 @@
-// The measured loop of the latency tests, ours and plain TCP's.
+// The measured loop of the latency tests, of iwarp and plain TCP's.
 #pragma once
 
 #include "tools/perf/end.h"

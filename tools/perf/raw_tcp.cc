@@ -82,8 +82,8 @@ class Source {
   std::vector<std::byte> region_;
 };
 
-// The receiving end: receives into a region as large as ours, looks at the first octet of every buffer. The socket may
-// spin.
+// The receiving end: receives into a region as large as that of iwarp, looks at the first octet of every buffer. The
+// socket may spin.
 class Sink {
  public:
   Sink(const Spec& spec, const TcpSocket& socket) : spec_(spec), socket_(socket), region_(spec.region_bytes()) {}

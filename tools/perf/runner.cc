@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "tools/perf/server.h"
-#include "tools/perf/statistics.h"
 #include "tools/perf/tcp_socket.h"
 #include "tools/perf/ticker.h"
 
@@ -18,7 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds kCalibration{100};
+constexpr std::chrono::milliseconds kSearch{100};  // a sample in the search for the best calls
+constexpr std::chrono::milliseconds kMostWarmUp{100};
 constexpr auto kLongSample = 2s;
 
 double to_seconds(std::chrono::milliseconds time) {
@@ -74,16 +73,6 @@ Sample run_all(std::vector<std::unique_ptr<Active>>& ends, std::chrono::millisec
   return merge(samples);
 }
 
-Measured medians(const std::vector<Measured>& list) {
-  const auto middle = [&](double Measured::*field) {
-    std::vector<double> values;
-    for (const Measured& m : list) values.push_back(m.*field);
-    return median(std::move(values));
-  };
-  return {middle(&Measured::value), middle(&Measured::p99), middle(&Measured::p999),
-          middle(&Measured::client_cpu_per_gb), middle(&Measured::server_cpu_per_gb)};
-}
-
 Spec with(Spec raw, const Way& way) {
   raw.call = way.send;
   raw.receive = way.receive;
@@ -99,17 +88,9 @@ std::vector<Way> ways_of(Test raw, std::uint32_t size, bool spin) {
   return {};
 }
 
-// The one with the highest median: only of throughput and of frames there is more than one.
-const Rival& best_of(const std::vector<Rival>& rivals) {
-  return *std::max_element(rivals.begin(), rivals.end(), [](const Rival& a, const Rival& b) {
-    return medians(a.samples).value < medians(b.samples).value;
-  });
-}
-
-std::vector<double> ratios(const std::vector<Measured>& ours, const std::vector<Measured>& base) {
-  std::vector<double> list;
-  for (std::size_t i = 0; i < ours.size(); ++i) list.push_back(ours[i].value / base[i].value);
-  return list;
+// "write_bw 64k".
+std::string what(const Spec& spec) {
+  return std::string(name(spec.test)) + (has_size(spec.test) ? " " + short_size(spec.size) : "");
 }
 
 }  // namespace
@@ -126,7 +107,7 @@ void Runner::report(std::string text) {
   progress_(reported_);
 }
 
-Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify) {
+Measured Runner::sample(const Spec& spec, std::chrono::milliseconds length, bool verify) {
   if (interrupted) throw std::runtime_error("interrupted");
   const auto ports = control_.ask({{"command", "start"}, {"spec", spec}}).at("ports").get<std::vector<std::uint16_t>>();
   std::vector<std::unique_ptr<Active>> ends;
@@ -138,18 +119,18 @@ Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, boo
     if (verify) {
       for (const auto& end : ends) end->verify();
     }
-    (void)run_all(ends, plan_.warm_up);
+    (void)run_all(ends, std::min(length / 2, kMostWarmUp));
     server = server_cpu();
     client = cpu_seconds();
     {
       std::optional<Ticker> ticker;
-      if (plan_.live && seconds > kLongSample) {
+      if (plan_.live && length > kLongSample) {
         ticker.emplace(1s, [&](std::chrono::milliseconds elapsed) {
           progress_(
-              fmt::format("{}; this sample: {:.0f} of {:.0f} s", reported_, to_seconds(elapsed), to_seconds(seconds)));
+              fmt::format("{}; this sample: {:.0f} of {:.0f} s", reported_, to_seconds(elapsed), to_seconds(length)));
         });
       }
-      s = run_all(ends, seconds);
+      s = run_all(ends, length);
     }
     if (interrupted) throw std::runtime_error("interrupted");  // cut short
     client = cpu_seconds() - client;
@@ -168,10 +149,11 @@ Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, boo
   control_.ask({{"command", "stop"}});
   Measured m;
   m.value = to_unit(spec, s);
+  m.operations = s.operations;
+  m.seconds = s.seconds;
   if (!s.microseconds.empty()) {
-    m.value = percentile(s.microseconds, 0.5);
-    m.p99 = percentile(s.microseconds, 0.99);
-    m.p999 = percentile(s.microseconds, 0.999);
+    m.latency = latency_of(s.microseconds);
+    m.value = m.latency.p50;
   }
   if (s.octets > 0) {
     m.client_cpu_per_gb = client / static_cast<double>(s.octets) * 1e9;
@@ -181,16 +163,16 @@ Measured Runner::sample(const Spec& spec, std::chrono::milliseconds seconds, boo
 }
 
 std::vector<Spec> Runner::rivals_of(const Spec& raw) {
-  if (!plan_.calibrate || ways_of(raw.test, raw.size, false).empty()) return {raw};
+  if (!plan_.best || ways_of(raw.test, raw.size, false).empty()) return {raw};
   const auto [at, fresh] = best_ways_.try_emplace({raw.test, raw.fetch, raw.size, raw.depth});
   if (fresh) {
     unsigned tried = 0;
     for (const bool spin : {false, true}) {
       const std::vector<Way> ways = ways_of(raw.test, raw.size, spin);
       at->second.push_back(best_way(ways, [&](const Way& way) {
-        report(fmt::format("{} {} octets: looking for the best calls, {}/{}", name(raw.test), raw.size, ++tried,
+        report(fmt::format("{}: looking for the best calls, sample {} of {}", what(raw), ++tried,
                            2 * samples_to_find_best(ways.size())));
-        return sample(with(raw, way), std::min(kCalibration, plan_.seconds), false).value;
+        return sample(with(raw, way), std::min(kSearch, plan_.length), false).value;
       }));
     }
   }
@@ -199,76 +181,45 @@ std::vector<Spec> Runner::rivals_of(const Spec& raw) {
   return rivals;
 }
 
+void Runner::measure(Row& row) {
+  for (const Spec& rival : rivals_of(baseline_spec(row.spec))) row.rivals.push_back({rival, {}});
+  const std::size_t sides = row.rivals.size() + (is_raw(row.spec.test) ? 0 : 1);
+  std::string so_far;
+  while (row.pairs < row.planned) {
+    report(fmt::format("{}: pair {} of {}{}", what(row.spec), row.pairs + 1, row.planned, so_far));
+    const bool verify = plan_.verify && row.pairs == 0;
+    for (std::size_t n = 0; n < sides; ++n) {
+      const std::size_t side = (n + row.pairs) % sides;  // nobody always comes behind the same one
+      if (side < row.rivals.size()) {
+        row.rivals[side].samples.push_back(sample(row.rivals[side].spec, plan_.length, verify));
+      } else {
+        row.samples.push_back(sample(row.spec, plan_.length, verify));
+      }
+    }
+    ++row.pairs;
+    Row now = row;
+    conclude(now);
+    so_far = "; so far " + brief(now, plan_.units);
+  }
+}
+
 Row Runner::run(const Spec& spec) {
   Row row;
   row.spec = spec;
-  row.pairs = plan_.pairs;
+  row.planned = plan_.pairs;
   row.congestion_control = spec.congestion.empty() ? congestion_control() : spec.congestion;
-  const bool raw = is_raw(spec.test);
-  for (const Spec& rival : rivals_of(baseline_spec(spec))) row.rivals.push_back({rival, {}});
-  std::vector<Measured> ours;
-  report(fmt::format("{} {} octets: 0/{}", name(spec.test), spec.size, plan_.pairs));
-  const std::size_t sides = row.rivals.size() + (raw ? 0 : 1);
-  for (unsigned i = 0; i < plan_.pairs; ++i) {
-    const bool verify = plan_.verify && i == 0;
-    for (std::size_t n = 0; n < sides; ++n) {
-      const std::size_t side = (n + i) % sides;  // nobody always comes behind the same one
-      if (side < row.rivals.size()) {
-        row.rivals[side].samples.push_back(sample(row.rivals[side].spec, plan_.seconds, verify));
-      } else {
-        ours.push_back(sample(spec, plan_.seconds, verify));
-      }
-    }
-    report(fmt::format("{} {} octets: {}/{}{}", name(spec.test), spec.size, i + 1, plan_.pairs,
-                       raw ? "" : fmt::format(", ratio {:.2f}", median(ratios(ours, best_of(row.rivals).samples)))));
+  try {
+    measure(row);
+  } catch (const std::runtime_error&) {
+    if (!interrupted) throw;
   }
-  const Rival& best = best_of(row.rivals);
-  row.baseline = best.spec;
-  if (raw) {
-    row.spec = best.spec;
-    row.ours = medians(best.samples);
-    return row;
-  }
-  row.ours = medians(ours);
-  row.base = medians(best.samples);
-  const std::vector<double> all = ratios(ours, best.samples);
-  row.ratio = median(all);
-  const auto [low, high] = std::minmax_element(all.begin(), all.end());
-  row.lowest = *low;
-  row.highest = *high;
+  if (row.pairs > 0) conclude(row);
   return row;
 }
 
-std::chrono::milliseconds calibration_time(Test test) {
+std::chrono::milliseconds search_time(Test test) {
   const std::size_t ways = ways_of(baseline_of(test), 1, false).size();
-  return 2 * samples_to_find_best(ways) * (kCalibration + Plan{}.warm_up);
-}
-
-void to_json(nlohmann::json& j, const Row& row) {
-  const auto figures = [](const Spec& spec, const Measured& m) {
-    nlohmann::json f{{"value", m.value}};
-    if (unit_of(spec.test) == Unit::kMicroseconds) {
-      f["p99"] = m.p99;
-      f["p999"] = m.p999;
-    }
-    if (unit_of(spec.test) == Unit::kOctetsPerSecond) {
-      f["client_cpu_seconds_per_gb"] = m.client_cpu_per_gb;
-      f["server_cpu_seconds_per_gb"] = m.server_cpu_per_gb;
-    }
-    return f;
-  };
-  constexpr std::array kUnits = {"octets/s", "operations/s", "us one way"};
-  j = {{"spec", row.spec},
-       {"unit", kUnits[static_cast<std::size_t>(unit_of(row.spec.test))]},
-       {"pairs", row.pairs},
-       {"congestion_control", row.congestion_control},
-       {"ours", figures(row.spec, row.ours)}};
-  for (const Rival& rival : row.rivals)
-    j["rivals"].push_back({{"spec", rival.spec}, {"value", medians(rival.samples).value}});
-  if (is_raw(row.spec.test)) return;
-  j["baseline_spec"] = row.baseline;
-  j["baseline"] = figures(row.baseline, row.base);
-  j["ratio"] = {{"median", row.ratio}, {"lowest", row.lowest}, {"highest", row.highest}};
+  return 2 * samples_to_find_best(ways) * (kSearch + kSearch / 2);
 }
 
 }  // namespace iwarp::tools::perf

@@ -1,12 +1,11 @@
 // The measuring side: runs a test against its baseline, one sample of each in turn, so that both meet the same state of
-// a noisy machine; what counts is the ratio of each pair. The baselines of throughput and of send_rate take their turn
-// in their two best ways, and the one that did better over the whole run is what ours is compared with.
+// a noisy machine; what counts is the ratio of each pair. With `best`, the baselines of throughput and of send_rate are
+// measured in their two best ways, and the one that did better over the whole run is what iwarp is compared with.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,39 +13,19 @@
 #include "tools/perf/best_way.h"
 #include "tools/perf/control.h"
 #include "tools/perf/end.h"
+#include "tools/perf/row.h"
+#include "tools/perf/table.h"
 
 namespace iwarp::tools::perf {
 
+// As it is, a row is there after less than 3 s on loopback.
 struct Plan {
-  unsigned pairs = 9;
-  std::chrono::milliseconds seconds{500};  // of each sample
-  std::chrono::milliseconds warm_up{100};  // before each sample, not counted
-  bool calibrate = true;                   // tcp_bw and tcp_rate look for their best way first
-  bool live = false;                       // somebody watches: long samples tell every second how far they are
-  bool verify = true;                      // a pass that compares the data, before the first pair, not timed
-};
-
-// One sample's figures.
-struct Measured {
-  double value = 0;                                     // in the test's unit; latency: the median
-  double p99 = 0, p999 = 0;                             // latency, microseconds
-  double client_cpu_per_gb = 0, server_cpu_per_gb = 0;  // seconds per 10^9 octets, bulk tests
-};
-
-// One way of the baseline.
-struct Rival {
-  Spec spec;
-  std::vector<Measured> samples;
-};
-
-struct Row {
-  Spec spec;
-  Spec baseline;
-  std::vector<Rival> rivals;                  // ways of the baseline that took their turn; `baseline` did best
-  Measured ours, base;                        // medians over the pairs, each figure by itself
-  double ratio = 0, lowest = 0, highest = 0;  // ours / base: median, least and largest of the pairs; 0 for raw tests
-  unsigned pairs = 0;
-  std::string congestion_control;  // of TCP: what the spec asks for at both ends, or this end's own
+  unsigned pairs = 7;
+  std::chrono::milliseconds length{100};  // of each sample; before it, half of that and at most 100 ms to warm up
+  bool best = false;                      // tcp_bw and tcp_rate look for their best way first
+  bool live = false;                      // somebody watches: long samples tell every second how far they are
+  Units units{};                          // of what progress tells
+  bool verify = true;                     // a pass that compares the data, before the first pair, not timed
 };
 
 class Runner {
@@ -55,13 +34,15 @@ class Runner {
   // outlive the runner.
   Runner(Control& control, std::string host, Plan plan, std::function<void(const std::string&)> progress);
 
+  // When the user interrupts it, what there is: a row of fewer pairs than planned, or of none, which has no figures.
   // Throws std::runtime_error when either end fails, or the data was damaged.
   [[nodiscard]] Row run(const Spec& spec);
 
  private:
-  [[nodiscard]] Measured sample(const Spec& spec, std::chrono::milliseconds seconds, bool verify);
+  void measure(Row& row);
+  [[nodiscard]] Measured sample(const Spec& spec, std::chrono::milliseconds length, bool verify);
   // The ways in which a raw test may do best: sleeping and spinning, each with its best calls. To find them takes
-  // calibration_time() once for each direction, size and depth. As it is when there is nothing to choose.
+  // search_time() once for each direction, size and depth. As it is when there is nothing to choose.
   [[nodiscard]] std::vector<Spec> rivals_of(const Spec& raw);
   [[nodiscard]] double server_cpu();
   void report(std::string text);
@@ -76,8 +57,6 @@ class Runner {
 };
 
 // How long the baseline of a test takes to find its best calls, each time that it must; 0 when there are none to find.
-[[nodiscard]] std::chrono::milliseconds calibration_time(Test test);
-
-void to_json(nlohmann::json& j, const Row& row);
+[[nodiscard]] std::chrono::milliseconds search_time(Test test);
 
 }  // namespace iwarp::tools::perf

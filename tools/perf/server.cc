@@ -135,7 +135,8 @@ class Conversation {
       try {
         control_.send(answer(*message));
       } catch (const nlohmann::json::exception& e) {
-        control_.send({{"error", std::string("malformed request: ") + e.what()}});
+        control_.send({{"error", std::string("malformed request: ") + e.what() +
+                                     "; do both ends have the same version of iwarp?"}});
       } catch (const std::invalid_argument& e) {
         control_.send({{"error", e.what()}});
       } catch (const std::runtime_error& e) {  // sockets, threads

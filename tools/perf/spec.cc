@@ -20,7 +20,8 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{Test::kTcpBw, "tcp_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "plain TCP, best of several buffer sizes"},
+    Row{Test::kTcpBw, "tcp_bw", Test::kTcpBw, Unit::kOctetsPerSecond,
+        "plain TCP; with --baseline best, of the best of several buffer sizes"},
     Row{Test::kTcpLat, "tcp_lat", Test::kTcpLat, Unit::kMicroseconds, "plain TCP ping-pong"},
     Row{Test::kTcpRate, "tcp_rate", Test::kTcpRate, Unit::kOperationsPerSecond, "plain TCP frames, a send() for each"},
     Row{Test::kTcpConnect, "tcp_connect", Test::kTcpConnect, Unit::kOperationsPerSecond,
@@ -109,14 +110,22 @@ bool has_size(Test test) {
   return baseline_of(test) != Test::kTcpConnect;
 }
 
+std::vector<std::uint32_t> all_sizes() {
+  std::vector<std::uint32_t> sizes;
+  for (std::uint32_t size = 2; size <= 8U << 20; size *= 2) sizes.push_back(size);
+  return sizes;
+}
+
 std::vector<std::uint32_t> default_sizes(Test test) {
   if (unit_of(test) == Unit::kOctetsPerSecond) return {65536, 1048576};
   return {8};
 }
 
 std::uint32_t default_depth(Test test, std::uint32_t size) {
-  if (baseline_of(test) == Test::kTcpRate) return 512;
-  if (unit_of(test) != Unit::kOctetsPerSecond) return 256;
+  constexpr std::uint32_t kRoom = 64U << 20;  // of memory, where there is a choice
+  const std::uint32_t most = std::max(1U, kRoom / size);
+  if (baseline_of(test) == Test::kTcpRate) return std::min(512U, most);
+  if (unit_of(test) != Unit::kOctetsPerSecond) return std::min(256U, most);
   return size <= 65536 ? 32 : 16;  // as much as TCP holds; more only takes caches
 }
 

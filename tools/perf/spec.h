@@ -48,12 +48,14 @@ enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicros
 [[nodiscard]] bool has_size(Test test);
 // Octets per operation when the user does not choose.
 [[nodiscard]] std::vector<std::uint32_t> default_sizes(Test test);
+// Those of a sweep, as perftest has them: 2, 4, 8 ... 8 Mi.
+[[nodiscard]] std::vector<std::uint32_t> all_sizes();
 // Operations outstanding when the user does not choose.
 [[nodiscard]] std::uint32_t default_depth(Test test, std::uint32_t size);
 
 struct Spec {
   Test test = Test::kWriteBw;
-  std::uint32_t size = 65536;     // octets per operation, 1 to 16 Mi; raw tests may be longer by the framing of ours
+  std::uint32_t size = 65536;     // octets per operation, 1 to 16 Mi; raw tests may be longer by the framing of iwarp
   std::uint32_t depth = 16;       // operations outstanding at a time, per thread
   std::uint32_t threads = 1;      // connections, each with a thread of its own at both ends
   std::uint32_t list = 1;         // send_rate: work requests posted by one call

@@ -6,7 +6,7 @@
 namespace iwarp::tools::perf {
 
 [[nodiscard]] double median(std::vector<double> values);
-// The value below which `fraction` (0 to 1) of the values lie, nearest rank.
-[[nodiscard]] double percentile(std::vector<float>& values, double fraction);
+// Of values in ascending order: the one below which `fraction` (0 to 1) of them lie, nearest rank.
+[[nodiscard]] double percentile(const std::vector<float>& sorted, double fraction);
 
 }  // namespace iwarp::tools::perf

@@ -1,4 +1,4 @@
-// A plain TCP socket for the baselines: what an application without us would write. Blocking, or spinning on
+// A plain TCP socket for the baselines: what an application without iwarp would write. Blocking, or spinning on
 // non-blocking calls. Functions throw std::runtime_error when the connection fails or the user interrupts.
 #pragma once
 
@@ -43,7 +43,8 @@ class TcpSocket {
 
   // TCP_NODELAY, which is on at first. Turning it on sends what Nagle's algorithm holds back.
   void set_nodelay(bool on) const;
-  // Of a connection: as much room for octets that are not read yet as ours have (cm::SocketOptions::receive_window).
+  // Of a connection: as much room for octets that are not read yet as those of iwarp have
+  // (cm::SocketOptions::receive_window).
   void make_room() const;
   // One send() of at most `size` octets, or as much as TCP takes; more than 0. Throws Gone.
   std::size_t send_some(const std::byte* data, std::size_t size) const;

@@ -1,6 +1,6 @@
 #include "tools/probe/dialogue.h"
 
-#include "tools/probe/reply.h"
+#include "tools/probe/raw_frame.h"
 #include "tools/probe/rtr.h"
 #include "tools/probe/socket.h"
 
@@ -13,9 +13,9 @@ constexpr std::size_t kMaxAnswerBytes = 128 * 1024;  // to the RTR: more than th
 
 // Whether there is no point in waiting for the rest.
 bool startup_over(const std::vector<std::byte>& octets) {
-  const auto reply = RawReply::parse(octets);
+  const auto reply = RawFrame::parse(octets);
   if (!reply) return false;
-  return !reply->is_mpa() || reply->complete() || reply->private_data_length > mpa::kMaxPrivateDataBytes;
+  return !reply->is_reply() || reply->complete() || reply->private_data_length > mpa::kMaxPrivateDataBytes;
 }
 
 TcpState state_after(Socket::Read last) {
@@ -68,7 +68,7 @@ Answer ask(const Question& question, ConstBytes private_data, const boost::asio:
   answer.after_reply = answer.at_end = state_after(last);
   if (answer.after_reply != TcpState::kOpen) return answer;
 
-  const auto reply = RawReply::parse(answer.octets);
+  const auto reply = RawFrame::parse(answer.octets);
   const mpa::Rtr form = reply ? rtr_to_send(question, *reply) : mpa::Rtr::kNone;
   if (form != mpa::Rtr::kNone) answer.rtr = send_rtr(socket, form, question.crc || reply->crc, options, answer.at_end);
   return answer;

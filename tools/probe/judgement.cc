@@ -32,10 +32,10 @@ class Judge {
  public:
   Judge(const Record& record, const Known& known) : q_(*record.question), a_(record.answer), known_(known) {}
 
-  std::vector<Deviation> verdict() {
-    const auto reply = RawReply::parse(a_.octets);
-    if (reply && !reply->is_mpa()) {
-      add(Rule::kReplyKey, reply->key == RawReply::Key::kRequest ? "a Request came back: both ends play Initiator"
+  Deviations verdict() {
+    const auto reply = RawFrame::parse(a_.octets);
+    if (reply && !reply->is_reply()) {
+      add(Rule::kReplyKey, reply->key == RawFrame::Key::kRequest ? "a Request came back: both ends play Initiator"
                                                                  : "what came is no MPA Reply");
     } else if (reply) {
       form(*reply);
@@ -54,6 +54,7 @@ class Judge {
   void add(Rule rule, std::string what) { found_.push_back({rule, std::move(what)}); }
 
   void no_reply() {
+    if (a_.after_reply == TcpState::kUnreachable) return;  // then it is not known what it would have said
     const bool gone = a_.after_reply == TcpState::kClosed || a_.after_reply == TcpState::kReset;
     if (q_.revision > 2) {
       if (!gone) add(Rule::kUnknownRevision, ended(a_));
@@ -77,7 +78,7 @@ class Judge {
   }
 
   // The frame by itself, and its revision.
-  void form(const RawReply& r) {
+  void form(const RawFrame& r) {
     if (r.private_data_length > mpa::kMaxPrivateDataBytes) {
       add(Rule::kPrivateDataLimit, "PD_Length " + std::to_string(r.private_data_length));
     } else if (!r.complete()) {
@@ -98,7 +99,7 @@ class Judge {
   }
 
   // What it says, compared with the Request.
-  void content(const RawReply& r) {
+  void content(const RawFrame& r) {
     if (q_.enhanced && !r.s_bit) add(Rule::kAnswerEnhanced, "S=0 in answer to S=1");
     if (!q_.enhanced && r.s_bit) add(Rule::kAnswerUnenhanced, "S=1 in answer to S=0");
     if (r.reject && known_.accepts && q_.markers) add(Rule::kMarkers, "M=1 is refused by R=1");
@@ -112,7 +113,7 @@ class Judge {
   }
 
   // Connection model and RTR forms, RFC 6581 s9.2.
-  void model(const RawReply& r, const mpa::EnhancedData& e) {
+  void model(const RawFrame& r, const mpa::EnhancedData& e) {
     if (q_.data.peer_to_peer != e.peer_to_peer) {
       add(e.peer_to_peer ? Rule::kEchoClientServer : Rule::kEchoPeerToPeer,
           e.peer_to_peer ? "A=1 in answer to A=0" : "A=0 in answer to A=1");
@@ -190,7 +191,7 @@ class Judge {
   const Question& q_;
   const Answer& a_;
   const Known& known_;
-  std::vector<Deviation> found_;
+  Deviations found_;
 };
 
 }  // namespace
@@ -198,8 +199,8 @@ class Judge {
 Known learn(std::span<const Record> records) {
   Known k;
   for (const Record& r : records) {
-    const auto reply = RawReply::parse(r.answer.octets);
-    if (!reply || !reply->is_mpa()) continue;
+    const auto reply = RawFrame::parse(r.answer.octets);
+    if (!reply || !reply->is_reply()) continue;
     k.replies = true;
     const Question& q = *r.question;
     if (!reply->enhanced || !q.enhanced) continue;
@@ -214,7 +215,7 @@ Known learn(std::span<const Record> records) {
   return k;
 }
 
-std::vector<Deviation> judge(const Record& record, const Known& known) {
+Deviations judge(const Record& record, const Known& known) {
   return Judge(record, known).verdict();
 }
 

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <vector>
 
 #include "tools/probe/answer.h"
+#include "tools/probe/findings.h"
 #include "tools/probe/question.h"
-#include "tools/probe/reply.h"
-#include "tools/probe/rules.h"
+#include "tools/probe/raw_frame.h"
 
 namespace iwarp::tools::probe {
 
@@ -31,10 +29,6 @@ struct Known {
 };
 [[nodiscard]] Known learn(std::span<const Record> records);
 
-struct Deviation {
-  Rule rule;
-  std::string what;  // seen on this connection
-};
-[[nodiscard]] std::vector<Deviation> judge(const Record& record, const Known& known);
+[[nodiscard]] Deviations judge(const Record& record, const Known& known);
 
 }  // namespace iwarp::tools::probe

@@ -1,31 +1,15 @@
 #include "tools/probe/report.h"
 
-#include <algorithm>
 #include <set>
 
 #include "iwarp/rpcrdma/private_data.h"
+#include "tools/probe/stranger.h"
 #include "tools/probe/summary.h"
 
 namespace iwarp::tools::probe {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kHexBytes = 32;  // of what is no Reply
-
-bool advice(const Deviation& d) {
-  return text(d.rule).level == "SHOULD";
-}
-
-std::string hex(ConstBytes octets) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (const std::byte b : octets.first(std::min(octets.size(), kHexBytes))) {
-    out += kDigits[std::to_integer<unsigned>(b) >> 4];
-    out += kDigits[std::to_integer<unsigned>(b) & 15];
-  }
-  return octets.size() > kHexBytes ? out + "..." : out;
-}
 
 const char* name(TcpState state) {
   switch (state) {
@@ -65,16 +49,25 @@ const char* name(mpa::Rtr form) {
   return form == mpa::Rtr::kRead ? "Read" : form == mpa::Rtr::kWrite ? "Write" : "none";
 }
 
+std::optional<Stranger> stranger_of(const Answer& a) {
+  const auto reply = RawFrame::parse(a.octets);
+  return reply && reply->is_reply() ? std::nullopt : stranger(a.octets);
+}
+
 std::string outcome(const Answer& a) {
-  const auto reply = RawReply::parse(a.octets);
+  const auto reply = RawFrame::parse(a.octets);
   std::string s;
-  if (reply && reply->is_mpa()) {
+  if (reply && reply->is_reply()) {
     s = (reply->reject ? "rejected " : "accepted ") + reply->to_string();
     if (const auto said = rpcrdma::PrivateData::find(reply->private_data())) s += " " + said->to_string();
     if (a.rtr.fate != RtrResult::Fate::kNotSent)
       s += std::string(", ") + name(a.rtr.form) + " RTR: " + name(a.rtr.fate);
   } else if (a.after_reply == TcpState::kUnreachable) {
     return "no connection: " + a.why;
+  } else if (reply && reply->key == RawFrame::Key::kRequest) {
+    s = "no Reply but a Request: both ends play Initiator";
+  } else if (const auto who = stranger_of(a)) {
+    s = "no MPA but " + to_string(*who);
   } else if (!a.octets.empty()) {
     s = "no Reply but " + hex(a.octets);
   } else if (a.after_reply == TcpState::kOpen) {
@@ -84,115 +77,103 @@ std::string outcome(const Answer& a) {
   return s + (s.empty() ? "" : ", then ") + name(a.at_end) + (s.empty() ? " without a Reply" : "");
 }
 
-Json to_json(const RawReply& r) {
-  Json j = {{"M", r.markers},
-            {"C", r.crc},
-            {"R", r.reject},
-            {"S", r.s_bit},
-            {"revision", r.revision},
-            {"reserved", r.reserved_bits},
-            {"pd_length", r.private_data_length}};
-  if (r.enhanced) {
-    const mpa::EnhancedData& e = *r.enhanced;
-    j.update({{"A", e.peer_to_peer}, {"B", e.rtr_send}, {"C_write", e.rtr_write}, {"D", e.rtr_read}});
-    j.update({{"ird", e.ird}, {"ord", e.ord}});
-  }
-  j["private_data_hex"] = hex(r.private_data());
-  if (const auto said = rpcrdma::PrivateData::find(r.private_data())) {
-    j["rpcrdma"] = {{"send_bytes", said->send_bytes},
-                    {"receive_bytes", said->receive_bytes},
-                    {"remote_invalidation", said->remote_invalidation}};
-  }
-  return j;
-}
-
-Json to_json(const Deviation& d) {
-  const RuleText& rule = text(d.rule);
-  return {{"requirement", rule.id},
-          {"section", section(rule.id)},
-          {"level", rule.level},
-          {"says", rule.says},
-          {"seen", d.what}};
-}
-
-Json to_json(const Record& record, const std::vector<Deviation>& deviations) {
+Json to_json(const Record& record, const Deviations& deviations) {
   const Answer& a = record.answer;
   Json j = {{"question", record.question->name}, {"asks", record.question->asks}, {"ms", a.took.count()}};
-  const auto reply = RawReply::parse(a.octets);
-  j["reply"] = reply && reply->is_mpa() ? to_json(*reply) : Json();
-  if (!(reply && reply->is_mpa()) && !a.octets.empty()) j["octets_hex"] = hex(a.octets);
+  const auto reply = RawFrame::parse(a.octets);
+  j["reply"] = reply && reply->is_reply() ? to_json(*reply) : Json();
+  if (!(reply && reply->is_reply()) && !a.octets.empty()) j["octets_hex"] = hex(a.octets);
   j["tcp"] = name(a.at_end);
   if (!a.why.empty()) j["why"] = a.why;
   if (a.rtr.fate != RtrResult::Fate::kNotSent) j["rtr"] = {{"form", name(a.rtr.form)}, {"fate", name(a.rtr.fate)}};
-  j["deviations"] = Json::array();
-  for (const Deviation& d : deviations) j["deviations"].push_back(to_json(d));
+  if (const auto who = stranger_of(a)) j["protocol"] = who->protocol;
+  j["deviations"] = to_json(deviations);
   return j;
 }
 
-std::string padded(std::string_view word, std::size_t width) {
-  std::string s(word);
-  s.resize(std::max(width, s.size() + 1), ' ');
-  return s;
-}
-
-std::string count(std::size_t n, const char* what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+// Different questions that got a connection.
+std::size_t known_answers(std::span<const Record> records) {
+  std::set<std::string_view> seen;
+  for (const Record& r : records) {
+    if (r.answer.after_reply != TcpState::kUnreachable) seen.insert(r.question->name);
+  }
+  return seen.size();
 }
 
 }  // namespace
+
+std::string_view name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kHealthy:
+      return "healthy";
+    case Verdict::kDeviations:
+      return "deviations";
+    case Verdict::kUnreachable:
+      return "unreachable";
+    case Verdict::kNoMpa:
+      return "no_mpa";
+    case Verdict::kRefused:
+      break;
+  }
+  return "refused";
+}
 
 Report make_report(std::string peer, std::vector<Record> records) {
   Report report{
       .peer = std::move(peer), .mpa = false, .not_mpa_why = {}, .records = std::move(records), .deviations = {}};
   const Known known = learn(report.records);
   report.mpa = known.replies;
-  std::set<std::pair<Rule, std::string>> given;
-  for (const Record& r : report.records) {
-    auto& list = report.deviations.emplace_back(judge(r, known));
-    std::erase_if(list, [&](const Deviation& d) { return advice(d) && !given.emplace(d.rule, d.what).second; });
-  }
+  for (const Record& r : report.records) report.deviations.push_back(judge(r, known));
+  drop_repeated_advice(report.deviations);
   if (!report.mpa && !report.records.empty()) report.not_mpa_why = outcome(report.records.front().answer);
   return report;
 }
 
-std::size_t grave(const Report& report) {
-  std::size_t n = 0;
-  for (const auto& list : report.deviations) {
-    for (const Deviation& d : list) n += advice(d) ? 0 : 1;
+Verdict verdict(const Report& report) {
+  bool unreachable = false, reached = false, accepts = false;
+  for (const Record& r : report.records) {
+    const bool none = r.answer.after_reply == TcpState::kUnreachable;
+    (none ? unreachable : reached) = true;
+    const auto reply = RawFrame::parse(r.answer.octets);
+    accepts |= reply && reply->is_reply() && !reply->reject;
   }
-  return n;
+  if (!reached) return Verdict::kUnreachable;
+  if (!report.mpa) return Verdict::kNoMpa;
+  if (grave(report.deviations) != 0) return Verdict::kDeviations;
+  if (unreachable) return Verdict::kUnreachable;
+  return accepts ? Verdict::kHealthy : Verdict::kRefused;
 }
 
-std::string to_text(const Report& report) {
-  std::string s;
-  for (std::size_t i = 0; i < report.records.size(); ++i) {
-    const Record& r = report.records[i];
-    s += padded(r.question->name, 18) + outcome(r.answer) + "\n";
-    for (const Deviation& d : report.deviations[i]) {
-      const RuleText& rule = text(d.rule);
-      s += std::string(advice(d) ? "    advice:    " : "    deviation: ") + d.what + " - " + section(rule.id) + ", " +
-           std::string(rule.level) + ": " + std::string(rule.says) + " (" + std::string(rule.id) + ")\n";
-    }
-  }
-  if (!report.mpa) return s + "\n" + report.peer + " is not known as an MPA responder: " + report.not_mpa_why + "\n";
-  s += "\n" + report.peer + "\n";
+std::string line(const Record& record) {
+  return padded(record.question->name, 18) + outcome(record.answer) + "\n";
+}
+
+std::string conclusion(const Report& report) {
+  const Verdict is = verdict(report);
+  if (!report.mpa && is == Verdict::kUnreachable) return "\n" + report.peer + " cannot be reached\n";
+  if (!report.mpa) return "\n" + report.peer + " is not known as an MPA responder: " + report.not_mpa_why + "\n";
+  std::string s = "\n" + report.peer + "\n";
   for (const Fact& fact : summarise(report.records)) s += "  " + padded(fact.name, 14) + fact.value + "\n";
-  std::size_t all = 0;
-  for (const auto& list : report.deviations) all += list.size();
-  const std::size_t bad = grave(report);
-  return s + "  " + padded("deviations", 14) + (bad == 0 ? "none" : count(bad, "deviation")) +
-         (all > bad ? ", " + count(all - bad, "piece") + " of advice" : "") + "\n";
+  s += "  " + padded("deviations", 14) + counted(report.deviations);
+  const std::size_t unseen = questions().size() - known_answers(report.records);
+  if (unseen != 0) s += "; not known for " + count_of(unseen, "question") + " of " + std::to_string(questions().size());
+  s += "\n";
+  for (std::size_t i = 0; i < report.records.size(); ++i)
+    s += listed(report.records[i].question->name, report.deviations[i]);
+  if (is == Verdict::kRefused) s += "it rejects every Request that was asked\n";
+  if (is == Verdict::kUnreachable) s += "some questions got no connection: does it serve a single client?\n";
+  return s;
 }
 
 Json to_json(const Report& report) {
-  Json j = {{"peer", report.peer}, {"mpa", report.mpa}};
+  Json j = {{"examined", "responder"}, {"peer", report.peer}, {"verdict", name(verdict(report))}, {"mpa", report.mpa}};
   if (!report.mpa) j["why"] = report.not_mpa_why;
   j["connections"] = Json::array();
   for (std::size_t i = 0; i < report.records.size(); ++i)
     j["connections"].push_back(to_json(report.records[i], report.deviations[i]));
   j["summary"] = Json::object();
   for (const Fact& fact : summarise(report.records)) j["summary"][std::string(fact.name)] = fact.value;
-  j["deviations"] = grave(report);
+  j["deviations"] = grave(report.deviations);
   return j;
 }
 

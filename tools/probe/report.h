@@ -1,27 +1,38 @@
-// The report of `iwarp probe`, as text and as JSON. Pure.
+// The report of `iwarp probe` about a responder, as text and as JSON. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 
 #include "tools/probe/judgement.h"
 
 namespace iwarp::tools::probe {
 
+enum class Verdict : std::uint8_t {
+  kHealthy,      // no deviation in what was asked
+  kDeviations,   // more than advice
+  kUnreachable,  // no TCP connection, from the beginning or from some question on
+  kNoMpa,        // TCP connections, but nothing of MPA on them
+  kRefused,      // MPA, and it rejects all that is asked of it
+};
+// "healthy", "deviations", "unreachable", "no_mpa", "refused"
+[[nodiscard]] std::string_view name(Verdict verdict);
+
 struct Report {
   std::string peer;
   bool mpa = false;           // it answered as an MPA responder does
   std::string not_mpa_why{};  // else: what it did instead
   std::vector<Record> records;
-  std::vector<std::vector<Deviation>> deviations;  // of each record
+  std::vector<Deviations> deviations;  // of each record
 };
 
-// Judges the records. The same advice is given once.
+// Judges the records.
 [[nodiscard]] Report make_report(std::string peer, std::vector<Record> records);
-// Deviations from what is more than advice: MUST, MUST NOT and what the text states (spec).
-[[nodiscard]] std::size_t grave(const Report& report);
-[[nodiscard]] std::string to_text(const Report& report);
+[[nodiscard]] Verdict verdict(const Report& report);
+// What a question brought, known as soon as it is answered.
+[[nodiscard]] std::string line(const Record& record);
+// What all of them together say.
+[[nodiscard]] std::string conclusion(const Report& report);
 [[nodiscard]] nlohmann::ordered_json to_json(const Report& report);
 
 }  // namespace iwarp::tools::probe

@@ -42,8 +42,8 @@ std::optional<RtrResult> judge_ulpdu(mpa::Rtr form, ConstBytes ulpdu) {
 
 }  // namespace
 
-mpa::Rtr rtr_to_send(const Question& question, const RawReply& reply) {
-  if (!reply.is_mpa() || !reply.complete() || !reply.behind.empty() || reply.reject || !reply.enhanced)
+mpa::Rtr rtr_to_send(const Question& question, const RawFrame& reply) {
+  if (!reply.is_reply() || !reply.complete() || !reply.behind.empty() || reply.reject || !reply.enhanced)
     return mpa::Rtr::kNone;
   if (question.markers || reply.markers || !question.enhanced || question.revision != 2) return mpa::Rtr::kNone;
   const mpa::EnhancedData &ours = question.data, &theirs = *reply.enhanced;

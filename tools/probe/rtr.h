@@ -6,13 +6,13 @@
 
 #include "tools/probe/answer.h"
 #include "tools/probe/question.h"
-#include "tools/probe/reply.h"
+#include "tools/probe/raw_frame.h"
 
 namespace iwarp::tools::probe {
 
 // The form that both sides named, Read before Write as only that is answered; kNone: the Reply does not accept, there
 // is no common form, or one that may not be sent (a Send would take a receive of the ULP; Markers are not made).
-[[nodiscard]] mpa::Rtr rtr_to_send(const Question& question, const RawReply& reply);
+[[nodiscard]] mpa::Rtr rtr_to_send(const Question& question, const RawFrame& reply);
 // The FPDU on the wire. Precondition: form is kWrite or kRead.
 [[nodiscard]] std::vector<std::byte> rtr_fpdu(mpa::Rtr form, bool crc);
 // What the octets that came since the RTR say about it; nullopt: nothing yet. `octets` is not changed.

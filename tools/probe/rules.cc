@@ -36,6 +36,22 @@ constexpr std::array<RuleText, static_cast<std::size_t>(Rule::kCount)> kRules = 
     {"RFC6581-9.2-6", "spec", "a Read RTR needs an IRD of at least 1, and gets an empty Read Response"},
     {"RFC6581-1.1-2", "spec", "each RTR form that was offered and named is taken"},
     {"RFC8797-4-8", "MUST", "reserved bits of the RPC-over-RDMA private data are zero"},
+    {"RFC5044-7.1.1-2", "MUST", "a Request begins with the Request Key"},
+    {"RFC5044-7.1.1-24", "MUST", "Rev names a revision that exists"},
+    {"RFC5044-7.1.1-19", "spec", "R is zero in a Request"},
+    {"RFC5044-7.1.2-13", "MUST", "nothing follows the Request before the Reply has come"},
+    {"RFC6581-9.2-9", "MUST", "with A=1 each RTR form that it supports is offered"},
+    {"RFC6581-9.2-17", "MUST", "one of the RTR forms that were offered and named is sent"},
+    {"RFC6581-5-2", "MUST NOT", "no other FPDU leaves before the RTR"},
+    {"RFC6581-9.2-18", "MUST", "a Terminate tells that there is no common RTR form"},
+    {"RFC6581-9.2-20", "MUST", "that Terminate says 2/0/7"},
+    {"RFC6581-9.2-19", "MUST", "the connection ends after that Terminate"},
+    {"RFC6581-9.1-16", "MUST", "its ORD is at most the IRD of the Reply"},
+    {"RFC6581-9.1-19", "MUST", "a Terminate for an ORD above its IRD says 2/0/6"},
+    {"RFC5044-7.1.2-17", "SHOULD", "it goes on after a Reply that accepts"},
+    {"RFC5044-7.1.2-16", "MUST", "it leaves MPA after R=1: no FPDU follows"},
+    {"RFC5044-7.1.1-7", "MUST", "another Key than that of a Reply makes it close"},
+    {"RFC5044-7.1.2-14", "MUST", "an improperly formatted Reply makes it close"},
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The rules that `iwarp probe` holds a responder to, by the ids of requirements/*.tsv. Pure.
+// The rules that `iwarp probe` holds a responder or an initiator to, by the ids of requirements/*.tsv. Pure.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,30 @@ enum class Rule : std::uint8_t {
   kReadRtrNeedsIrd,
   kTakeNamedRtr,
   kRpcReservedBits,
+  // Of initiators.
+  kRequestKey,
+  kRequestRevision,
+  kRequestReject,
+  kWaitForReply,
+  kOfferAForm,
+  kSendNamedRtr,
+  kRtrFirst,
+  kTerminateWithoutForm,
+  kCodeWithoutForm,
+  kCloseWithoutForm,
+  kOrdWithinReplyIrd,
+  kCodeOfLowIrd,
+  kGoOn,
+  kLeaveAfterReject,
+  kCloseOnWrongKey,
+  kCloseOnWrongReply,
   kCount
 };
 
 struct RuleText {
   std::string_view id;
   std::string_view level;  // as in requirements/*.tsv
-  std::string_view says;   // the duty of the responder
+  std::string_view says;   // the duty of the peer
 };
 
 [[nodiscard]] const RuleText& text(Rule rule);

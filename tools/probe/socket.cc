@@ -64,6 +64,13 @@ bool Socket::connect(const tcp::endpoint& to, TimePoint deadline, const cm::TapM
   return true;
 }
 
+void Socket::adopt(int fd, const tcp::endpoint& from, const cm::TapMaker& tap_maker) {
+  fd_ = fd;
+  const int on = 1;
+  (void)::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (tap_maker) tap_ = tap_maker({.local = local_of(fd_, from), .remote = from, .initiator = false});
+}
+
 bool Socket::send(ConstBytes octets, TimePoint deadline) {
   while (!octets.empty()) {
     const ssize_t n = ::send(fd_, octets.data(), octets.size(), MSG_NOSIGNAL);

@@ -23,6 +23,8 @@ class Socket {
   // False, and `why` says it, when there is no connection by then.
   bool connect(const boost::asio::ip::tcp::endpoint& to, TimePoint deadline, const cm::TapMaker& tap_maker,
                std::string& why);
+  // A connection that was accepted; it is closed with this.
+  void adopt(int fd, const boost::asio::ip::tcp::endpoint& from, const cm::TapMaker& tap_maker);
   // In one piece, as some RNICs want it. False when the peer does not take it.
   bool send(ConstBytes octets, TimePoint deadline);
   // Appends at most `max` octets, max > 0.

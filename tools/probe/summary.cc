@@ -7,7 +7,7 @@
 namespace iwarp::tools::probe {
 namespace {
 
-constexpr const char* kNotAsked = "not asked";
+constexpr const char* kNotKnown = "not known";
 
 // How one question ended, by name.
 class Answers {
@@ -19,19 +19,19 @@ class Answers {
     return found == records_.end() ? nullptr : &*found;
   }
   // The Reply to it, if it is one.
-  [[nodiscard]] std::optional<RawReply> reply(std::string_view name) const {
+  [[nodiscard]] std::optional<RawFrame> reply(std::string_view name) const {
     const Record* r = to(name);
-    auto reply = r == nullptr ? std::nullopt : RawReply::parse(r->answer.octets);
-    return reply && reply->is_mpa() ? reply : std::nullopt;
+    auto reply = r == nullptr ? std::nullopt : RawFrame::parse(r->answer.octets);
+    return reply && reply->is_reply() ? reply : std::nullopt;
   }
-  [[nodiscard]] std::optional<RawReply> accepted(std::string_view name) const {
+  [[nodiscard]] std::optional<RawFrame> accepted(std::string_view name) const {
     auto r = reply(name);
     return r && !r->reject ? r : std::nullopt;
   }
-  // "accepted", "rejected (R=1)", "closed", "reset", "no answer", "not asked"
+  // "accepted", "rejected (R=1)", "closed", "reset", "no answer", "not known"
   [[nodiscard]] std::string fate(std::string_view name) const {
     const Record* r = to(name);
-    if (r == nullptr) return kNotAsked;
+    if (r == nullptr) return kNotKnown;
     if (const auto answer = reply(name)) return answer->reject ? "rejected (R=1)" : "accepted";
     switch (r->answer.after_reply) {
       case TcpState::kClosed:
@@ -39,7 +39,7 @@ class Answers {
       case TcpState::kReset:
         return "reset";
       case TcpState::kUnreachable:
-        return "no connection";
+        return kNotKnown;
       case TcpState::kOpen:
         break;
     }
@@ -57,17 +57,28 @@ std::string revisions(const Answers& all) {
 
 std::string crc(const Answers& all) {
   const auto with = all.accepted("enhanced"), without = all.accepted("crc-off");
-  if (without) return without->crc ? "always on" : with ? "on if either side wants it" : "only off";
-  if (with) return all.to("crc-off") == nullptr ? "on when we want it" : "only on: C=0 is " + all.fate("crc-off");
-  return all.to("enhanced") == nullptr ? kNotAsked : "unknown";
+  if (without && without->crc) return "always on";
+  if (with && without) return "on if either side wants it";
+  if (without) return all.fate("enhanced") == kNotKnown ? "off where nobody wants it; C=1: not known" : "only off";
+  if (with) {
+    const std::string off = all.fate("crc-off");
+    return off == kNotKnown ? "on where it is wanted; C=0: not known" : "only on: C=0 is " + off;
+  }
+  return kNotKnown;
 }
 
 std::string markers(const Answers& all, std::span<const Record> records) {
-  const bool wants = std::ranges::any_of(records, [](const Record& r) {
-    const auto reply = RawReply::parse(r.answer.octets);
-    return reply && reply->is_mpa() && !reply->reject && reply->markers;
-  });
-  return std::string(wants ? "wanted by it" : "not wanted by it") + "; M=1 from us: " + all.fate("markers");
+  bool wants = false, accepts = false;
+  for (const Record& r : records) {
+    const auto reply = RawFrame::parse(r.answer.octets);
+    if (!reply || !reply->is_reply() || reply->reject) continue;
+    accepts = true;
+    wants |= reply->markers;
+  }
+  return std::string(wants     ? "wanted by it"
+                     : accepts ? "not wanted by it"
+                               : "wanted by it: not known") +
+         "; M=1 asked of it: " + all.fate("markers");
 }
 
 // RTR forms that the Reply to this question names.
@@ -104,8 +115,8 @@ std::string depth(const Answers& all) {
 std::string inline_sizes(std::span<const Record> records) {
   bool replies = false;
   for (const Record& r : records) {
-    const auto reply = RawReply::parse(r.answer.octets);
-    if (!reply || !reply->is_mpa()) continue;
+    const auto reply = RawFrame::parse(r.answer.octets);
+    if (!reply || !reply->is_reply()) continue;
     replies = true;
     const auto said = rpcrdma::PrivateData::find(reply->private_data());
     if (said) {
@@ -113,7 +124,7 @@ std::string inline_sizes(std::span<const Record> records) {
              " octets; remote invalidation " + (said->remote_invalidation ? "yes" : "no") + " (RFC 8797)";
     }
   }
-  return replies ? "not stated (RFC 8797): 1024 octets if this is RPC-over-RDMA" : "unknown";
+  return replies ? "not stated (RFC 8797): 1024 octets if this is RPC-over-RDMA" : kNotKnown;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct Fact {
   std::string_view name;  // "crc", "ird_ord", ...
   std::string value;
 };
-// "not asked" where the question that would tell was left out.
+// "not known" where the question that would tell was not asked, or got no connection.
 [[nodiscard]] std::vector<Fact> summarise(std::span<const Record> records);
 
 }  // namespace iwarp::tools::probe

@@ -1,9 +1,11 @@
-#include "tools/probe/reply.h"
+#include "tools/probe/raw_frame.h"
 
 #include <algorithm>
 #include <string_view>
 
 #include "iwarp/base/wire.h"
+#include "iwarp/rpcrdma/private_data.h"
+#include "tools/probe/findings.h"
 
 namespace iwarp::tools::probe {
 namespace {
@@ -27,10 +29,10 @@ mpa::EnhancedData enhanced_data(const FixedView<mpa::kEnhancedDataBytes>& view) 
 
 }  // namespace
 
-std::optional<RawReply> RawReply::parse(ConstBytes octets) {
+std::optional<RawFrame> RawFrame::parse(ConstBytes octets) {
   const auto head = FixedView<mpa::kStartupHeaderBytes>::of(octets);
   if (!head) return std::nullopt;
-  RawReply r;
+  RawFrame r;
   r.key = starts_with(octets, "MPA ID Rep Frame")   ? Key::kReply
           : starts_with(octets, "MPA ID Req Frame") ? Key::kRequest
                                                     : Key::kOther;
@@ -50,7 +52,7 @@ std::optional<RawReply> RawReply::parse(ConstBytes octets) {
   return r;
 }
 
-std::string RawReply::to_string() const {
+std::string RawFrame::to_string() const {
   const auto bit = [](const char* name, bool set) { return std::string(name) + (set ? "=1 " : "=0 "); };
   std::string s = bit("M", markers) + bit("C", crc) + bit("R", reject) + bit("S", s_bit);
   s += "rev=" + std::to_string(revision);
@@ -67,6 +69,28 @@ std::string RawReply::to_string() const {
     s += ", " + std::to_string(private_data().size()) + " octets of private data";
   }
   return s;
+}
+
+nlohmann::ordered_json to_json(const RawFrame& r) {
+  nlohmann::ordered_json j = {{"M", r.markers},
+                              {"C", r.crc},
+                              {"R", r.reject},
+                              {"S", r.s_bit},
+                              {"revision", r.revision},
+                              {"reserved", r.reserved_bits},
+                              {"pd_length", r.private_data_length}};
+  if (r.enhanced) {
+    const mpa::EnhancedData& e = *r.enhanced;
+    j.update({{"A", e.peer_to_peer}, {"B", e.rtr_send}, {"C_write", e.rtr_write}, {"D", e.rtr_read}});
+    j.update({{"ird", e.ird}, {"ord", e.ord}});
+  }
+  j["private_data_hex"] = hex(r.private_data());
+  if (const auto said = rpcrdma::PrivateData::find(r.private_data())) {
+    j["rpcrdma"] = {{"send_bytes", said->send_bytes},
+                    {"receive_bytes", said->receive_bytes},
+                    {"remote_invalidation", said->remote_invalidation}};
+  }
+  return j;
 }
 
 }  // namespace iwarp::tools::probe

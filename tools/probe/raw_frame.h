@@ -1,8 +1,9 @@
-// What a peer sent in answer to a Request, taken apart as it lies there: unlike mpa::parse_reply() this refuses nothing
+// What a peer sent as Request or Reply, taken apart as it lies there: unlike mpa::parse_reply() this refuses nothing
 // for what it says, so that `iwarp probe` can tell what is wrong with it. Pure.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -11,7 +12,7 @@
 
 namespace iwarp::tools::probe {
 
-struct RawReply {
+struct RawFrame {
   enum class Key : std::uint8_t { kReply, kRequest, kOther };
 
   Key key = Key::kOther;
@@ -27,13 +28,16 @@ struct RawReply {
   std::optional<mpa::EnhancedData> enhanced{};  // S=1 and room for it
 
   // nullopt: not even a header. Spans point into `octets`.
-  [[nodiscard]] static std::optional<RawReply> parse(ConstBytes octets);
-  [[nodiscard]] bool is_mpa() const { return key == Key::kReply; }
+  [[nodiscard]] static std::optional<RawFrame> parse(ConstBytes octets);
+  [[nodiscard]] bool is_reply() const { return key == Key::kReply; }
+  [[nodiscard]] bool is_request() const { return key == Key::kRequest; }
   [[nodiscard]] bool complete() const { return field.size() == private_data_length; }
   // The ULP's part of the Private Data.
   [[nodiscard]] ConstBytes private_data() const { return enhanced ? field.subspan(mpa::kEnhancedDataBytes) : field; }
   // "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C=0 D=1 IRD=8 ORD=8, 8 octets of private data"
   [[nodiscard]] std::string to_string() const;
 };
+
+[[nodiscard]] nlohmann::ordered_json to_json(const RawFrame& frame);
 
 }  // namespace iwarp::tools::probe

@@ -1,0 +1,47 @@
+// The flags of `iwarp perf run`, and the tests that they ask for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/json_file.h"
+#include "tools/perf/runner.h"
+#include "tools/perf/spec.h"
+#include "tools/recorder.h"
+
+namespace iwarp::tools {
+
+struct PerfRunFlags {
+  std::string tests, peer;
+  std::vector<std::string> sizes;
+  bool all_sizes = false;
+  double seconds = std::chrono::duration<double>(perf::Plan{}.length).count();
+  unsigned pairs = perf::Plan{}.pairs;
+  std::string baseline = "quick";
+  perf::Spec spec;
+  std::uint32_t list = 64;
+  std::optional<std::uint32_t> depth;
+  std::string crc = "on";
+  std::string progress = "auto";
+  std::string placement = "direct";
+  std::string source = "stable";
+  std::vector<int> cpus;
+  bool gbit = false;
+  bool markdown = false;
+  bool no_verify = false;
+  std::string plot;
+  JsonFlag json;
+  RecorderFlags recorder;
+
+  void add(CLI::App& run);
+  // After parsing. The tests, one for each size; throws CLI::ValidationError.
+  [[nodiscard]] std::vector<perf::Spec> specs() const;
+  // How they are measured.
+  [[nodiscard]] perf::Plan plan() const;
+};
+
+}  // namespace iwarp::tools
