@@ -215,8 +215,9 @@ void Rpcbind::bring_about(const std::vector<RpcbindEntry>& wanted) {
     } else {
       spdlog::warn(
           "rpcbind: refuses {}: another server, or a gateway that ended without withdrawing, has registered "
-          "this program for {}; see rpcinfo, remove it with rpcinfo -d {} {}, and reload the gateway",
-          text(e), e.netid, e.program, e.version);
+          "this program for {}; see rpcinfo. Stop that server, or restart rpcbind to be rid of what is left over, and "
+          "then restart the gateway",
+          text(e), e.netid);
     }
   }
   if (!talk.why().empty()) {

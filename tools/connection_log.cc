@@ -26,7 +26,9 @@ void log_closed(const cm::Connection& connection, const stream::Disconnected& ho
 }
 
 void log_failed(const std::string& peer, const Error& error) {
-  if (error.code == Errc::kSystem) return spdlog::error("connect failed peer={}: {}", peer, error.why);
+  // Their texts say all.
+  if (error.code == Errc::kSystem || error.code == Errc::kConnectionRefused)
+    return spdlog::error("connect failed peer={}: {}", peer, error.why);
   spdlog::error("connect failed peer={} reason={}: {}", peer, name(error.code), error.why);
 }
 

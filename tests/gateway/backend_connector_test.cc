@@ -58,7 +58,7 @@ TEST(BackendConnector, IsNotItsOwnServer) {
                                        .source = address,
                                        .source_ports = preferring(port),
                                        .timeout = std::chrono::seconds(10)});
-    EXPECT_EQ(outcome.error.code, Errc::kSystem) << host << " " << outcome.local << " " << outcome.remote;
+    EXPECT_EQ(outcome.error.code, Errc::kConnectionRefused) << host << " " << outcome.local << " " << outcome.remote;
   }
 }
 
@@ -109,7 +109,7 @@ TEST_F(ReservedPorts, AServerThatIsNotThereIsNotAskedFromEachOfThem) {
   const std::uint16_t nobody = free_port(boost::asio::ip::address_v4::loopback());
   const Outcome outcome =
       connected({.server = {"127.0.0.1", nobody}, .source_ports{ReservedPort::kPrefer, std::nullopt, {}, 0}});
-  EXPECT_EQ(outcome.error.code, Errc::kSystem);
+  EXPECT_EQ(outcome.error.code, Errc::kConnectionRefused);
 }
 
 }  // namespace
