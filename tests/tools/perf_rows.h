@@ -1,6 +1,9 @@
 // Rows for tests, as if they had been measured.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include "tools/perf/row.h"
 
 namespace iwarp::tools::perf {
@@ -11,9 +14,9 @@ inline Row row_of(Test test, std::uint32_t size, const std::vector<std::pair<dou
   const auto measured = [&](double value) {
     Measured m{.value = value, .operations = 1000, .seconds = 0.5};
     if (unit_of(test) == Unit::kMicroseconds) {
-      std::vector<float> times(900, static_cast<float>(value));
-      times.insert(times.begin(), 50, static_cast<float>(value / 2));
-      times.insert(times.end(), 50, static_cast<float>(value * 10));
+      std::vector<float> times(1000, static_cast<float>(value));
+      std::fill_n(times.begin(), 50, static_cast<float>(value / 2));
+      std::fill_n(times.rbegin(), 50, static_cast<float>(value * 10));
       m.latency = latency_of(times);
     }
     return m;
