@@ -56,6 +56,7 @@ using verbs::ProtectionDomain;
 
 // Work and its completion. This CompletionQueue belongs to an engine; verbs::CompletionQueue is the one without.
 using cm::CompletionQueue;
+using rdmap::AtomicOperands;
 using verbs::Completion;
 using verbs::CompletionChannel;
 using verbs::QueuePair;

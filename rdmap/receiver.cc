@@ -20,7 +20,7 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   // req: RFC5040-4.2-2 RFC5041-4.4-2
   payload_bytes_ = ulpdu_bytes - header_bytes_;
   // req: RFC5040-7.2-1 RFC5040-7.2-6 RFC5041-6.2.2-3
-  const auto opcode = check_control(header_);
+  const auto opcode = check_control(header_, known_);  // req: RFC7306-8.2-1 RFC7306-8.2-2
   if (!opcode) return opcode.error();
   opcode_ = *opcode;
   if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) return begin_untagged(*untagged);
@@ -61,21 +61,34 @@ Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
   return {};
 }
 
-Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
+Result<void> Receiver::begin_untagged(const UntaggedHeader& h) {
   // req: RFC5041-5.1.2-1 RFC5041-5.2-7
   const ddp::UntaggedReceiver* queue = &send_rx_;
   std::optional<std::uint64_t> room;
   if (opcode_ == Opcode::kReadRequest) {
     queue = &read_request_rx_;
     if (!reads_.full()) room = ReadRequest::kSize;  // req: RFC5040-5.2.2-3 RFC5040-6.1-10
+  } else if (opcode_ == Opcode::kAtomicRequest) {
+    queue = &read_request_rx_;
+    if (!reads_.full()) room = AtomicRequest::kSize;  // req: RFC7306-5.2.1-15 RFC7306-5.2.2-7
+  } else if (opcode_ == Opcode::kAtomicResponse) {
+    queue = &atomic_response_rx_;                                         // req: RFC7306-4.1-9 RFC7306-5-8
+    if (sends_.oldest_atomic() != nullptr) room = AtomicResponse::kSize;  // req: RFC7306-5.2.2-8
   } else if (opcode_ == Opcode::kTerminate) {
     queue = &terminate_rx_;
     room = kTerminateRoom;  // req: RFC5040-5.4-5
   } else if (const RecvWr* wr = recvs_.current()) {
-    room = wr->sges.total();  // req: RFC5040-5.3-2 RFC5041-1.2-3
+    // req: RFC5040-5.3-2 RFC5041-1.2-3 RFC7306-6.3-2
+    room = is_immediate(opcode_) ? kImmediateBytes : wr->sges.total();
   }
   const auto offset = queue->check(h, payload_bytes_, room);
   if (!offset) return offset.error();
+  if (queue == &send_rx_) {
+    // Octets of a Send and of Immediate Data go to different places: a message of both would have holes.
+    if (*offset != 0 && is_immediate(opcode_) != immediate_begun_)
+      return make_error(Errc::kRdmapOpcode, "RDMAP opcode changes within a message");
+    immediate_begun_ = is_immediate(opcode_);
+  }
   return {};
 }
 
@@ -149,10 +162,14 @@ Result<void> Receiver::place(ConstBytes payload) {
   }
   const auto& h = std::get<UntaggedHeader>(header_);
   if (direct()) return place_send(h, payload);
-  std::memcpy(internal_.data() + h.mo + placed_, payload.data(),
-              payload.size());  // begin_untagged() proved that it fits
+  std::memcpy(own_buffer() + h.mo + placed_, payload.data(), payload.size());  // begin_untagged() proved that it fits
   placed_ += payload.size();
   return {};
+}
+
+std::byte* Receiver::own_buffer() {
+  if (is_immediate(opcode_)) return immediate_.data();
+  return opcode_ == Opcode::kAtomicResponse ? atomic_response_.data() : internal_.data();
 }
 
 Result<void> Receiver::place_send(const UntaggedHeader& h, ConstBytes payload) {
@@ -194,6 +211,13 @@ Result<void> Receiver::end() {
         if (!peer_terminate_) peer_terminate_.emplace();  // req: RFC5040-5.4-8
       }
       return {};
+    case Opcode::kImmediate:
+    case Opcode::kImmediateSolicited:
+      return end_immediate(h);
+    case Opcode::kAtomicRequest:
+      return end_atomic_request(h);
+    case Opcode::kAtomicResponse:
+      return end_atomic_response(h);
     default:
       return end_send(h);
   }
@@ -237,14 +261,18 @@ Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
   ++counters_.read_requests;
   InboundRead read;
   read.request = *request;
+  // Read when its turn comes, so after all that came before it was placed. req: RFC5040-5.5-16 RFC5040-5.5-17
+  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6
+  push_inbound(h, read);
+  return {};
+}
+
+void Receiver::push_inbound(const UntaggedHeader& h, InboundRead& read) {
   UntaggedHeader whole = h;
   whole.mo = 0;
   whole.write_to(std::span{read.ulpdu}.first<UntaggedHeader::kSize>());
   std::memcpy(read.ulpdu.data() + UntaggedHeader::kSize, internal_.data(), ReadRequest::kSize);
-  // Read when its turn comes, so after all that came before it was placed. req: RFC5040-5.5-16 RFC5040-5.5-17
-  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6
   reads_.push(read);
-  return {};
 }
 
 void Receiver::end_read_response(const TaggedHeader& h) {

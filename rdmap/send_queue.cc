@@ -7,16 +7,16 @@ const SendWr* SendQueue::next(std::size_t ord) const {
   if (i >= entries_.size()) return nullptr;
   const SendWr& wr = entries_.at(i).wr;
   // req: RFC5040-6.1-9 RFC6581-4.1-2 RFC5040-8.1.1-13 RFC5042-6.4.3.3-3
-  if (wr.op == SendOp::kRead && outstanding_reads_ >= ord) return nullptr;
+  if (awaits_response(wr.op) && outstanding_reads_ >= ord) return nullptr;
   if (wr.fence && outstanding_reads_ > 0) return nullptr;  // req: RFC5040-5.5-19 RFC5040-B-10
-  return &wr;
+  return &wr;  // nothing else waits for a Response. req: RFC7306-7-2 RFC7306-7-7 RFC7306-7-8 RFC7306-7-9 RFC7306-7-10
 }
 
 SendQueue::Ticket SendQueue::start() {
   Entry& e = entries_.at(index(started_));
   e.state = State::kTransmitting;
   // A Read counts from the moment its Request may be on the wire: its Response can arrive before sent() is called.
-  if (e.wr.op == SendOp::kRead) ++outstanding_reads_;
+  if (awaits_response(e.wr.op)) ++outstanding_reads_;
   const Ticket ticket = started_++;
   pass_over_done();
   return ticket;
@@ -30,7 +30,7 @@ bool SendQueue::refuse_queued_reads(Errc status) {
   bool any = false;
   for (std::size_t i = index(started_); i < entries_.size(); ++i) {
     Entry& e = entries_.at(i);
-    if (e.wr.op != SendOp::kRead) continue;
+    if (!awaits_response(e.wr.op)) continue;
     e.state = State::kDone;
     e.status = status;
     any = true;
@@ -44,41 +44,56 @@ void SendQueue::sent(Ticket ticket) {
   Entry& e = entries_.at(index(ticket));
   if (e.state != State::kTransmitting) return;  // flushed, or answered already
   // req: RFC5040-5.5-21 RFC5040-5.5-10 RFC5041-5.4-1
-  e.state = e.wr.op == SendOp::kRead ? State::kAwaitingResponse : State::kDone;
+  e.state = awaits_response(e.wr.op) ? State::kAwaitingResponse : State::kDone;
 }
 
 void SendQueue::fail(Ticket ticket, Errc status) {
   Entry& e = entries_.at(index(ticket));
-  if (e.wr.op == SendOp::kRead && e.state != State::kDone) --outstanding_reads_;
+  if (awaits_response(e.wr.op) && e.state != State::kDone) --outstanding_reads_;
   e.state = State::kDone;
   e.status = status;
 }
 
-std::optional<std::size_t> SendQueue::oldest_read_index() const {
+std::optional<std::size_t> SendQueue::oldest_outstanding(bool atomic) const {
   if (outstanding_reads_ == 0) return std::nullopt;
   for (std::size_t i = 0; i < index(started_); ++i) {
     const Entry& e = entries_.at(i);
-    if (e.wr.op == SendOp::kRead && (e.state == State::kTransmitting || e.state == State::kAwaitingResponse)) return i;
+    if (awaits_response(e.wr.op) && is_atomic(e.wr.op) == atomic &&
+        (e.state == State::kTransmitting || e.state == State::kAwaitingResponse))
+      return i;
   }
   return std::nullopt;
 }
 
 std::optional<SendQueue::OutstandingRead> SendQueue::oldest_read() const {
-  const auto i = oldest_read_index();
+  const auto i = oldest_outstanding(false);
   if (!i) return std::nullopt;
   const Entry& e = entries_.at(*i);
   return OutstandingRead{&e.wr, e.received};
 }
 
 void SendQueue::read_received(std::uint32_t bytes) {
-  if (const auto i = oldest_read_index()) entries_.at(*i).received += bytes;
+  if (const auto i = oldest_outstanding(false)) entries_.at(*i).received += bytes;
 }
 
 void SendQueue::read_done() {
-  if (const auto i = oldest_read_index()) {
-    entries_.at(*i).state = State::kDone;
-    --outstanding_reads_;
-  }
+  done(oldest_outstanding(false));
+}
+
+const SendWr* SendQueue::oldest_atomic() const {
+  const auto i = oldest_outstanding(true);
+  return i ? &entries_.at(*i).wr : nullptr;
+}
+
+// req: RFC7306-5.4-1 RFC7306-5.4-8
+void SendQueue::atomic_done() {
+  done(oldest_outstanding(true));
+}
+
+void SendQueue::done(std::optional<std::size_t> outstanding) {
+  if (!outstanding) return;
+  entries_.at(*outstanding).state = State::kDone;
+  --outstanding_reads_;
 }
 
 void SendQueue::flush() {
@@ -111,16 +126,24 @@ std::optional<Completion> SendQueue::poll() {
     switch (e.wr.op) {
       case SendOp::kSend:
       case SendOp::kSendInvalidate:
+      case SendOp::kImmediate:
         c.op = WcOp::kSend;
         break;
       case SendOp::kWrite:
+      case SendOp::kWriteImmediate:
         c.op = WcOp::kWrite;
         break;
       case SendOp::kRead:
         c.op = WcOp::kRead;
         break;
+      case SendOp::kFetchAdd:
+        c.op = WcOp::kFetchAdd;
+        break;
+      case SendOp::kCmpSwap:
+        c.op = WcOp::kCmpSwap;
+        break;
     }
-    if (e.wr.op == SendOp::kRead) c.byte_len = static_cast<std::uint32_t>(e.wr.sges.total());
+    if (awaits_response(e.wr.op)) c.byte_len = static_cast<std::uint32_t>(e.wr.sges.total());
     drop_front();
     return c;
   }

@@ -52,6 +52,9 @@ class SendQueue {
   void read_received(std::uint32_t bytes);
   // The Response is complete: the Read is done.
   void read_done();
+  // The oldest Atomic without a Response; null when none is outstanding.
+  [[nodiscard]] const SendWr* oldest_atomic() const;
+  void atomic_done();
   [[nodiscard]] std::size_t outstanding_reads() const { return outstanding_reads_; }
 
   // Reads that are not started complete with `status`: for a peer that admits none. Whether there were any.
@@ -71,7 +74,9 @@ class SendQueue {
     SendWr wr;
   };
   [[nodiscard]] std::size_t index(Ticket t) const { return static_cast<std::size_t>(t - popped_); }
-  [[nodiscard]] std::optional<std::size_t> oldest_read_index() const;
+  // Of those that await a Response.
+  [[nodiscard]] std::optional<std::size_t> oldest_outstanding(bool atomic) const;
+  void done(std::optional<std::size_t> outstanding);
   [[nodiscard]] bool all_done() const;
   void pass_over_done();
   void drop_front();

@@ -32,9 +32,15 @@ Opcode opcode_of(const SendWr& wr) {
     case SendOp::kSendInvalidate:
       return wr.solicited ? Opcode::kSendSolicitedInvalidate : Opcode::kSendInvalidate;
     case SendOp::kWrite:
+    case SendOp::kWriteImmediate:
       return Opcode::kWrite;
     case SendOp::kRead:
       return Opcode::kReadRequest;
+    case SendOp::kImmediate:
+      return wr.solicited ? Opcode::kImmediateSolicited : Opcode::kImmediate;
+    case SendOp::kFetchAdd:
+    case SendOp::kCmpSwap:
+      return Opcode::kAtomicRequest;
   }
   return Opcode::kSend;
 }
@@ -171,8 +177,13 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   const SendWr& wr = sends_.request(m.ticket);
   // req: RFC5040-1.2-1
   if (wr.op == SendOp::kRead) return read_request_segment(m, s);
+  if (is_atomic(wr.op)) return atomic_request_segment(m, s);
+  if (wr.op == SendOp::kImmediate || m.written) {
+    immediate_segment(m, s);
+    return {};
+  }
   // req: RFC5040-4.1-5
-  const bool tagged = wr.op == SendOp::kWrite;
+  const bool tagged = wr.op == SendOp::kWrite || wr.op == SendOp::kWriteImmediate;
   // req: RFC5040-3.1-5
   s.header_bytes = tagged ? TaggedHeader::kSize : UntaggedHeader::kSize;
   const ddp::Cut cut = ddp::next_cut(m.total - m.sent, mulpdu, s.header_bytes);
@@ -203,7 +214,9 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   s.payload_bytes = cut.payload_bytes;
   // req: RFC5041-5.3-3 RFC5041-5.3-4
   m.sent += cut.payload_bytes;
-  if (cut.last) {
+  if (cut.last && wr.op == SendOp::kWriteImmediate) {
+    m.written = true;  // nothing comes between. req: RFC7306-6-1 RFC7306-7-6
+  } else if (cut.last) {
     s.done = {Done::What::kRequest, m.ticket};
     current_ = std::monostate{};
   }
@@ -235,7 +248,8 @@ Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment&
 
 Result<void> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
                                            std::vector<ddp::Pin>& payload) {
-  const ReadRequest& r = m.read.request;
+  if (std::holds_alternative<AtomicRequest>(m.read.request)) return atomic_response_segment(m.read, s);
+  const auto& r = std::get<ReadRequest>(m.read.request);
   // req: RFC5040-1.2-5
   const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
   // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9 RFC5040-5.2.1-13 RFC5042-6.3.5-2

@@ -22,6 +22,8 @@ struct TxCounters {
   std::uint64_t writes = 0, write_bytes = 0;  // RDMA Writes, and their payload
   std::uint64_t reads = 0;                    // RDMA Reads
   std::uint64_t read_response_bytes = 0;      // payload that answers the peer's Reads
+  std::uint64_t immediates = 0;               // Immediate Data, with and without solicited event
+  std::uint64_t atomics = 0;                  // Atomic Requests
   std::uint64_t wakes = 0;                    // zero-length Writes of queue_wake(), not counted among `writes`
 };
 
@@ -42,7 +44,7 @@ class Transmitter {
   // Payload of a work request up to this is cheaper to copy than to pin.
   static constexpr std::size_t kCopied = 256;
   struct Segment {
-    // DDP header, then RDMAP header if any (Read Request, Terminate), then the payload if it is a copy.
+    // DDP header, then RDMAP header if any (Read Request, Terminate, Immediate Data), then the payload if it is a copy.
     std::array<std::byte, ddp::UntaggedHeader::kSize + std::max(TerminateMessage::kMaxSize, kCopied)> octets;
     std::size_t header_bytes = 0;
     std::size_t copied_bytes = 0;   // of payload, behind the header: all or nothing
@@ -92,6 +94,7 @@ class Transmitter {
     std::uint32_t sent = 0;
     std::size_t sge = 0;  // next octet to send: piece and offset in it
     std::uint32_t sge_offset = 0;
+    bool written = false;  // WriteImmediate: its Write is cut, the Immediate Data is not
   };
   struct ResponseMessage {
     InboundRead read;
@@ -105,6 +108,9 @@ class Transmitter {
   [[nodiscard]] Result<void> request_segment(RequestMessage& m, std::size_t mulpdu, Segment& s,
                                              std::vector<ddp::Pin>& payload);
   [[nodiscard]] Result<void> read_request_segment(const RequestMessage& m, Segment& s);
+  void immediate_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> atomic_request_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> atomic_response_segment(const InboundRead& read, Segment& s);
   [[nodiscard]] Result<void> response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
                                               std::vector<ddp::Pin>& payload);
   [[nodiscard]] Error local_error(SendQueue::Ticket ticket);
@@ -121,6 +127,8 @@ class Transmitter {
   std::variant<std::monostate, RequestMessage, ResponseMessage> current_;
   bool response_turn_ = true;
   Msn send_msn_{}, read_msn_{};
+  Msn atomic_msn_{};           // of the next Atomic Request's Response, and its Request Identifier
+  Msn atomic_response_msn_{};  // of the next Atomic Response from here
   Rtr rtr_ = Rtr::kNone;
   bool wake_ = false;
   std::optional<TerminateMessage> terminate_;

@@ -40,6 +40,8 @@ Completion VerbsEndpoint::translate(const verbs::Completion& c) {
       out.op = OpKind::kWrite;
       break;
     case verbs::WcOp::kRead:
+    case verbs::WcOp::kFetchAdd:  // never posted here
+    case verbs::WcOp::kCmpSwap:
       out.op = OpKind::kRead;
       break;
   }

@@ -20,7 +20,7 @@ Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options&
     : options_(options),
       sends_(options.sq_depth),
       recvs_(options.rq_depth),
-      rx_(stags, who, recvs_, sends_, reads_),
+      rx_(stags, who, recvs_, sends_, reads_, options.rfc7306 ? rdmap::Extensions::kRfc7306 : rdmap::Extensions::kNone),
       tx_(stags, who, sends_, reads_) {}
 
 Result<void> validate(const Options& options) {
@@ -40,12 +40,19 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   // req: RFC5040-1.1-1 RFC5041-5.2-3
   if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
     return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
-  if (wr.op == rdmap::SendOp::kRead) {
-    if (wr.sges.view().size() > 1)
-      return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
-    if (heard_ != Heard::kNothing && negotiated_.ord == 0)
-      return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read (ORD is 0)");
-  }
+  // req: RFC7306-1.1-1 RFC7306-1.1-2
+  if (is_rfc7306(wr.op) && !options_.rfc7306)
+    return make_error(Errc::kInvalidArgument,
+                      "Immediate Data and Atomics need a peer that knows RFC 7306: if it does, set "
+                      "stream::Options::rfc7306 at both ends");
+  if (wr.op == rdmap::SendOp::kImmediate && !wr.sges.view().empty())
+    return make_error(Errc::kInvalidArgument, "Immediate Data is SendWr::immediate: it takes no memory");
+  if (is_atomic(wr.op) && (wr.sges.view().size() != 1 || wr.sges.total() != sizeof(std::uint64_t)))
+    return make_error(Errc::kInvalidArgument, "an Atomic has one sink of 8 octets");
+  if (wr.op == rdmap::SendOp::kRead && wr.sges.view().size() > 1)
+    return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
+  if (awaits_response(wr.op) && heard_ != Heard::kNothing && negotiated_.ord == 0)
+    return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read or Atomic (ORD is 0)");
   if (!sends_.post(wr)) return not_posted(sends_.full());
   return {};
 }
@@ -293,7 +300,7 @@ void Connection::on_negotiated(const mpa::Established& e) {
   }
   // A Read can never be sent, and what is posted behind it must not overtake it.
   if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
-    const Error error = make_error(Errc::kStartupLocal, "an RDMA Read was posted but the peer admits none");
+    const Error error = make_error(Errc::kStartupLocal, "an RDMA Read or Atomic was posted but the peer admits none");
     violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC6581-9.3-4
   }
 }

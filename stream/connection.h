@@ -33,7 +33,7 @@ namespace iwarp::stream {
 // Limits of a connection, and how it is driven.
 struct Options {
   // Requests that may be posted and not yet polled, per queue. Memory is taken for as many as there ever are at a time,
-  // 1.5 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
+  // 1.75 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
   std::size_t sq_depth = 64;
   std::size_t rq_depth = 64;  // receives, likewise
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
@@ -58,6 +58,11 @@ struct Options {
   // takes up to 30 ms for its socket, and the Write of 100 ms has its chance. Shorter risks the peer, longer delays the
   // end of connections that were never used.
   std::chrono::milliseconds unheard_wait{200};
+  // Immediate Data and Atomics (RFC 7306). Default off, since nothing in the startup tells whether a peer knows it:
+  // none is sent, and what comes is refused as an unknown opcode. On: for peers of which the application knows. Others,
+  // Linux siw and RNICs without it among them, answer the first message with a Terminate 0/2/6. A FetchAdd of 0 is a
+  // harmless one.
+  bool rfc7306 = false;
 
   friend bool operator==(const Options&, const Options&) = default;
 };
@@ -105,7 +110,9 @@ class Connection {
 
   // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established
   // waits for it. kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB
-  // or more, Read with several pieces), kResource (no memory for another request).
+  // or more, Read with several pieces, Atomic without 8 octets of sink, an operation of RFC 7306 without the option),
+  // kResource (no memory for another
+  // request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   // Posts a receive; as above.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);

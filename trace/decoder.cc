@@ -174,7 +174,7 @@ void Decoder::on(Direction d, Duration at, const HalfStream::Fpdu& item) {
     const bool cut = item.ulpdu.size() < item.ulpdu_bytes;
     return undecoded(d, item.seen_bytes, cut ? "the capture lacks the DDP header" : header.error().why);
   }
-  const auto op = rdmap::check_control(*header);
+  const auto op = rdmap::check_control(*header, rdmap::Extensions::kRfc7306);
   if (!op) return undecoded(d, item.seen_bytes, op.error().why);
   flush_undecoded(d, at);
   const std::size_t header_bytes = ddp::header_size(*header);

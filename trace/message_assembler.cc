@@ -7,7 +7,7 @@ namespace iwarp::trace {
 namespace {
 
 std::size_t group_of(const ddp::SegmentHeader& header, rdmap::Opcode op) {
-  if (const auto* u = std::get_if<ddp::UntaggedHeader>(&header)) return 2 + u->qn;  // check_control(): at most 2
+  if (const auto* u = std::get_if<ddp::UntaggedHeader>(&header)) return 2 + u->qn;  // check_control(): at most 3
   return op == rdmap::Opcode::kWrite ? 0 : 1;
 }
 

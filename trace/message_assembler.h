@@ -39,8 +39,8 @@ class MessageAssembler {
   [[nodiscard]] std::vector<Message> interrupt();
 
  private:
-  // Write, Read Response, and the three untagged queues.
-  static constexpr std::size_t kGroups = 5;
+  // Write, Read Response, and the four untagged queues.
+  static constexpr std::size_t kGroups = 6;
   struct Group {
     std::optional<Message> open;
     std::optional<std::uint32_t> next_msn = 1;

@@ -184,9 +184,9 @@ TEST_F(ReceiverTest, ReadRequestsWaitInOrder) {
   EXPECT_EQ(rx_.counters().read_requests, 2U);
   EXPECT_FALSE(recvs_.poll()) << "the application hears nothing of them";
   EXPECT_FALSE(sends_.poll());
-  EXPECT_EQ(reads_.start().request, one);
+  EXPECT_EQ(std::get<ReadRequest>(reads_.start().request), one);
   const InboundRead second = reads_.start();
-  EXPECT_EQ(second.request, two);
+  EXPECT_EQ(std::get<ReadRequest>(second.request), two);
   EXPECT_EQ(Bytes(second.ulpdu.begin(), second.ulpdu.end()), test::read_request_segment(two, 2));
 }
 
@@ -199,7 +199,7 @@ TEST_F(ReceiverTest, ReadRequestMayComeInSeveralSegments) {
   EXPECT_TRUE(reads_.empty());
   expect_taken(send_segment(Bytes(body.begin() + 9, body.end()), {.mo = 9}, Opcode::kReadRequest, kReadRequestQn));
   const InboundRead read = reads_.start();
-  EXPECT_EQ(read.request, r);
+  EXPECT_EQ(std::get<ReadRequest>(read.request), r);
   EXPECT_EQ(Bytes(read.ulpdu.begin(), read.ulpdu.end()), test::read_request_segment(r)) << "quoted as one segment";
 }
 

@@ -81,9 +81,18 @@ TEST_P(TraceOf, HasTheMessagesThatTsharkSees) {
       if (last == "1" || last == "True") ++theirs[std::stoi(op, nullptr, 0)];
     }
   }
-  const char* kNames[] = {
-      "Write",    "ReadRequest", "ReadResponse", "Send", "SendInvalidate", "SendSolicited", "SendSolicitedInvalidate",
-      "Terminate"};
+  const char* kNames[] = {"Write",
+                          "ReadRequest",
+                          "ReadResponse",
+                          "Send",
+                          "SendInvalidate",
+                          "SendSolicited",
+                          "SendSolicitedInvalidate",
+                          "Terminate",
+                          "Immediate",
+                          "ImmediateSolicited",
+                          "AtomicRequest",
+                          "AtomicResponse"};
   std::map<int, int> ours;
   std::istringstream lines(run({"trace", file_}).output);
   for (std::string ms, conn, dir, layer, rest; lines >> ms >> conn >> dir >> layer && std::getline(lines, rest);) {
