@@ -99,6 +99,17 @@ void Decoder::finish(Duration at) {
   }
 }
 
+std::size_t Decoder::memory() const {
+  std::size_t out = rpc_.memory();
+  for (const Half& h : halves_) out += h.stream.memory() + h.messages.memory();
+  return out;
+}
+
+void Decoder::forget() {
+  rpc_.forget();
+  for (Half& h : halves_) h.stream.shrink();
+}
+
 void Decoder::add(Duration at, Direction d, std::string_view layer, Pdu pdu) {
   push(d, at, layer, std::move(pdu));
 }

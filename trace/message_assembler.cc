@@ -66,4 +66,10 @@ std::vector<Message> MessageAssembler::interrupt() {
   return over;
 }
 
+std::size_t MessageAssembler::memory() const {
+  std::size_t out = 0;
+  for (const Group& g : groups_) out += g.open ? g.open->head.capacity() : 0;
+  return out;
+}
+
 }  // namespace iwarp::trace

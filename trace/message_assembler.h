@@ -37,6 +37,8 @@ class MessageAssembler {
                                          std::size_t payload_bytes);
   // Segments may have been lost: gives the messages that were under way, and takes any order next.
   [[nodiscard]] std::vector<Message> interrupt();
+  // Octets of memory of the messages that are under way.
+  [[nodiscard]] std::size_t memory() const;
 
  private:
   // Write, Read Response, and the four untagged queues.

@@ -254,6 +254,23 @@ TEST(Trace, SummaryByProcedureAndConnection) {
   EXPECT_GT(j.at("procedures").size(), 3U);
 }
 
+// What a filter leaves out of the counts is not unknown of the connection.
+TEST(Trace, SummaryOfPartKnowsHowConnectionsEnd) {
+  const std::string file = kVectors + "siw-crc-rping.pcap";
+  const auto connection = [&file](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"trace", "--summary", "--json", file});
+    return nlohmann::json::parse(run(flags).output).at("connections").at(0);
+  };
+  const auto all = connection({});
+  ASSERT_NE(all.at("end"), "still open");
+  for (const std::vector<std::string>& filter :
+       {std::vector<std::string>{"--errors"}, {"--layer", "rdmap"}, {"--xid", "1"}}) {
+    const auto part = connection(filter);
+    for (const char* key : {"end", "client", "tx_bytes", "rx_messages"}) EXPECT_EQ(part.at(key), all.at(key)) << key;
+  }
+  EXPECT_EQ(connection({"--layer", "tcp"}).at("sends"), 0);
+}
+
 TEST(Trace, WritesJsonToAFileBesideTheLines) {
   const std::string file = kVectors + "siw-crc-nfs41-start.pcap";
   const std::string out = ::testing::TempDir() + "iwarp-trace-" + std::to_string(::getpid()) + ".json";
