@@ -60,7 +60,7 @@ enum class SendOp : std::uint8_t {
   kSendInvalidate,  // the same, which revokes an STag of the peer
   kWrite,           // RDMA Write
   kRead,            // RDMA Read
-  // RFC 7306, for connections with stream::Options::rfc7306.
+  // RFC 7306, for connections with endpoint::Options::rfc7306.
   kImmediate,       // 8 octets that take a receive of the peer and arrive in its completion
   kWriteImmediate,  // a Write, and Immediate Data right behind it: one completion here, and one there
   kFetchAdd,        // Atomics: they read, change and write 64 bits of the peer's memory as one step, and bring back

@@ -43,7 +43,7 @@ TEST(StreamOptions, TheGreatestTimeoutMeansForEver) {
   closing.end.disconnect(closing.now);
   EXPECT_EQ(closing.end.conn().deadline(), TimePoint::max());
   closing.end.expire(closing.now + 100h);
-  EXPECT_EQ(closing.end.conn().phase(), Phase::kFinWait);
+  EXPECT_EQ(closing.end.conn().phase(), Phase::kEndWait);
 }
 
 TEST(StreamOptions, TheGreatestStartupTimeoutMeansForEver) {
