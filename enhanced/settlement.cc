@@ -22,6 +22,13 @@ Depths fit(Depths own, const Depths& peer, std::uint16_t max_ird) {
   return own;
 }
 
+Depths left_open(Depths told, const std::optional<Depths>& startup) {
+  if (!startup) return told;
+  if (startup->ird != kNoIrdOrdNegotiation) told.ird = kNoIrdOrdNegotiation;
+  if (startup->ord != kNoIrdOrdNegotiation) told.ord = kNoIrdOrdNegotiation;
+  return told;
+}
+
 EnhancedData make_request(const Offer& offer) {
   EnhancedData e;
   e.ird = offer.negotiate_depths ? offer.depths.ird : kNoIrdOrdNegotiation;    // req: RFC6581-9.1-2

@@ -7,6 +7,8 @@
 // where the peer must have more, the Initiator ends with Terminate 2/0/6.
 #pragma once
 
+#include <optional>
+
 #include "iwarp/base/result.h"
 #include "iwarp/enhanced/enhanced_data.h"
 #include "iwarp/enhanced/rtr.h"
@@ -24,6 +26,10 @@ struct Depths {
 // `own` made to fit what the peer says of itself: ORD lowered to its IRD, IRD raised towards its ORD, up to `max_ird`
 // and never from 0. A value of the peer of kNoIrdOrdNegotiation leaves its counterpart here as it is.
 [[nodiscard]] Depths fit(Depths own, const Depths& peer, std::uint16_t max_ird);
+
+// The part of `told` that startup has left to the applications, the rest being kNoIrdOrdNegotiation. `startup`: the
+// peer's IRD and ORD in its startup message, nullopt when that is not enhanced.
+[[nodiscard]] Depths left_open(Depths told, const std::optional<Depths>& startup);
 
 // What one end wants and is able to do.
 struct Offer {

@@ -104,10 +104,13 @@ StartupFrame Responder::answer(bool reject, std::uint16_t ird, std::uint16_t ord
   return f;
 }
 
-Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes private_data) {
+Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes private_data,
+                               const std::optional<enhanced::Depths>& told) {
   if (state_ != ResponderState::kDeciding)
     return make_error(Errc::kInvalidArgument, "no MPA Request waits for a decision");
-  if (ird > kMaxIrdOrd || ord > kMaxIrdOrd) return make_error(Errc::kInvalidArgument, "IRD and ORD go up to 16382");
+  const enhanced::Depths by_application = told.value_or(enhanced::Depths{});
+  if (std::max({ird, ord, by_application.ird, by_application.ord}) > kMaxIrdOrd)
+    return make_error(Errc::kInvalidArgument, "IRD and ORD go up to 16382");
   if (const auto fits = check_private_data(private_data); !fits) return fits.error();
 
   const EnhancedData asked = request_.enhanced ? request_.enhanced_data : EnhancedData{};
@@ -120,6 +123,12 @@ Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes 
     n.rtr = settled.rtr;
     ird = settled.depths.ird;
     ord = settled.depths.ord;
+  }
+  if (told) {
+    const auto startup = request_.enhanced ? std::optional(enhanced::Depths{asked.ird, asked.ord}) : std::nullopt;
+    const enhanced::Depths fitted = enhanced::fit({ird, ord}, enhanced::left_open(*told, startup), policy_.max_ird);
+    ird = fitted.ird;
+    ord = fitted.ord;
   }
   StartupFrame reply = answer(false, ird, ord);  // req: RFC5044-7.1.2-8
   reply.private_data = private_data;

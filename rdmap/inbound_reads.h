@@ -37,6 +37,12 @@ class InboundReads {
   void response_sent() {
     if (sending_ > 0) --sending_;  // none after clear(), though the last octets of a Response may still leave
   }
+  // More may wait from now on.
+  void raise(std::size_t ird) {
+    Ring<InboundRead> wider(ird);
+    while (!waiting_.empty()) wider.push(waiting_.pop());
+    waiting_ = std::move(wider);
+  }
   void clear() {
     waiting_.clear();
     sending_ = 0;

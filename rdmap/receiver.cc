@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace iwarp::rdmap {
 using ddp::Access;
@@ -23,7 +24,12 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   const auto opcode = check_control(header_, known_);  // req: RFC7306-8.2-1 RFC7306-8.2-2
   if (!opcode) return opcode.error();
   opcode_ = *opcode;
-  if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) return begin_untagged(*untagged);
+  const bool may_be_rtr = std::exchange(rtr_send_due_, false);  // whatever it is, nothing later can be
+  is_rtr_ = false;
+  if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) {
+    is_rtr_ = may_be_rtr && opcode_ == Opcode::kSend && untagged->last && payload_bytes_ == 0;
+    return begin_untagged(*untagged);
+  }
   const auto& tagged = std::get<TaggedHeader>(header_);
   return opcode_ == Opcode::kWrite ? begin_write(tagged) : begin_read_response(tagged);
 }
@@ -77,6 +83,8 @@ Result<void> Receiver::begin_untagged(const UntaggedHeader& h) {
   } else if (opcode_ == Opcode::kTerminate) {
     queue = &terminate_rx_;
     room = kTerminateRoom;  // req: RFC5040-5.4-5
+  } else if (is_rtr_) {
+    room = 0;  // no receive of the application. req: RFC6581-9.2-7
   } else if (const RecvWr* wr = recvs_.current()) {
     // req: RFC5040-5.3-2 RFC5041-1.2-3 RFC7306-6.3-2
     room = is_immediate(opcode_) ? kImmediateBytes : wr->sges.total();
@@ -226,6 +234,7 @@ Result<void> Receiver::end() {
 Result<void> Receiver::end_send(const UntaggedHeader& h) {
   counters_.send_bytes += payload_bytes_;
   const auto length = send_rx_.commit(h, payload_bytes_);
+  if (is_rtr_) return {};  // nor one of its completions. req: RFC6581-9.2-7
   // Delivered with its last segment, all being placed. req: RFC5041-4.1-8 RFC5041-5.4-2 RFC5041-5.4-3
   // req: RFC5040-5.5-11 RFC5040-5.5-23
   if (!length) return {};

@@ -72,6 +72,9 @@ class Receiver {
   // The initiator's RTR was a zero-length Read: its Response precedes those of the send queue's Reads (RFC 6581 s9.2).
   void expect_rtr_response() { rtr_response_due_ = true; }
   [[nodiscard]] bool rtr_response_due() const { return rtr_response_due_; }
+  // The RTR agreed on is a zero-length Send. If that is what the first message is, it takes no receive and completes
+  // nothing: establishment leaves the queues of the application alone (RFC 6581 s4.4.2; s9.2 does not say).
+  void expect_rtr_send() { rtr_send_due_ = true; }
   [[nodiscard]] const RxCounters& counters() const { return counters_; }
 
  private:
@@ -123,6 +126,8 @@ class Receiver {
   bool immediate_begun_ = false;  // the message under way on queue 0 is Immediate Data
   ddp::HeldRegion held_;
   bool rtr_response_due_ = false;
+  bool rtr_send_due_ = false;
+  bool is_rtr_ = false;  // the present segment is the RTR by Send
   std::optional<TerminateMessage> peer_terminate_;
   RxCounters counters_;
 };

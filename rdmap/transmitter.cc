@@ -111,14 +111,24 @@ void Transmitter::terminate_segment(Segment& s) {
 }
 
 void Transmitter::rtr_segment(Segment& s) {
-  if (rtr_ == Rtr::kWrite) {
-    // req: RFC5041-5.2-15
-    put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
-  } else {
-    put(s, UntaggedHeader{
-               .last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
-    put(s, ReadRequest{.sink_stag = kRtrStag, .source_stag = kRtrStag});
-    read_msn_.advance();
+  switch (rtr_) {  // req: RFC6581-9.2-5
+    case Rtr::kNone:
+      break;
+    case Rtr::kSend:
+      put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kSend), .qn = kSendQn, .msn = send_msn_});
+      send_msn_.advance();
+      break;
+    case Rtr::kWrite:
+      // req: RFC5041-5.2-15
+      put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
+      break;
+    case Rtr::kRead:
+      put(s,
+          UntaggedHeader{
+              .last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
+      put(s, ReadRequest{.sink_stag = kRtrStag, .source_stag = kRtrStag});
+      read_msn_.advance();
+      break;
   }
   s.done.what = Done::What::kRtr;
   rtr_ = Rtr::kNone;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "iwarp/ddp/stag_table.h"
+#include "iwarp/enhanced/rtr.h"
 #include "iwarp/rdmap/control.h"
 #include "iwarp/rdmap/inbound_reads.h"
 #include "iwarp/rdmap/send_queue.h"
@@ -27,8 +28,7 @@ struct TxCounters {
   std::uint64_t wakes = 0;                    // zero-length Writes of queue_wake(), not counted among `writes`
 };
 
-// The Ready-To-Receive message of an Initiator: mpa::Rtr.
-enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
+using enhanced::Rtr;
 
 class Transmitter {
  public:
@@ -70,7 +70,8 @@ class Transmitter {
                                   std::vector<ddp::Pin>& payload);
   void segment_sent(const Done& done);
 
-  // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1 (RFC 6581 s9.2).
+  // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1, a Send RTR MSN 1 of queue 0 (RFC 6581 s9.2):
+  // to the application it is no message, and is not counted.
   void queue_rtr(Rtr rtr) { rtr_ = rtr; }
   // Sends a zero-length RDMA Write between two messages, ahead of those that have not begun: legal at any time (RFC
   // 5040 s5.1), it completes nothing and reaches no memory. One at a time: until it is given, later calls change

@@ -257,6 +257,7 @@ void Connection::drain_startup() {
         on_negotiated(*established);
       } else if (auto* rejected = std::get_if<mpa::Rejected>(&*event)) {
         rejected_with_ = rejected->enhanced;
+        behind_reject_.emplace();  // req: RFC5044-7.1.2-16
         peer_private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());
         end_with(Input::kStartupFailed, make_error(Errc::kPeerRejected));
       } else {
@@ -283,22 +284,29 @@ void Connection::on_negotiated(const mpa::Established& e) {
   heard_ = Heard::kParameters;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
   decoder_ = mpa::FpduDecoder(negotiated_.crc, negotiated_.markers_received);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10
-  // siw rounds its ORD up to a power of two and may have that many Reads outstanding.
-  // req: RFC5040-8.1.2-8 RFC5042-6.4.3.3-1 RFC5042-6.4.3.3-2 RFC5042-A-3
-  // req: RFC6581-3-1 RFC6581-9.1-1
-  reads_ = rdmap::InboundReads(negotiated_.ird == 0 ? 0 : std::bit_ceil(std::size_t{negotiated_.ird}));
+  admit_reads();
   deadline_.reset();
   // req: RFC5041-6.1-1
   step(Input::kNegotiated);
   if (is_initiator_) {  // req: RFC6581-9.3-3
-    tx_.queue_rtr(e.rtr_to_send == mpa::Rtr::kWrite  ? rdmap::Rtr::kWrite
-                  : e.rtr_to_send == mpa::Rtr::kRead ? rdmap::Rtr::kRead
-                                                     : rdmap::Rtr::kNone);
+    tx_.queue_rtr(e.rtr_to_send);
     if (e.rtr_to_send == mpa::Rtr::kRead) rx_.expect_rtr_response();
   } else if (negotiated_.peer_to_peer) {
+    if (negotiated_.rtr == mpa::Rtr::kSend) rx_.expect_rtr_send();
     deadline_ = add_saturating(now_, options_.first_fpdu_timeout);  // req: RFC5044-7.1.2-32
   }
-  // A Read can never be sent, and what is posted behind it must not overtake it.
+  refuse_vain_reads();
+}
+
+// siw rounds its ORD up to a power of two and may have that many Reads outstanding.
+// req: RFC5040-8.1.2-8 RFC5042-6.4.3.3-1 RFC5042-6.4.3.3-2 RFC5042-A-3
+// req: RFC6581-3-1 RFC6581-9.1-1
+void Connection::admit_reads() {
+  reads_.raise(negotiated_.ird == 0 ? 0 : std::bit_ceil(std::size_t{negotiated_.ird}));
+}
+
+// A Read can never be sent, and what is posted behind it must not overtake it.
+void Connection::refuse_vain_reads() {
   if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
     const Error error = make_error(Errc::kStartupLocal, "an RDMA Read or Atomic was posted but the peer admits none");
     violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC6581-9.3-4
@@ -318,6 +326,28 @@ void Connection::on_startup_failed(const mpa::Failed& failed) {
     return;
   }
   end_with(Input::kStartupFailed, failed.error);  // req: RFC5044-8-11
+}
+
+Result<void> Connection::settle_depths(std::uint16_t peer_ird, std::uint16_t peer_ord, TimePoint now) {
+  now_ = now;
+  if (phase_ != Phase::kFull) return make_error(Errc::kNotConnected);
+  if (std::max(peer_ird, peer_ord) > mpa::kMaxIrdOrd)
+    return make_error(Errc::kInvalidArgument, "IRD and ORD go up to 16382");
+  const auto startup =
+      negotiated_.enhanced ? std::optional(enhanced::Depths{negotiated_.peer_ird, negotiated_.peer_ord}) : std::nullopt;
+  const enhanced::Depths open = enhanced::left_open({peer_ird, peer_ord}, startup);
+  if (std::min(open.ird, open.ord) == mpa::kNoIrdOrdNegotiation)
+    return make_error(Errc::kInvalidArgument, "IRD and ORD were settled by MPA startup");
+  // req: RFC6581-9.1-22
+  const enhanced::Depths fitted = enhanced::fit({negotiated_.ird, negotiated_.ord}, open, mpa::kMaxIrdOrd);
+  negotiated_.ord = fitted.ord;
+  attempt([&] {
+    if (fitted.ird > std::exchange(negotiated_.ird, fitted.ird)) admit_reads();
+    refuse_vain_reads();
+  });
+  assert(is_consistent());
+  if (phase_ != Phase::kFull) return reason_;
+  return {};
 }
 
 std::optional<TimePoint> Connection::deadline() const {

@@ -164,6 +164,12 @@ class Connection {
   // that an orderly end or our Terminate began is not begun anew, and a Terminate that is due still leaves. Of any
   // other peer, and of one whose wait is over, it is abort().
   void abort_sparing(const Error& reason, TimePoint now);
+  // The peer's IRD and ORD (0..16382) as its application tells them, for what MPA startup has left open (revision 1, or
+  // 0x3FFF in its frames): ORD is lowered to the peer's IRD, IRD raised to the peer's ORD, but not from 0. How much
+  // memory that takes is the caller's to limit. kInvalidArgument: out of range, or startup has
+  // settled both; kNotConnected: not in full operation; kResource. Reads that are posted though ORD comes to 0 end the
+  // connection as they would at startup.
+  [[nodiscard]] Result<void> settle_depths(std::uint16_t peer_ird, std::uint16_t peer_ord, TimePoint now);
   // Effective maximum segment size of TCP, octets; may change at any time. Takes effect with the next segment cut.
   void set_emss(std::size_t emss) { emss_ = emss; }
 
@@ -171,6 +177,11 @@ class Connection {
   [[nodiscard]] Phase phase() const { return phase_; }
   // What both ends have agreed on; meaningful after Established.
   [[nodiscard]] const mpa::Negotiated& negotiated() const { return negotiated_; }
+  // The octets that came behind a Reply with R=1; null: the peer has not rejected. TCP belongs to the application then
+  // (RFC 5044 s7.1.2 rule 3), and so do they.
+  [[nodiscard]] const std::vector<std::byte>* behind_reject() const {
+    return behind_reject_ ? &*behind_reject_ : nullptr;
+  }
   // What was received so far.
   [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return rx_.counters(); }
   // What was sent so far.
@@ -213,6 +224,8 @@ class Connection {
   // req: RFC5044-7.1.2-18
   [[nodiscard]] bool may_transmit() const { return is_initiator_ || heard_ == Heard::kFpdu; }
   [[nodiscard]] std::size_t ord() const;
+  void admit_reads();
+  void refuse_vain_reads();
 
   void choose_rx_buffers();
   void received(std::size_t n, TimePoint now);
@@ -247,6 +260,7 @@ class Connection {
   mpa::Negotiated negotiated_;
   std::vector<std::byte> peer_private_data_;
   std::optional<mpa::EnhancedData> rejected_with_;
+  std::optional<std::vector<std::byte>> behind_reject_;
   std::optional<FallBack> fall_back_;
   Error reason_ = make_error(Errc::kAborted);
   std::optional<rdmap::TerminateMessage> sent_terminate_;

@@ -117,6 +117,7 @@ void Connection::rx_startup(MutBytes bytes, TimePoint now) {
   if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) used = initiator->rx(bytes, now);
   if (auto* responder = std::get_if<mpa::Responder>(&startup_)) used = responder->rx(bytes, now);
   drain_startup();
+  if (behind_reject_) behind_reject_->assign(bytes.begin() + static_cast<std::ptrdiff_t>(used), bytes.end());
   if (!receiving()) return;
   if (used < bytes.size()) heard();
   process(bytes.subspan(used));  // req: RFC5044-7.1-6 RFC5044-7.1.5-1

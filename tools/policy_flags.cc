@@ -17,9 +17,10 @@ const std::map<std::string, mpa::FpduPolicy> kFpdu = {
 std::string check_rtr(const std::string& list) {
   std::istringstream in(list);
   for (std::string form; std::getline(in, form, ',');) {
-    if (form != "write" && form != "read") return "unknown RTR form '" + form + "': use write, read or write,read";
+    if (form != "write" && form != "read" && form != "send")
+      return "unknown RTR form '" + form + "': use write, read or send, or several such as write,read";
   }
-  return list.empty() ? "at least one RTR form is needed: write, read or write,read" : "";
+  return list.empty() ? "at least one RTR form is needed: write, read or send" : "";
 }
 
 template <class T>
@@ -74,8 +75,10 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord, First first) {
          "--no-p2p", [this] { peer_to_peer_ = false; }, "Never ask for that")
       ->excludes(p2p)
       ->group(group);
-  app.add_option("--rtr", rtr_, "Forms of that message to offer and take: write, read or both")
-      ->type_name("FORM[,FORM]")
+  app.add_option("--rtr", rtr_,
+                 "Forms of that message to offer and take: write, read, send. An RDMA Write or Read is what hardware "
+                 "knows; no known peer takes a Send")
+      ->type_name("FORM[,FORM...]")
       ->check(check_rtr)
       ->capture_default_str()
       ->group(group);
@@ -115,6 +118,7 @@ mpa::Policy PolicyFlags::policy() const {
   p.allow_peer_to_peer_fallback = peer_to_peer_.value_or(true);
   p.rtr_write = rtr_.find("write") != std::string::npos;
   p.rtr_read = rtr_.find("read") != std::string::npos;
+  p.rtr_send = rtr_.find("send") != std::string::npos;
   p.ird = ird_;
   p.ord = ord_;
   if (auto ok = mpa::validate(p); !ok) throw CLI::ValidationError("connection policy", ok.error().why);

@@ -55,6 +55,17 @@ TEST(Settlement, DepthsMayBeLeftToTheApplications) {
   EXPECT_EQ(settled.depths, (Depths{6, 4}));
 }
 
+TEST(Settlement, ApplicationsSettleWhatStartupLeavesOpen) {
+  COVERS("RFC6581-9.1-22");
+  constexpr std::uint16_t kOpen = kNoIrdOrdNegotiation;
+  EXPECT_EQ(left_open({3, 4}, std::nullopt), (Depths{3, 4})) << "revision 1";
+  EXPECT_EQ(left_open({3, 4}, Depths{kOpen, kOpen}), (Depths{3, 4}));
+  EXPECT_EQ(left_open({3, 4}, Depths{kOpen, 9}), (Depths{3, kOpen}));
+  EXPECT_EQ(left_open({3, 4}, Depths{9, kOpen}), (Depths{kOpen, 4}));
+  EXPECT_EQ(left_open({3, 4}, Depths{9, 9}), (Depths{kOpen, kOpen}));
+  EXPECT_EQ(fit({8, 8}, left_open({3, 4}, Depths{9, 9}), 128), (Depths{8, 8})) << "nothing is left to change";
+}
+
 TEST(Settlement, ModelsMustBeTheSame) {
   COVERS("RFC6581-9.2-11");
   COVERS("RFC6581-9.2-23");

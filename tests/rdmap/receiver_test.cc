@@ -170,6 +170,48 @@ TEST_F(ReceiverTest, ResponseToTheRtrComesFirst) {
   EXPECT_EQ(sends_.poll()->wr_id, 1U);
 }
 
+TEST_F(ReceiverTest, RtrBySendTakesNoReceive) {
+  COVERS("RFC6581-9.2-7");
+  rx_.expect_rtr_send();
+  expect_taken(send_segment({}));  // though none is posted
+  EXPECT_FALSE(recvs_.poll());
+  EXPECT_EQ(rx_.counters().sends, 0U);
+  post_recv(1, sge(0, 50));
+  expect_taken(send_segment(pattern(3), {.msn = 2}));
+  EXPECT_EQ(recvs_.poll()->byte_len, 3U);
+  EXPECT_EQ(rx_.counters().sends, 1U);
+}
+
+TEST_F(ReceiverTest, OnlyTheFirstMessageIsTheRtr) {
+  COVERS("RFC6581-9.2-7");
+  rx_.expect_rtr_send();
+  for (std::uint64_t id = 1; id <= 2; ++id) post_recv(id, sge(0, 50));
+  expect_taken(test::tagged_segment(Opcode::kWrite, Stag{1}, 0, {}));  // another form, against what was agreed
+  expect_taken(send_segment({}));
+  EXPECT_EQ(recvs_.poll()->wr_id, 1U);
+  expect_taken(send_segment({}, {.msn = 2}));
+  EXPECT_EQ(recvs_.poll()->wr_id, 2U);
+}
+
+TEST_F(ReceiverTest, ASendOfMoreThanNothingIsNoRtr) {
+  struct {
+    Bytes segment;
+    const char* what;
+  } const kOthers[] = {{send_segment(pattern(1)), "data"},
+                       {send_segment({}, {}, Opcode::kSendSolicited), "solicited event"},
+                       {send_segment({}, {.last = false}), "more to come"}};
+  for (const auto& other : kOthers) {
+    ReceiveQueue recvs(1);
+    SendQueue sends(1);
+    InboundReads reads(1);
+    Receiver rx(stags_, who_, recvs, sends, reads);
+    rx.expect_rtr_send();
+    const auto taken = rx.begin(other.segment, other.segment.size());
+    ASSERT_FALSE(taken) << other.what << ": it needs a receive";
+    EXPECT_EQ(taken.error().code, Errc::kUntaggedNoBuffer) << other.what;
+  }
+}
+
 TEST_F(ReceiverTest, ReadRequestsWaitInOrder) {
   COVERS("RFC5040-5.2.1-2");
   COVERS("RFC5040-5.2.1-8");

@@ -222,7 +222,7 @@ TEST_F(TransmitterTest, RtrLeavesFirst) {
 }
 
 TEST_F(TransmitterTest, RtrLeavesThoughNothingIsPosted) {
-  for (const Rtr rtr : {Rtr::kWrite, Rtr::kRead}) {
+  for (const Rtr rtr : {Rtr::kSend, Rtr::kWrite, Rtr::kRead}) {
     tx_.queue_rtr(rtr);
     EXPECT_TRUE(next());
     EXPECT_FALSE(next());
@@ -241,6 +241,20 @@ TEST_F(TransmitterTest, RtrByReadTakesTheFirstMsn) {
   EXPECT_EQ(r->size, 0U);
   EXPECT_NE(raw(r->sink_stag), 0U);
   EXPECT_EQ(next()->untagged().msn, Msn{2});
+}
+
+TEST_F(TransmitterTest, RtrBySendTakesTheFirstMsn) {
+  COVERS("RFC6581-9.2-5");
+  COVERS("RFC6581-9.2-7");
+  post(wr(1, SendOp::kSend, {}));
+  tx_.queue_rtr(Rtr::kSend);
+  const auto rtr = next();
+  ASSERT_TRUE(rtr);
+  EXPECT_EQ(rtr->untagged(), (ddp::UntaggedHeader{true, 0x43, 0, 0, Msn{1}, 0}));
+  EXPECT_TRUE(rtr->payload().empty());
+  EXPECT_EQ(tx_.counters().sends, 0U) << "no message of the application";
+  EXPECT_EQ(next()->untagged().msn, Msn{2});
+  EXPECT_EQ(tx_.counters().sends, 1U);
 }
 
 TEST_F(TransmitterTest, TerminateIsTheNextAndTheLast) {

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"ServerAddressIsNoAddress", {"rping", "-s", "-a", "nowhere.invalid"}, "not an IP address"},
         Wrong{"MpaRevision", {"rping", "-c", "-a", "::1", "--mpa-rev", "3"}, "{1,2}"},
         Wrong{"Crc", {"rping", "-c", "-a", "::1", "--crc", "maybe"}, "prefer-off"},
-        Wrong{"Rtr", {"rping", "-c", "-a", "::1", "--rtr", "send"}, "use write, read or write,read"},
+        Wrong{"Rtr", {"rping", "-c", "-a", "::1", "--rtr", "reed"}, "use write, read or send"},
         Wrong{"Fpdu", {"rping", "-c", "-a", "::1", "--fpdu", "huge"}, "emss"},
         Wrong{"Markers", {"rping", "-c", "-a", "::1", "--markers", "maybe"}, "refuse"},
         Wrong{"Ird", {"rping", "-c", "-a", "::1", "--ird", "16383"}, "0 to 16382"},
