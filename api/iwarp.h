@@ -11,13 +11,16 @@
 #include "iwarp/base/ids.h"
 #include "iwarp/base/result.h"
 #include "iwarp/base/wire.h"
+#include "iwarp/cm/accept_over.h"
 #include "iwarp/cm/completion_queue.h"
 #include "iwarp/cm/connection.h"
 #include "iwarp/cm/connector.h"
 #include "iwarp/cm/engine.h"
 #include "iwarp/cm/link.h"
 #include "iwarp/cm/listener.h"
+#include "iwarp/cm/tcp_connection.h"
 #include "iwarp/cm/token.h"
+#include "iwarp/enhanced/private_depths.h"
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/responder.h"
 #include "iwarp/rpcrdma/rpc_message.h"
@@ -30,6 +33,7 @@
 namespace iwarp {
 
 // Connections.
+using cm::AcceptOverOptions;
 using cm::Connection;
 using cm::ConnectOptions;
 using cm::Connector;
@@ -40,6 +44,8 @@ using cm::Link;
 using cm::Listener;
 using cm::ListenOptions;
 using cm::SocketOptions;
+using cm::TcpConnection;
+using enhanced::Depths;
 using mpa::FpduPolicy;
 using mpa::Negotiated;
 using mpa::Policy;
@@ -69,7 +75,9 @@ using verbs::WcOp;
 
 // Asynchronous operations and their tokens.
 using cm::as_error;
+using cm::async_accept_over;
 using cm::async_connect;
+using cm::async_connect_over;
 using cm::async_poll;
 using cm::async_poll_one;
 

@@ -143,7 +143,7 @@ bool Connection::receive(Turn& turn) {
     step(rx_side_, SideInput::kWhole);
     return false;
   }
-  const Transfer got = receive_pieces(socket_->native_handle(), spans);
+  const Transfer got = early_.empty() ? receive_pieces(socket_->native_handle(), spans) : receive_early(spans);
   if (tap_ != nullptr && got.n > 0) [[unlikely]]
     tap_->received(first_octets(spans, got.n), Clock::now());
   core.rx_commit(got.n, turn.now());
@@ -162,6 +162,18 @@ bool Connection::receive(Turn& turn) {
   step(rx_side_, SideInput::kWhole);
   on_tcp_end(got, turn.now());
   return true;
+}
+
+// What the application had read before it handed its TCP connection over.
+Transfer Connection::receive_early(std::span<const MutBytes> spans) {
+  std::size_t n = 0;
+  for (const MutBytes piece : spans) {
+    const std::size_t some = std::min(piece.size(), early_.size() - n);
+    std::copy_n(early_.begin() + static_cast<std::ptrdiff_t>(n), some, piece.begin());
+    n += some;
+  }
+  early_.erase(early_.begin(), early_.begin() + static_cast<std::ptrdiff_t>(n));
+  return {.n = n, .whole = true};  // the socket has not been asked yet
 }
 
 void Connection::pace_reads(std::chrono::nanoseconds took, std::size_t octets) {

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "iwarp/enhanced/private_depths.h"
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
 #include "tests/support/segments.h"
@@ -125,6 +126,74 @@ TEST_F(Startup, SettlesIrdAndOrdOnBothSides) {
   EXPECT_EQ(client.peer_ord, server.ord);
   EXPECT_EQ(server.peer_ird, 5);
   EXPECT_EQ(server.peer_ord, 40);
+}
+
+// Revision 1, as SMB Direct does it: 8 octets of private data each way, and both applications tell their own end.
+TEST_F(Startup, ApplicationsSettleIrdAndOrdInTheirPrivateData) {
+  COVERS("RFC6581-9.1-22");
+  const auto listener = listen(server_engine_);
+  mpa::Policy policy;
+  policy.revision = 1;
+  policy.ird = 4;
+  policy.ord = 40;
+  ConnectOptions o = to(*listener, policy);
+  const auto asks = enhanced::write_private_depths({policy.ird, policy.ord});
+  o.private_data.assign(asks.begin(), asks.end());
+  auto connecting = start_connect(client_, o);
+  const auto request = next_request(*listener);
+  EXPECT_FALSE(request->enhanced());
+  const auto told = enhanced::parse_private_depths(request->private_data());
+  ASSERT_TRUE(told);
+  ConnectRequest::AcceptOptions accept;
+  accept.ird = 8;
+  accept.ord = 16;
+  accept.told = told;
+  const auto answer = enhanced::write_private_depths(enhanced::answer_private_depths({8, 16}, *told));
+  accept.private_data.assign(answer.begin(), answer.end());
+  auto accepting = request->async_accept(server_.qp, accept, cm::as_error(boost::asio::use_future));
+  const Outcome c = get_outcome(std::move(connecting)), s = get_outcome(std::move(accepting));
+  ASSERT_EQ(c.error.code, Errc::kOk);
+  ASSERT_EQ(s.error.code, Errc::kOk);
+  const auto theirs = enhanced::parse_private_depths(c.connection->private_data());
+  ASSERT_TRUE(theirs);
+  const enhanced::Depths peer = enhanced::crossed(*theirs);
+  ASSERT_TRUE(c.connection->settle_depths(peer.ird, peer.ord));
+  const mpa::Negotiated client = c.connection->negotiated(), server = s.connection->negotiated();
+  EXPECT_EQ(server.ord, 4) << "lowered to what the client admits";
+  EXPECT_EQ(server.ird, 40) << "raised to what the client wants";
+  EXPECT_EQ(client.ord, 8) << "what the server could do when it answered";
+  EXPECT_EQ(client.ird, 4);
+  ping_pong(client_, server_);
+  EXPECT_STREQ(name(s.connection->settle_depths(16383, 1).error().code), "invalid_argument");
+  c.connection->abort();
+  EXPECT_STREQ(name(c.connection->settle_depths(1, 1).error().code), "not_connected");
+}
+
+TEST_F(Startup, SettledIrdAndOrdAreNotTheApplicationsAnyMore) {
+  const auto listener = listen(server_engine_);
+  const Ends ends = join(client_, server_, *listener);
+  EXPECT_STREQ(name(ends.client.connection->settle_depths(1, 1).error().code), "invalid_argument");
+  EXPECT_STREQ(name(ends.server.connection->settle_depths(1, 1).error().code), "invalid_argument");
+}
+
+// What the application of the other end needs, and what the peer can: seen at both ends.
+TEST_F(Startup, RejectionStatesTheOrdThatIsNeeded) {
+  COVERS("RFC6581-9.1-13");
+  COVERS("RFC6581-9.1-20");
+  const auto listener = listen(server_engine_);
+  mpa::Policy policy;
+  policy.ird = 2;
+  auto connecting = start_connect(client_, to(*listener, policy));
+  const auto request = next_request(*listener);
+  EXPECT_EQ(request->peer_ird(), 2);
+  EXPECT_EQ(request->reject({}, 16383).error().code, Errc::kInvalidArgument);
+  EXPECT_TRUE(request->reject(pattern(5), 100).ok());
+  const Outcome c = get_outcome(std::move(connecting));
+  ASSERT_EQ(c.error.code, Errc::kPeerRejected);
+  const auto how = c.connection->disconnected();
+  EXPECT_EQ(how->private_data, pattern(5));
+  ASSERT_TRUE(how->rejected_with);
+  EXPECT_EQ(how->rejected_with->ord, 100);
 }
 
 TEST_F(Startup, RejectionCarriesPrivateDataAndIrdOrd) {
