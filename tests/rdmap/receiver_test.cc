@@ -204,7 +204,7 @@ TEST_F(ReceiverTest, ASendOfMoreThanNothingIsNoRtr) {
     ReceiveQueue recvs(1);
     SendQueue sends(1);
     InboundReads reads(1);
-    Receiver rx(stags_, who_, recvs, sends, reads);
+    Receiver rx(stags_, kMe, recvs, sends, reads);
     rx.expect_rtr_send();
     const auto taken = rx.begin(other.segment, other.segment.size());
     ASSERT_FALSE(taken) << other.what << ": it needs a receive";
