@@ -22,6 +22,7 @@
 #include "iwarp/rpcrdma/responder.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
+#include "iwarp/stream/profile.h"
 #include "iwarp/verbs/completion_channel.h"
 #include "iwarp/verbs/memory_region.h"
 #include "iwarp/verbs/queue_pair.h"
@@ -45,6 +46,9 @@ using mpa::Negotiated;
 using mpa::Policy;
 using rdmap::TerminateMessage;
 using stream::Disconnected;
+using stream::find_profile;
+using stream::Profile;
+using stream::profiles;
 using StreamOptions = stream::Options;  // stream::Options: queue depths, FPDU policy, time limits
 
 // Memory.
