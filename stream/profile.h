@@ -22,8 +22,8 @@ namespace iwarp::stream {
 
 // All that a profile can set.
 struct ProfileSettings {
-  mpa::Policy policy{};
-  Options stream{};
+  mpa::Policy policy{};  // of a connection or a listener
+  Options stream{};      // of a queue pair
 
   friend bool operator==(const ProfileSettings&, const ProfileSettings&) = default;
 };
@@ -33,12 +33,13 @@ struct ProfileOption {
   // Of its values: yes or no, a count, milliseconds, or a word such as "emss".
   enum class Kind : std::uint8_t { kFlag, kCount, kMilliseconds, kWord };
 
-  std::string_view name;  // the member: "peer_to_peer"
-  Kind kind = Kind::kFlag;
-  // Values as numbers: 0 and 1 of a flag, the place of a word in the enumeration.
+  std::string_view name;    // the member: "peer_to_peer"
+  Kind kind = Kind::kFlag;  // what its values mean
+  // The value in settings, as a number: 0 and 1 of a flag, the place of a word in the enumeration.
   std::int64_t (*get)(const ProfileSettings& settings) = nullptr;
+  // Puts it there.
   void (*set)(ProfileSettings& settings, std::int64_t value) = nullptr;
-  std::span<const std::string_view> words{};  // of kWord
+  std::span<const std::string_view> words{};  // of kWord: all of them
 
   // As the command line and docs/PROFILES.md write it: "yes", "128", "200 ms", "emss".
   [[nodiscard]] std::string text(std::int64_t value) const;
@@ -46,10 +47,11 @@ struct ProfileOption {
 
 // One value of a profile.
 struct ProfileValue {
-  const ProfileOption* option = nullptr;
-  std::int64_t value = 0;
-  std::string_view reason;  // one sentence or two; the sources are in docs/PROFILES.md
+  const ProfileOption* option = nullptr;  // what is set, never null
+  std::int64_t value = 0;                 // to what
+  std::string_view reason;                // one sentence or two; the sources are in docs/PROFILES.md
 
+  // The value, as ProfileOption::text().
   [[nodiscard]] std::string text() const { return option->text(value); }
   // Of the library. Commands may have others: `iwarp gateway` asks for A=0 first.
   [[nodiscard]] std::int64_t default_value() const { return option->get({}); }
@@ -57,6 +59,7 @@ struct ProfileValue {
 
 class Profile {
  public:
+  // What it is given must live as long: these are constants of the program.
   constexpr Profile(std::string_view name, std::string_view peer, std::span<const ProfileValue> values)
       : name_(name), peer_(peer), values_(values) {}
 

@@ -4,6 +4,7 @@
 
 #include "iwarp/rpcrdma/private_data.h"
 #include "tools/probe/stranger.h"
+#include "tools/probe/suggestion.h"
 #include "tools/probe/summary.h"
 
 namespace iwarp::tools::probe {
@@ -154,6 +155,7 @@ std::string conclusion(const Report& report) {
   if (!report.mpa) return "\n" + report.peer + " is not known as an MPA responder: " + report.not_mpa_why + "\n";
   std::string s = "\n" + report.peer + "\n";
   for (const Fact& fact : summarise(report.records)) s += "  " + padded(fact.name, 14) + fact.value + "\n";
+  s += "  " + padded("profile", 14) + suggest(report.records).to_string() + "\n";
   s += "  " + padded("deviations", 14) + counted(report.deviations);
   const std::size_t unseen = questions().size() - known_answers(report.records);
   if (unseen != 0) s += "; not known for " + count_of(unseen, "question") + " of " + std::to_string(questions().size());
@@ -173,6 +175,7 @@ Json to_json(const Report& report) {
     j["connections"].push_back(to_json(report.records[i], report.deviations[i]));
   j["summary"] = Json::object();
   for (const Fact& fact : summarise(report.records)) j["summary"][std::string(fact.name)] = fact.value;
+  j["profile"] = report.mpa ? to_json(suggest(report.records)) : Json();
   j["deviations"] = grave(report.deviations);
   return j;
 }
