@@ -58,11 +58,28 @@ std::chrono::milliseconds length_of_sample(const PerfRunFlags& flags) {
   return std::chrono::milliseconds(static_cast<long>(flags.seconds * 1000));
 }
 
+const char* word_of(mpa::FpduPolicy policy) {
+  switch (policy) {
+    case mpa::FpduPolicy::kEmss:
+      return "emss";
+    case mpa::FpduPolicy::k16k:
+      return "16k";
+    case mpa::FpduPolicy::kMax:
+      break;
+  }
+  return "max";
+}
+
 Spec spec_of(const PerfRunFlags& flags, Test test, std::uint32_t size) {
   Spec s = flags.spec;
   s.test = test;
   s.size = size;
-  s.crc = flags.crc == "on";
+  stream::ProfileSettings usual;
+  usual.stream.fpdu = mpa::FpduPolicy::kMax;  // of this command
+  flags.profile.profile().apply(usual);
+  s.profile = flags.profile.name();
+  s.crc = flags.crc ? *flags.crc == "on" : usual.policy.crc == mpa::Policy::Crc::kOn;
+  s.fpdu = flags.fpdu.value_or(word_of(usual.stream.fpdu));
   s.direct = flags.placement == "direct";
   s.stable = flags.source == "stable";
   s.manual = flags.progress == "manual" || test == Test::kWriteLat;
@@ -146,13 +163,13 @@ void PerfRunFlags::add(CLI::App& run) {
   run.add_option("--threads", spec.threads, "Connections, with a thread each at both ends")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  profile.add(run, "Options");
   run.add_option("--crc", crc, "Checksums (CRC32c) over all that is sent")
       ->check(CLI::IsMember({"on", "off"}))
-      ->capture_default_str();
-  run.add_option("--fpdu", spec.fpdu,
-                 "Size of the frames (FPDUs) in the TCP stream: a TCP segment, 16 KiB, or up to 64 KiB")
+      ->default_str("on");
+  run.add_option("--fpdu", fpdu, "Size of the frames (FPDUs) in the TCP stream: a TCP segment, 16 KiB, or up to 64 KiB")
       ->check(CLI::IsMember({"emss", "16k", "max"}))
-      ->capture_default_str();
+      ->default_str("max");
   run.add_option("--placement", placement,
                  "With CRC off: receive large payloads straight into place, or by way of a buffer")
       ->check(CLI::IsMember({"direct", "staged"}))

@@ -19,6 +19,7 @@ std::string how_text(const Spec& s) {
   if (s.test == Test::kSendRate) text += fmt::format(", lists of {}", s.list);
   const bool reads = s.test == Test::kReadBw || s.test == Test::kReadLat;
   if (reads && s.crc && !s.stable) text += ", copied";
+  if (!is_raw(s.test) && s.profile != Spec{}.profile) text += fmt::format(", profile {}", s.profile);
   if (!is_raw(s.test) && s.fpdu != Spec{}.fpdu) text += fmt::format(", FPDUs {}", s.fpdu);
   if (unit_of(s.test) == Unit::kMicroseconds) {
     const char* wait = is_raw(s.test) ? (s.manual ? "spinning" : "blocking") : (s.manual ? "manual" : "automatic");
