@@ -131,7 +131,7 @@ TEST(ProfileFlag, NamesFlagsThatThereAre) {
 
 // --- iwarp perf
 
-perf::Spec spec_of(Words words) {
+tools::perf::Spec spec_of(Words words) {
   CLI::App app;
   tools::PerfRunFlags flags;
   flags.add(app);
