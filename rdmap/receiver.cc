@@ -49,7 +49,7 @@ Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
     return make_error(Errc::kTaggedBounds, "Read Response is longer than requested");
   if (payload_bytes_ != 0) {  // so there is a sink
     const Sge& sink = read->wr->sges.view()[0];
-    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.address);
+    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.at(0));
     // req: RFC5041-4.2-9
     if (!to || h.stag != sink.lkey)
       return make_error(Errc::kTaggedInvalidStag, "Read Response names another STag than its Request");
@@ -97,8 +97,8 @@ Result<void> Receiver::targets(std::vector<ddp::Pin>& out) const {
   // req: RFC5041-4.1-3
   if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) {
     const std::size_t first = out.size();
-    auto ok = each_piece(*untagged, [&](Stag lkey, std::byte* address, std::size_t n) {
-      auto p = stags_.pin_local(lkey, who_.pd, Access::kLocalWrite, address, n);
+    auto ok = each_piece(*untagged, [&](Stag lkey, std::uint64_t iova, std::size_t n) {
+      auto p = stags_.pin_local(lkey, who_.pd, Access::kLocalWrite, iova, n);
       if (p.ok) out.push_back(std::move(p.pin));
       return p.ok;
     });
@@ -120,7 +120,7 @@ Result<void> Receiver::tagged_target(const TaggedHeader& h, ddp::Pin& out) const
     const auto read = sends_.oldest_read();
     if (!read) return make_error(Errc::kUnexpectedReadResponse);
     const Sge& sink = read->wr->sges.view()[0];
-    p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.address + read->received + placed_,
+    p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.at(read->received + placed_),
                          payload_remaining());
   }
   if (!p.ok) return ddp::tagged_error(p.fault);
@@ -142,7 +142,7 @@ Result<void> Receiver::each_piece(const UntaggedHeader& h, const Use& use) const
     }
     const std::size_t n = std::min<std::size_t>(sge.length - skip, left);
     // req: RFC5041-7.2-2
-    if (!use(sge.lkey, sge.address + skip, n))
+    if (!use(sge.lkey, sge.at(skip), n))
       return make_error(Errc::kDdpCatastrophic, "buffer of a posted receive is not registered for local write");
     left -= n;
     skip = 0;
@@ -174,10 +174,10 @@ std::byte* Receiver::own_buffer() {
 
 Result<void> Receiver::place_send(const UntaggedHeader& h, ConstBytes payload) {
   std::size_t copied = 0;
-  auto ok = each_piece(h, [&](Stag lkey, std::byte* address, std::size_t n) {
+  auto ok = each_piece(h, [&](Stag lkey, std::uint64_t iova, std::size_t n) {
     n = std::min(n, payload.size() - copied);
     if (n == 0) return true;
-    const auto room = stags_.local(held_, lkey, who_.pd, Access::kLocalWrite, address, n);
+    const auto room = stags_.local(held_, lkey, who_.pd, Access::kLocalWrite, iova, n);
     if (!room) return false;
     std::memcpy(room->data(), payload.data() + copied, n);
     copied += n;

@@ -84,7 +84,7 @@ class Receiver {
   [[nodiscard]] Result<void> begin_untagged(const ddp::UntaggedHeader& h);
   // Pins the memory for the rest of a Write or Read Response.
   [[nodiscard]] Result<void> tagged_target(const ddp::TaggedHeader& h, ddp::Pin& out) const;
-  // Calls `use` with each piece of the receive that the rest of a Send belongs to (STag, address, octets), until it
+  // Calls `use` with each piece of the receive that the rest of a Send belongs to (STag, IOVA, octets), until it
   // gives false, which is an error.
   template <class Use>
   [[nodiscard]] Result<void> each_piece(const ddp::UntaggedHeader& h, const Use& use) const;

@@ -50,7 +50,7 @@ Result<void> Receiver::end_atomic_response(const UntaggedHeader& h) {
   // Requests are numbered as their Responses are. req: RFC7306-4.2-4 RFC7306-5.2.2-10
   if (!response || response->id != h.msn.value) return make_error(Errc::kMalformedAtomic);
   const Sge& sink = sends_.oldest_atomic()->sges.view()[0];
-  const auto p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.address, sink.length);
+  const auto p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.at(0), sink.length);
   if (!p.ok) return make_error(Errc::kDdpCatastrophic, "sink of an Atomic is not registered for local write");
   std::memcpy(p.pin.bytes().data(), &response->original, sizeof response->original);
   sends_.atomic_done();  // req: RFC7306-5.2.2-9

@@ -144,7 +144,7 @@ bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t byte
     }
     // req: RFC5040-5.1-6 RFC5040-5.3-8
     const std::uint32_t n = std::min(bytes, sge.length - m.sge_offset);
-    const std::byte* const from = sge.address + m.sge_offset;
+    const std::uint64_t from = sge.at(m.sge_offset);
     if (copy) {
       const auto octets = stags_.local(s.source, sge.lkey, who_.pd, ddp::Access::kLocalRead, from, n);
       if (!octets) return false;
@@ -230,8 +230,8 @@ Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment&
       .sink_stag = kRtrStag, .sink_to = 0, .size = m.total, .source_stag = wr.remote_stag, .source_to = wr.remote_to};
   if (!wr.sges.view().empty()) {
     const Sge& sink = wr.sges.view()[0];
-    const auto p = stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.address, sink.length);
-    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.address);
+    const auto p = stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.at(0), sink.length);
+    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.at(0));
     if (!p.ok || !to) return local_error(m.ticket);
     request.sink_stag = sink.lkey;
     request.sink_to = *to;

@@ -34,7 +34,7 @@ void Transmitter::immediate_segment(const RequestMessage& m, Segment& s) {
 Result<void> Transmitter::atomic_request_segment(const RequestMessage& m, Segment& s) {
   const SendWr& wr = sends_.request(m.ticket);
   const Sge& sink = wr.sges.view()[0];
-  if (!stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.address, sink.length).ok)
+  if (!stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.at(0), sink.length).ok)
     return local_error(m.ticket);  // req: RFC7306-8.1-2
   const bool swap = wr.op == SendOp::kCmpSwap;
   // req: RFC7306-5-6 RFC7306-5.1.1-11 RFC7306-5.1.2-3 RFC7306-5.2.1-4 RFC7306-5.2.1-5 RFC7306-5.2.1-6

@@ -14,9 +14,14 @@ inline constexpr std::size_t kMaxSge = 8;  // pieces of one work request
 
 // One piece of local memory. `lkey` is the STag of a MemoryRegion of the queue pair's Protection Domain that covers it.
 struct Sge {
-  std::byte* address = nullptr;  // its first octet
-  std::uint32_t length = 0;      // octets; 0: nothing is read or written
+  std::byte* address = nullptr;  // its first octet; in a region with an IOVA of its own that number, which points nowhere
+  std::uint32_t length = 0;      // octets; 0: nothing is read or written, and nothing is checked
   Stag lkey{};                   // MemoryRegion::stag()
+
+  // `address` plus `offset`, as a number.
+  [[nodiscard]] std::uint64_t at(std::size_t offset) const {
+    return reinterpret_cast<std::uintptr_t>(address) + offset;
+  }
 };
 
 // A list of at most kMaxSge pieces, held by value.

@@ -16,11 +16,13 @@ class MemoryRegion {
   // Who may do what with it.
   struct Options {
     ddp::Access access = ddp::Access::kLocalWrite;  // rights; kLocalRead is always among them
-    // Tagged Offset of the first octet as the peer sees it. Default: the virtual address, as RNICs do; 0 hides
-    // addresses.
+    // Tagged Offset of the first octet as the peer sees it. Default: the IOVA, as RNICs do; 0 hides addresses.
     std::optional<std::uint64_t> base_to{};
     // Restricts the STag to one queue pair (QueuePair::stream()). Without it kRemoteInvalidate grants nothing.
     ddp::StreamId stream = ddp::StreamId::kAny;
+    // The number by which scatter/gather entries name the first octet, as with ibv_reg_mr_iova(). Default: its virtual
+    // address. sge() knows of it.
+    std::optional<std::uint64_t> iova{};
   };
 
   // For memory that nothing may write.
@@ -28,10 +30,11 @@ class MemoryRegion {
     ddp::Access access = ddp::Access::kLocalRead;  // without kLocalWrite and kRemoteWrite
     std::optional<std::uint64_t> base_to{};        // as above
     ddp::StreamId stream = ddp::StreamId::kAny;    // as above
+    std::optional<std::uint64_t> iova{};           // as above
   };
 
   MemoryRegion() = default;
-  // Errors: kInvalidArgument (base + length wraps), kResource.
+  // Errors: kInvalidArgument (base_to or iova plus length wraps 64 bits), kResource.
   [[nodiscard]] static Result<MemoryRegion> register_memory(const ProtectionDomain& pd, MutBytes memory,
                                                             const Options& options);
   // Memory that is only read: source of Sends and Writes, and, with kRemoteRead, of the peer's Reads. Receives and
@@ -64,6 +67,8 @@ class MemoryRegion {
   }
   // Tagged Offset of the first octet, as the peer has to name it.
   [[nodiscard]] std::uint64_t base_to() const { return base_to_; }
+  // By which number scatter/gather entries name the first octet.
+  [[nodiscard]] std::uint64_t iova() const { return reinterpret_cast<std::uintptr_t>(memory_.data()) + iova_shift_; }
   // Tagged Offset of the octet at `address`, which must lie in bytes().
   [[nodiscard]] std::uint64_t to_of(const std::byte* address) const {
     return base_to_ + static_cast<std::uint64_t>(address - memory_.data());
@@ -77,10 +82,15 @@ class MemoryRegion {
   explicit operator bool() const { return context_ != nullptr; }
 
  private:
+  [[nodiscard]] static ddp::Registration registration(const ProtectionDomain& pd, MutBytes memory,
+                                                      const Options& options);
+  void names(const ddp::Registration& registration, Stag stag);
+
   std::shared_ptr<Context> context_;
   MutBytes memory_;  // nothing writes it when it is read-only
   bool read_only_ = false;
   std::uint64_t base_to_ = 0;
+  std::uint64_t iova_shift_ = 0;  // iova() minus the address
   Stag stag_{};
 };
 

@@ -35,6 +35,10 @@ class StagTableTest : public ::testing::Test {
     table_.release(stag);
   }
 
+  std::uint64_t address(std::ptrdiff_t offset = 0) const {
+    return reinterpret_cast<std::uintptr_t>(memory_.data()) + static_cast<std::uint64_t>(offset);
+  }
+
   test::Bytes memory_ = test::Bytes(100);
   StagTable table_;
   std::mt19937_64 random_{1};
@@ -74,7 +78,7 @@ TEST_F(StagTableTest, AHeldRegionStaysOnOneRegionAndIsCheckedEachTime) {
   const Stag s = add(), read_only = add(Access::kRemoteRead);
   HeldRegion held;
   const auto at = [&](Stag stag, std::ptrdiff_t offset, std::size_t length, PdId pd = kMe.pd) {
-    return table_.local(held, stag, pd, Access::kLocalWrite, memory_.data() + offset, length);
+    return table_.local(held, stag, pd, Access::kLocalWrite, address(offset), length);
   };
   for (int i = 0; i < 2; ++i) {
     const auto octets = at(s, 10, 20);
@@ -95,7 +99,7 @@ TEST_F(StagTableTest, AHeldRegionIsHeldUntilReleasedButNotItsRight) {
   const Stag s = add();
   HeldRegion held;
   const auto at = [&](Stag stag) {
-    return table_.local(held, stag, kMe.pd, Access::kLocalWrite, memory_.data(), 1).has_value();
+    return table_.local(held, stag, kMe.pd, Access::kLocalWrite, address(), 1).has_value();
   };
   EXPECT_TRUE(at(s));
   EXPECT_FALSE(table_.quiescent(s));
@@ -237,22 +241,74 @@ TEST(StagFaults, HaveTheirTerminateCodes) {
 
 TEST_F(StagTableTest, LocalAddresses) {
   const Stag s = add(Access::kLocalWrite);
-  const auto p = table_.pin_local(s, PdId{1}, Access::kLocalWrite, memory_.data() + 99, 1);
+  const auto p = table_.pin_local(s, PdId{1}, Access::kLocalWrite, address(99), 1);
   ASSERT_TRUE(p.ok);
   EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 99);
-  EXPECT_TRUE(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data() + 100, 0).ok);
-  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data() + 99, 2).fault, StagFault::kBounds);
-  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data(), ~std::size_t{0}).fault,
+  EXPECT_TRUE(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(100), 0).ok);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(99), 2).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(), ~std::size_t{0}).fault,
             StagFault::kBounds);
-  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, nullptr, 1).fault, StagFault::kBounds);
-  EXPECT_EQ(table_.pin_local(s, PdId{2}, Access::kLocalRead, memory_.data(), 1).fault, StagFault::kNotAssociated);
-  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, memory_.data(), 1).fault,
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, 0, 1).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{2}, Access::kLocalRead, address(), 1).fault, StagFault::kNotAssociated);
+  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, address(), 1).fault,
             StagFault::kInvalid);
   const Stag read_only = add(Access::kLocalRead);
-  EXPECT_EQ(table_.pin_local(read_only, PdId{1}, Access::kLocalWrite, memory_.data(), 1).fault, StagFault::kAccess);
-  EXPECT_EQ(table_.to_of(s, PdId{1}, memory_.data() + 30), 1030U);
-  EXPECT_EQ(table_.to_of(s, PdId{2}, memory_.data() + 30), std::nullopt);
-  EXPECT_EQ(table_.to_of(s, PdId{1}, memory_.data() + 101), std::nullopt);
+  EXPECT_EQ(table_.pin_local(read_only, PdId{1}, Access::kLocalWrite, address(), 1).fault, StagFault::kAccess);
+  EXPECT_EQ(table_.to_of(s, PdId{1}, address(30)), 1030U);
+  EXPECT_EQ(table_.to_of(s, PdId{2}, address(30)), std::nullopt);
+  EXPECT_EQ(table_.to_of(s, PdId{1}, address(101)), std::nullopt);
+}
+
+// The IOVA of the first octet is 1 << 40, whatever its address and its Tagged Offset.
+TEST_F(StagTableTest, LocalAccessesNameIovas) {
+  constexpr std::uint64_t kIova = std::uint64_t{1} << 40;
+  const auto s = table_.register_memory(
+      {memory_, 1000, PdId{1}, StreamId::kAny, kAll, kIova - address()}, random_());
+  ASSERT_TRUE(s);
+  const auto p = table_.pin_local(*s, PdId{1}, Access::kLocalWrite, kIova + 30, 70);
+  ASSERT_TRUE(p.ok);
+  EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 30);
+  EXPECT_EQ(p.pin.bytes().size(), 70U);
+  const auto local = [&](std::uint64_t iova, std::size_t length) {
+    return table_.pin_local(*s, PdId{1}, Access::kLocalWrite, iova, length).ok;
+  };
+  EXPECT_TRUE(local(kIova, 100));
+  EXPECT_TRUE(local(kIova + 100, 0));
+  EXPECT_FALSE(local(kIova, 101));
+  EXPECT_FALSE(local(kIova + 99, 2));
+  EXPECT_FALSE(local(kIova + 101, 0));
+  EXPECT_FALSE(local(kIova - 1, 1));
+  EXPECT_FALSE(local(kIova - 1, 0));
+  EXPECT_FALSE(local(kIova + 1, ~std::uint64_t{0})) << "the end wraps";
+  EXPECT_FALSE(local(address(), 1)) << "the address is no name of it";
+  HeldRegion held;
+  const auto copied = table_.local(held, *s, PdId{1}, Access::kLocalWrite, kIova + 7, 3);
+  ASSERT_TRUE(copied);
+  EXPECT_EQ(copied->data(), memory_.data() + 7);
+  held.release();
+  EXPECT_EQ(table_.to_of(*s, PdId{1}, kIova + 30), 1030U);
+  EXPECT_EQ(table_.to_of(*s, PdId{1}, address(30)), std::nullopt);
+  EXPECT_EQ(fault(*s, kMe, 1000, 100), std::nullopt) << "peers name Tagged Offsets";
+}
+
+TEST_F(StagTableTest, IovasAtTheEdgesOfTheAddressSpace) {
+  const auto with_iova = [&](std::uint64_t iova) {
+    return table_.register_memory({memory_, 0, PdId{1}, StreamId::kAny, kAll, iova - address()}, random_());
+  };
+  const auto lowest = with_iova(0);
+  ASSERT_TRUE(lowest);
+  const auto first = table_.pin_local(*lowest, PdId{1}, Access::kLocalRead, 0, 100);
+  ASSERT_TRUE(first.ok);
+  EXPECT_EQ(first.pin.bytes().data(), memory_.data());
+  EXPECT_FALSE(table_.pin_local(*lowest, PdId{1}, Access::kLocalRead, ~std::uint64_t{0}, 1).ok);
+  const std::uint64_t highest = ~std::uint64_t{0} - 100;
+  const auto last = with_iova(highest);
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(table_.pin_local(*last, PdId{1}, Access::kLocalRead, highest + 99, 1).ok);
+  EXPECT_FALSE(table_.pin_local(*last, PdId{1}, Access::kLocalRead, highest + 99, 2).ok);
+  const auto wraps = with_iova(highest + 2);
+  ASSERT_FALSE(wraps);
+  EXPECT_EQ(wraps.error().code, Errc::kInvalidArgument);
 }
 
 TEST_F(StagTableTest, InvalidationEndsAllAccess) {
@@ -266,7 +322,7 @@ TEST_F(StagTableTest, InvalidationEndsAllAccess) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(fault(s, kMe, 1000, 1), std::nullopt);  // use does not use it up
   EXPECT_TRUE(table_.invalidate(s));
   EXPECT_EQ(fault(s, kMe, 1000, 1), StagFault::kInvalid);
-  EXPECT_FALSE(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data(), 1).ok);
+  EXPECT_FALSE(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(), 1).ok);
   EXPECT_FALSE(table_.invalidate(s));
   EXPECT_FALSE(table_.valid(s));
 }
@@ -318,7 +374,7 @@ TEST_F(StagTableTest, PinKeepsTheMemoryBusy) {
 TEST_F(StagTableTest, ARefusedAccessHoldsNothing) {
   const Stag s = add();
   const auto stranger = table_.pin(s, kStranger, Access::kRemoteWrite, 1000, 1);
-  const auto outside = table_.pin_local(s, kMe.pd, Access::kLocalWrite, memory_.data(), 101);
+  const auto outside = table_.pin_local(s, kMe.pd, Access::kLocalWrite, address(), 101);
   EXPECT_FALSE(stranger.ok);
   EXPECT_FALSE(outside.ok);
   EXPECT_TRUE(table_.quiescent(s)) << "though the results are still here";

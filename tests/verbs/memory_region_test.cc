@@ -99,6 +99,42 @@ TEST_F(MemoryRegionTest, RefusesARangeThatWraps) {
   EXPECT_TRUE(make(o).ok());
 }
 
+TEST_F(MemoryRegionTest, AnIovaNamesItHereAndToPeers) {
+  const auto mr = make({.iova = 0x5000});
+  ASSERT_TRUE(mr.ok());
+  EXPECT_EQ(mr->iova(), 0x5000U);
+  EXPECT_EQ(mr->base_to(), 0x5000U);
+  EXPECT_EQ(mr->to_of(memory_.data() + 10), 0x500AU) << "to_of() takes addresses";
+  EXPECT_EQ(mr->memory().data(), memory_.data());
+  const Sge piece = mr->sge(16, 32);
+  EXPECT_EQ(piece.at(0), 0x5010U);
+  const auto p = stags().pin_local(piece.lkey, pd_.id(), ddp::Access::kLocalWrite, piece.at(2), 30);
+  ASSERT_TRUE(p.ok);
+  EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 18);
+  EXPECT_EQ(region(pd_, memory_).iova(), reinterpret_cast<std::uintptr_t>(memory_.data())) << "unless given";
+
+  auto both = make({.base_to = 7, .iova = 0});
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(both->base_to(), 7U);
+  EXPECT_EQ(both->sge().at(0), 0U);
+  MemoryRegion moved = std::move(*both);
+  EXPECT_EQ(moved.sge().at(3), 3U);
+  MemoryRegion assigned;
+  assigned = std::move(moved);
+  EXPECT_EQ(assigned.sge().at(3), 3U);
+
+  const auto read_only = MemoryRegion::register_read_only(pd_, memory_, {.iova = 99});
+  ASSERT_TRUE(read_only.ok());
+  EXPECT_EQ(read_only->sge().at(0), 99U);
+}
+
+TEST_F(MemoryRegionTest, RefusesAnIovaThatWraps) {
+  const auto wraps = make({.base_to = 0, .iova = ~std::uint64_t{0} - memory_.size() + 2});
+  ASSERT_FALSE(wraps.ok());
+  EXPECT_EQ(wraps.error().code, Errc::kInvalidArgument);
+  EXPECT_TRUE(make({.iova = ~std::uint64_t{0} - memory_.size()}).ok());
+}
+
 TEST_F(MemoryRegionTest, GivesPiecesOfItself) {
   const MemoryRegion mr = region(pd_, memory_);
   const Sge piece = mr.sge(16, 32);
@@ -127,7 +163,7 @@ TEST_F(MemoryRegionTest, ReadOnlyMemoryIsRegisteredWithoutRightsToWrite) {
   EXPECT_EQ(mr.bytes().data(), kText);
   EXPECT_EQ(mr.sge(1).length, 2U);
   const auto may = [&](ddp::Access need) {
-    return stags().pin_local(mr.stag(), pd_.id(), need, kText, sizeof kText).ok;
+    return stags().pin_local(mr.stag(), pd_.id(), need, mr.sge().at(0), sizeof kText).ok;
   };
   EXPECT_TRUE(may(ddp::Access::kLocalRead));
   EXPECT_FALSE(may(ddp::Access::kLocalWrite));
@@ -168,7 +204,7 @@ TEST_F(MemoryRegionTest, DeregistrationWaitsForAnAccessUnderWay) {
   COVERS("RFC5040-8.1.1-7");
   COVERS("RFC5042-6.2.2-2");
   MemoryRegion mr = region(pd_, memory_);
-  auto access = stags().pin_local(mr.stag(), pd_.id(), ddp::Access::kLocalRead, memory_.data(), 16);
+  auto access = stags().pin_local(mr.stag(), pd_.id(), ddp::Access::kLocalRead, mr.sge().at(0), 16);
   ASSERT_TRUE(access.ok);
   std::atomic<bool> gone{false};
   std::thread owner([&] {
