@@ -44,11 +44,10 @@ Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
   }
   const auto read = sends_.oldest_read();
   if (!read) return make_error(Errc::kUnexpectedReadResponse);  // req: RFC5040-5.2.2-5
-  const auto wanted = static_cast<std::uint32_t>(read->wr->sges.total());
-  if (payload_bytes_ > wanted - read->received)
+  if (payload_bytes_ > read->missing())
     return make_error(Errc::kTaggedBounds, "Read Response is longer than requested");
   if (payload_bytes_ != 0) {  // so there is a sink
-    const Sge& sink = read->wr->sges.view()[0];
+    const Sge& sink = *read->sink;
     const auto to = stags_.to_of(sink.lkey, who_.pd, sink.at(0));
     // req: RFC5041-4.2-9
     if (!to || h.stag != sink.lkey)
@@ -56,7 +55,7 @@ Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
     if (h.to != *to + read->received)
       return make_error(Errc::kTaggedBounds, "Read Response is not contiguous");  // req: RFC5040-5.2.2-8
   }
-  if (h.last && payload_bytes_ != wanted - read->received)
+  if (h.last && payload_bytes_ != read->missing())
     return make_error(Errc::kTaggedBounds, "Read Response is shorter than requested");
   return {};
 }
@@ -119,7 +118,7 @@ Result<void> Receiver::tagged_target(const TaggedHeader& h, ddp::Pin& out) const
   } else {
     const auto read = sends_.oldest_read();
     if (!read) return make_error(Errc::kUnexpectedReadResponse);
-    const Sge& sink = read->wr->sges.view()[0];
+    const Sge& sink = *read->sink;
     p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.at(read->received + placed_),
                          payload_remaining());
   }

@@ -2,24 +2,58 @@
 
 namespace iwarp::rdmap {
 
+namespace {
+
+// The part of a Read that its `n`-th Request asks for: pieces without octets take none.
+SendQueue::ReadPart nth_part(const SendWr& wr, std::size_t n) {
+  SendQueue::ReadPart part;
+  for (const Sge& sge : wr.sges.view()) {
+    if (sge.length == 0) continue;
+    part.sink = &sge;
+    if (n-- == 0) return part;
+    part.offset += sge.length;
+  }
+  return {};
+}
+
+// How many Requests await a Response. A Read that reads nothing is one, too.
+std::size_t requests_of(const SendWr& wr) {
+  if (wr.op != SendOp::kRead) return 1;
+  std::size_t pieces = 0;
+  for (const Sge& sge : wr.sges.view()) pieces += sge.length != 0 ? 1 : 0;
+  return pieces == 0 ? 1 : pieces;
+}
+
+}  // namespace
+
 const SendWr* SendQueue::next(std::size_t ord) const {
   const std::size_t i = index(started_);
   if (i >= entries_.size()) return nullptr;
-  const SendWr& wr = entries_.at(i).wr;
+  const Entry& e = entries_.at(i);
   // req: RFC5040-6.1-9 RFC6581-4.1-2 RFC5040-8.1.1-13 RFC5042-6.4.3.3-3
-  if (awaits_response(wr.op) && outstanding_reads_ >= ord) return nullptr;
-  if (wr.fence && outstanding_reads_ > 0) return nullptr;  // req: RFC5040-5.5-19 RFC5040-B-10
-  return &wr;  // nothing else waits for a Response. req: RFC7306-7-2 RFC7306-7-7 RFC7306-7-8 RFC7306-7-9 RFC7306-7-10
+  if (awaits_response(e.wr.op) && outstanding_reads_ >= ord) return nullptr;
+  // A fence waits for earlier Reads, not for Requests of its own. req: RFC5040-5.5-19 RFC5040-B-10
+  if (e.wr.fence && e.begun == 0 && outstanding_reads_ > 0) return nullptr;
+  return &e.wr;  // nothing else waits for a Response. req: RFC7306-7-2 RFC7306-7-7 RFC7306-7-8 RFC7306-7-9 RFC7306-7-10
 }
 
 SendQueue::Ticket SendQueue::start() {
   Entry& e = entries_.at(index(started_));
   e.state = State::kTransmitting;
+  const Ticket ticket = started_;
   // A Read counts from the moment its Request may be on the wire: its Response can arrive before sent() is called.
-  if (awaits_response(e.wr.op)) ++outstanding_reads_;
-  const Ticket ticket = started_++;
+  if (awaits_response(e.wr.op)) {
+    ++outstanding_reads_;
+    if (++e.begun < requests_of(e.wr)) return ticket;  // its other Requests come first. req: RFC5040-5.5-20
+  }
+  ++started_;
   pass_over_done();
   return ticket;
+}
+
+SendQueue::ReadPart SendQueue::part(Ticket ticket) const {
+  const Entry& e = entries_.at(index(ticket));
+  return nth_part(e.wr, e.begun - std::size_t{1});
 }
 
 void SendQueue::pass_over_done() {
@@ -49,18 +83,17 @@ void SendQueue::sent(Ticket ticket) {
 
 void SendQueue::fail(Ticket ticket, Errc status) {
   Entry& e = entries_.at(index(ticket));
-  if (awaits_response(e.wr.op) && e.state != State::kDone) --outstanding_reads_;
+  if (e.state != State::kDone) outstanding_reads_ -= static_cast<std::size_t>(e.begun - e.answered);
   e.state = State::kDone;
   e.status = status;
+  pass_over_done();  // it may have had Requests to start
 }
 
 std::optional<std::size_t> SendQueue::oldest_outstanding(bool atomic) const {
   if (outstanding_reads_ == 0) return std::nullopt;
-  for (std::size_t i = 0; i < index(started_); ++i) {
+  for (std::size_t i = 0; i < entries_.size() && i <= index(started_); ++i) {
     const Entry& e = entries_.at(i);
-    if (awaits_response(e.wr.op) && is_atomic(e.wr.op) == atomic &&
-        (e.state == State::kTransmitting || e.state == State::kAwaitingResponse))
-      return i;
+    if (e.answered < e.begun && is_atomic(e.wr.op) == atomic && e.state != State::kDone) return i;
   }
   return std::nullopt;
 }
@@ -69,7 +102,7 @@ std::optional<SendQueue::OutstandingRead> SendQueue::oldest_read() const {
   const auto i = oldest_outstanding(false);
   if (!i) return std::nullopt;
   const Entry& e = entries_.at(*i);
-  return OutstandingRead{&e.wr, e.received};
+  return OutstandingRead{&e.wr, nth_part(e.wr, e.answered).sink, e.received};
 }
 
 void SendQueue::read_received(std::uint32_t bytes) {
@@ -77,7 +110,7 @@ void SendQueue::read_received(std::uint32_t bytes) {
 }
 
 void SendQueue::read_done() {
-  done(oldest_outstanding(false));
+  if (const auto i = oldest_outstanding(false)) answered(entries_.at(*i));
 }
 
 const SendWr* SendQueue::oldest_atomic() const {
@@ -87,13 +120,13 @@ const SendWr* SendQueue::oldest_atomic() const {
 
 // req: RFC7306-5.4-1 RFC7306-5.4-8
 void SendQueue::atomic_done() {
-  done(oldest_outstanding(true));
+  if (const auto i = oldest_outstanding(true)) answered(entries_.at(*i));
 }
 
-void SendQueue::done(std::optional<std::size_t> outstanding) {
-  if (!outstanding) return;
-  entries_.at(*outstanding).state = State::kDone;
+void SendQueue::answered(Entry& e) {
   --outstanding_reads_;
+  e.received = 0;
+  if (++e.answered == requests_of(e.wr)) e.state = State::kDone;  // req: RFC5040-5.5-26
 }
 
 void SendQueue::flush() {

@@ -1,6 +1,9 @@
 // Send queue: work requests in posting order through queued -> transmitting -> (awaiting Read Response) -> done.
 // Completions come in posting order whatever finishes first (RFC 5040 s5.5 rule 15); entries wait here until they are
 // polled. Not thread-safe.
+//
+// A Read with several pieces is several Read Requests, since a tagged message has one sink: one after the other, each of
+// them counted against the ORD, and one completion when the last Response is complete.
 #pragma once
 
 #include <optional>
@@ -24,6 +27,7 @@ class SendQueue {
     e->state = State::kQueued;
     e->status = Errc::kOk;
     e->received = 0;
+    e->begun = e->answered = 0;
     e->wr = wr;
     return true;
   }
@@ -31,26 +35,38 @@ class SendQueue {
   [[nodiscard]] bool full() const { return entries_.full(); }
 
   // The next request to transmit, or null: nothing queued, or the oldest queued one has to wait (a Read while `ord`
-  // Reads are outstanding, a fenced one while any is).
+  // Read Requests are outstanding, a fenced one while any is). A Read is given once for each of its Read Requests.
   [[nodiscard]] const SendWr* next(std::size_t ord) const;
   // Starts what next() gave. Precondition: next() != nullptr.
   Ticket start();
-  // Its last octet was handed to TCP: Send and Write are done (rule 9), a Read now awaits its Response.
+  // The last octet of what was started was handed to TCP: Send and Write are done (rule 9), a Read awaits its
+  // Responses.
   void sent(Ticket ticket);
   // Ends a started request in error.
   void fail(Ticket ticket, Errc status);
 
   [[nodiscard]] const SendWr& request(Ticket ticket) const { return entries_.at(index(ticket)).wr; }
 
-  // The oldest Read without a complete Response, to which the next Read Response octets belong; null when none is
-  // outstanding.
+  // What one Read Request of a Read asks for.
+  struct ReadPart {
+    const Sge* sink = nullptr;  // null: nothing is read
+    std::uint32_t offset = 0;   // octets of the source before it
+    [[nodiscard]] std::uint32_t length() const { return sink == nullptr ? 0 : sink->length; }
+  };
+  // That of the latest Read Request started. Precondition: `ticket` is a Read.
+  [[nodiscard]] ReadPart part(Ticket ticket) const;
+
+  // The oldest Read Request without a complete Response, to which the next Read Response octets belong; nullopt when
+  // none is outstanding.
   struct OutstandingRead {
     const SendWr* wr;
+    const Sge* sink;  // null: its Response is empty
     std::uint32_t received;
+    [[nodiscard]] std::uint32_t missing() const { return (sink == nullptr ? 0 : sink->length) - received; }
   };
   [[nodiscard]] std::optional<OutstandingRead> oldest_read() const;
   void read_received(std::uint32_t bytes);
-  // The Response is complete: the Read is done.
+  // Its Response is complete; with the last one the Read is done.
   void read_done();
   // The oldest Atomic without a Response; null when none is outstanding.
   [[nodiscard]] const SendWr* oldest_atomic() const;
@@ -70,13 +86,14 @@ class SendQueue {
   struct Entry {
     State state = State::kQueued;
     Errc status = Errc::kOk;
-    std::uint32_t received = 0;
+    std::uint8_t begun = 0, answered = 0;  // Requests that await a Response: how many were started, and answered
+    std::uint32_t received = 0;            // octets of the Response that is coming in
     SendWr wr;
   };
   [[nodiscard]] std::size_t index(Ticket t) const { return static_cast<std::size_t>(t - popped_); }
   // Of those that await a Response.
   [[nodiscard]] std::optional<std::size_t> oldest_outstanding(bool atomic) const;
-  void done(std::optional<std::size_t> outstanding);
+  void answered(Entry& e);
   [[nodiscard]] bool all_done() const;
   void pass_over_done();
   void drop_front();

@@ -225,11 +225,15 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
 
 Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment& s) {
   const SendWr& wr = sends_.request(m.ticket);
+  const SendQueue::ReadPart part = sends_.part(m.ticket);
   // req: RFC5040-3.2-8 RFC5040-4.4-7 RFC5040-5.2.1-9 RFC5040-5.2.1-11
-  ReadRequest request{
-      .sink_stag = kRtrStag, .sink_to = 0, .size = m.total, .source_stag = wr.remote_stag, .source_to = wr.remote_to};
-  if (!wr.sges.view().empty()) {
-    const Sge& sink = wr.sges.view()[0];
+  ReadRequest request{.sink_stag = kRtrStag,
+                      .sink_to = 0,
+                      .size = part.length(),
+                      .source_stag = wr.remote_stag,
+                      .source_to = wr.remote_to + part.offset};
+  if (part.sink != nullptr) {
+    const Sge& sink = *part.sink;
     const auto p = stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.at(0), sink.length);
     const auto to = stags_.to_of(sink.lkey, who_.pd, sink.at(0));
     if (!p.ok || !to) return local_error(m.ticket);

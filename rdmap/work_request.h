@@ -99,7 +99,8 @@ struct AtomicOperands {
 struct SendWr {
   std::uint64_t wr_id = 0;    // the application's; told again by the completion
   SendOp op = SendOp::kSend;  // which of them
-  // Source of Send and Write (0 to 4 GiB - 1 in all), sink of Read (at most one piece); Immediate: none.
+  // Source of Send and Write, sink of Read, 0 to 4 GiB - 1 in all; Immediate: none. A Read becomes a Read Request for
+  // each piece that has octets, and each counts for ORD.
   // Atomic: one piece of 8 octets, to which the value before goes in the octet order of this machine.
   SgeList sges{};
   // Write, Read, Atomic: the peer's buffer. SendInvalidate: the STag that the peer shall invalidate.

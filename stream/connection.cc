@@ -49,8 +49,6 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
     return make_error(Errc::kInvalidArgument, "Immediate Data is SendWr::immediate: it takes no memory");
   if (is_atomic(wr.op) && (wr.sges.view().size() != 1 || wr.sges.total() != sizeof(std::uint64_t)))
     return make_error(Errc::kInvalidArgument, "an Atomic has one sink of 8 octets");
-  if (wr.op == rdmap::SendOp::kRead && wr.sges.view().size() > 1)
-    return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
   if (awaits_response(wr.op) && heard_ != Heard::kNothing && negotiated_.ord == 0)
     return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read or Atomic (ORD is 0)");
   if (!sends_.post(wr)) return not_posted(sends_.full());

@@ -110,9 +110,8 @@ class Connection {
 
   // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established
   // waits for it. kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB
-  // or more, Read with several pieces, Atomic without 8 octets of sink, an operation of RFC 7306 without the option),
-  // kResource (no memory for another
-  // request).
+  // or more, Atomic without 8 octets of sink, an operation of RFC 7306 without the option), kResource (no memory for
+  // another request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   // Posts a receive; as above.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);

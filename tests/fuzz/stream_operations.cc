@@ -161,7 +161,7 @@ void World::post(Script& in) {
   rdmap::SendWr wr;
   wr.wr_id = id;
   wr.op = static_cast<rdmap::SendOp>(kind % 5);
-  wr.sges = pieces(in, wr.op == rdmap::SendOp::kRead ? 2 : rdmap::kMaxSge);
+  wr.sges = pieces(in, rdmap::kMaxSge);
   wr.fence = kind >= 128;
   wr.solicited = (kind & 64) != 0;
   if (wr.op != rdmap::SendOp::kSend) {

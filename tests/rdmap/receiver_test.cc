@@ -151,6 +151,35 @@ TEST_F(ReceiverTest, ReadResponseCompletesTheOldestRead) {
   EXPECT_TRUE(stags_.valid(stag_)) << "the sink STag is not used up";
 }
 
+TEST_F(ReceiverTest, EachResponseToAReadOfSeveralPiecesFillsOne) {
+  COVERS("RFC5040-5.2.2-4");
+  COVERS("RFC5040-5.5-29");
+  SendWr wr{.wr_id = 1, .op = SendOp::kRead, .sges = sge(60, 30)};
+  ASSERT_TRUE(wr.sges.add(sge(10, 5)));
+  ASSERT_TRUE(sends_.post(wr));
+  sends_.sent(sends_.start());
+  sends_.sent(sends_.start());
+  const auto response = [&](std::size_t offset, const Bytes& data, bool last) {
+    return test::tagged_segment(Opcode::kReadResponse, stag_, kBase + offset, data, last);
+  };
+  expect_taken(response(60, pattern(20), false));
+  expect_taken(response(80, pattern(10, 100), true));
+  EXPECT_FALSE(sends_.poll());
+  expect_taken(response(10, pattern(5, 50), true));
+  EXPECT_EQ(sends_.poll()->byte_len, 35U);
+  EXPECT_TRUE(std::equal(memory_.begin() + 80, memory_.begin() + 90, pattern(10, 100).begin()));
+  EXPECT_TRUE(std::equal(memory_.begin() + 10, memory_.begin() + 15, pattern(5, 50).begin()));
+}
+
+TEST_F(ReceiverTest, ResponseMayNotSpanTwoPiecesOfARead) {
+  SendWr wr{.wr_id = 1, .op = SendOp::kRead, .sges = sge(0, 10)};
+  ASSERT_TRUE(wr.sges.add(sge(10, 10)));
+  ASSERT_TRUE(sends_.post(wr));
+  sends_.sent(sends_.start());
+  sends_.sent(sends_.start());
+  expect_refused(test::tagged_segment(Opcode::kReadResponse, stag_, kBase, pattern(20)), {1, 1, 1}, 14);
+}
+
 TEST_F(ReceiverTest, ZeroLengthReadResponse) {
   COVERS("RFC5041-5.2-16");
   start_read(1, 0);

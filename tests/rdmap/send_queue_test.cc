@@ -169,6 +169,128 @@ TEST(SendQueue, OldestReadTakesTheOctets) {
   EXPECT_EQ(c->byte_len, 10U);
 }
 
+// A Read with pieces of 10, 0, 20 and 30 octets.
+SendWr list_read(std::uint64_t id) {
+  SendWr w = wr(id, SendOp::kRead);
+  EXPECT_TRUE(w.sges.add({memory + 10, 0, Stag{2}}));
+  EXPECT_TRUE(w.sges.add({memory + 20, 20, Stag{3}}));
+  EXPECT_TRUE(w.sges.add({memory + 30, 30, Stag{4}}));
+  return w;
+}
+
+TEST(SendQueue, ReadOfSeveralPiecesIsSeveralRequestsAndOneCompletion) {
+  COVERS("RFC5040-6.1-9");
+  COVERS("RFC5040-5.5-20");
+  COVERS("RFC5040-5.5-22");
+  COVERS("RFC5040-5.5-26");
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(list_read(1)));
+  ASSERT_TRUE(q.post(wr(2)));
+  const auto t = q.start();
+  EXPECT_EQ(q.part(t).sink, &q.request(t).sges.view()[0]);
+  EXPECT_EQ(q.part(t).offset, 0U);
+  ASSERT_NE(q.next(2), nullptr);
+  EXPECT_EQ(q.next(2)->wr_id, 1U);
+  EXPECT_EQ(q.start(), t);
+  EXPECT_EQ(q.part(t).sink, &q.request(t).sges.view()[2]);
+  EXPECT_EQ(q.part(t).offset, 10U);
+  EXPECT_EQ(q.part(t).length(), 20U);
+  EXPECT_EQ(q.outstanding_reads(), 2U);
+  EXPECT_EQ(q.next(2), nullptr) << "its third Request waits, and what is behind it too";
+  q.sent(t);
+
+  EXPECT_EQ(q.oldest_read()->sink, &q.request(t).sges.view()[0]);
+  EXPECT_EQ(q.oldest_read()->missing(), 10U);
+  q.read_received(10);
+  EXPECT_EQ(q.oldest_read()->missing(), 0U);
+  q.read_done();
+  EXPECT_EQ(q.oldest_read()->sink, &q.request(t).sges.view()[2]);
+  EXPECT_EQ(q.oldest_read()->received, 0U);
+  q.read_done();
+  EXPECT_FALSE(q.oldest_read()) << "all that were sent are answered";
+  EXPECT_FALSE(q.poll());
+  EXPECT_EQ(q.start(), t);
+  EXPECT_EQ(q.part(t).offset, 30U);
+  EXPECT_EQ(q.next(2)->wr_id, 2U) << "that was its last Request";
+  q.sent(t);
+  q.sent(q.start());
+  EXPECT_FALSE(q.poll()) << "the Send waits for the Read before it";
+  q.read_done();
+  const auto c = q.poll();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->byte_len, 60U);
+  EXPECT_EQ(polled(q), Ids{2});
+  EXPECT_TRUE(q.idle());
+}
+
+TEST(SendQueue, FencedReadWaitsForEarlierReadsAndNotForItself) {
+  COVERS("RFC5040-5.5-19");
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(wr(1, SendOp::kRead)));
+  ASSERT_TRUE(q.post(fenced(list_read(2))));
+  ASSERT_TRUE(q.post(fenced(wr(3))));
+  q.sent(q.start());
+  EXPECT_EQ(q.next(8), nullptr);
+  q.read_done();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_NE(q.next(8), nullptr) << i;
+    EXPECT_EQ(q.next(8)->wr_id, 2U);
+    q.sent(q.start());
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(q.next(8), nullptr) << "a fence behind it waits for each of them: " << i;
+    q.read_done();
+  }
+  EXPECT_EQ(q.next(8)->wr_id, 3U);
+}
+
+TEST(SendQueue, ReadThatFailsBetweenItsRequests) {
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(wr(1, SendOp::kRead)));
+  ASSERT_TRUE(q.post(list_read(2)));
+  ASSERT_TRUE(q.post(wr(3)));
+  q.sent(q.start());
+  const auto t = q.start();
+  (void)q.start();
+  q.read_done();
+  q.read_done();  // its first Response
+  q.fail(t, Errc::kLocalProtection);
+  EXPECT_EQ(q.outstanding_reads(), 0U);
+  EXPECT_FALSE(q.oldest_read());
+  ASSERT_NE(q.next(8), nullptr);
+  EXPECT_EQ(q.next(8)->wr_id, 3U) << "it has no more Requests";
+  EXPECT_EQ(q.poll()->status, Errc::kOk);
+  EXPECT_EQ(q.poll()->status, Errc::kLocalProtection);
+}
+
+TEST(SendQueue, FlushEndsAReadBetweenItsRequests) {
+  SendQueue q(8);
+  ASSERT_TRUE(q.post(list_read(1)));
+  const auto t = q.start();
+  q.flush();
+  EXPECT_EQ(q.next(8), nullptr);
+  EXPECT_FALSE(q.oldest_read());
+  q.sent(t);
+  EXPECT_EQ(q.poll()->status, Errc::kFlushed);
+  EXPECT_FALSE(q.poll());
+}
+
+TEST(SendQueue, ReadOfEmptyPiecesIsOneRequest) {
+  SendQueue q(8);
+  SendWr w = wr(1, SendOp::kRead);
+  w.sges = Sge{memory, 0, Stag{1}};
+  ASSERT_TRUE(w.sges.add({memory, 0, Stag{1}}));
+  ASSERT_TRUE(q.post(w));
+  const auto t = q.start();
+  EXPECT_EQ(q.part(t).sink, nullptr);
+  EXPECT_EQ(q.part(t).length(), 0U);
+  EXPECT_EQ(q.next(8), nullptr);
+  EXPECT_EQ(q.oldest_read()->sink, nullptr);
+  EXPECT_EQ(q.oldest_read()->missing(), 0U);
+  q.read_done();
+  EXPECT_EQ(q.poll()->byte_len, 0U);
+}
+
 TEST(SendQueue, UnsignaledSuccessIsSilentAndFreesItsEntry) {
   SendQueue q(2);
   ASSERT_TRUE(q.post(unsignaled(wr(1))));

@@ -165,6 +165,50 @@ TEST_F(TransmitterTest, ReadRequest) {
   EXPECT_EQ(sends_.outstanding_reads(), 1U);
 }
 
+TEST_F(TransmitterTest, ReadRequestForEachPieceOfTheSink) {
+  COVERS("RFC5040-5.2.1-7");
+  COVERS("RFC5040-5.2.1-9");
+  SendWr w = wr(1, SendOp::kRead, sge(40, 60));
+  ASSERT_TRUE(w.sges.add(sge(7, 0)) && w.sges.add(sge(300, 5)));
+  w.remote_stag = Stag{0x800};
+  w.remote_to = 77;
+  post(w);
+  const auto first = next();
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(tx_.mid_message());
+  EXPECT_EQ(*ReadRequest::parse(first->payload()), (ReadRequest{stag_, kBase + 40, 60, Stag{0x800}, 77}));
+  const auto second = next();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->untagged(), (ddp::UntaggedHeader{true, 0x41, 0, 1, Msn{2}, 0}));
+  EXPECT_EQ(*ReadRequest::parse(second->payload()), (ReadRequest{stag_, kBase + 300, 5, Stag{0x800}, 137}));
+  EXPECT_FALSE(next());
+  EXPECT_EQ(sends_.outstanding_reads(), 2U);
+  EXPECT_EQ(tx_.counters().reads, 2U);
+}
+
+// Both ends may be waiting for Responses before they can go on: these must not wait for the rest of a list.
+TEST_F(TransmitterTest, ResponsesLeaveBetweenTheRequestsOfARead) {
+  SendWr w = wr(1, SendOp::kRead, sge(0, 1));
+  ASSERT_TRUE(w.sges.add(sge(1, 1)));
+  post(w);
+  ASSERT_TRUE(next(1));
+  request({Stag{9}, 0, 50, stag_, kBase});
+  EXPECT_TRUE(next(1)->read_response);
+  EXPECT_FALSE(next(1));
+}
+
+TEST_F(TransmitterTest, SecondPieceOfAReadIsNotRegistered) {
+  SendWr w = wr(1, SendOp::kRead, sge(0, 1));
+  ASSERT_TRUE(w.sges.add({memory_.data(), 1, Stag{0xBAD}}));
+  post(w);
+  EXPECT_TRUE(next());
+  EXPECT_FALSE(next());
+  ASSERT_TRUE(error_);
+  EXPECT_EQ(error_->code, Errc::kLocalProtection);
+  EXPECT_EQ(sends_.poll()->status, Errc::kLocalProtection);
+  EXPECT_EQ(sends_.outstanding_reads(), 0U);
+}
+
 TEST_F(TransmitterTest, ZeroLengthReadNamesNoMemoryAndNoStagZero) {
   COVERS("RFC5040-5.2.1-13");
   post(wr(1, SendOp::kRead, {}));
