@@ -83,6 +83,19 @@ MemoryRegion& MemoryRegion::operator=(MemoryRegion&& other) noexcept {
   return *this;
 }
 
+Result<void> MemoryRegion::reregister(const ProtectionDomain& pd, MutBytes memory, const Options& options,
+                                      std::optional<std::uint8_t> key) {
+  if (!context_) return make_error(Errc::kInvalidArgument, "there is no region to register anew");
+  if (pd.context() != context_)
+    return make_error(Errc::kInvalidArgument, "a region is registered anew within its context only");
+  const ddp::Registration r = registration(pd, memory, options);
+  const auto stag = context_->reregister(stag_, r, key);
+  if (!stag) return stag.error();
+  names(r, *stag);
+  read_only_ = false;
+  return {};
+}
+
 void MemoryRegion::invalidate() {
   if (context_) context_->invalidate(stag_);
 }

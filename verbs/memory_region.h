@@ -73,6 +73,15 @@ class MemoryRegion {
   [[nodiscard]] std::uint64_t to_of(const std::byte* address) const {
     return base_to_ + static_cast<std::uint64_t>(address - memory_.data());
   }
+  // Registers `memory` in the place of what it has now, in `pd` and with `options`; any of the three may be as before. As
+  // ibv_rereg_mr(), and faster than to deregister and register: the STag keeps its index and gets another key, `key`
+  // or, without, one that is drawn. The old STag is dead at once; waits until no access by it is under way, as reset()
+  // does. Also for a region that was invalidated. Peers that knew the old STag can guess the new one, 255 keys being
+  // left: for others' eyes register anew.
+  // Errors: kInvalidArgument (base_to or iova plus length wraps, `key` is the present one, `pd` is of another context,
+  // the region is empty), kResource. After an error all is as it was.
+  [[nodiscard]] Result<void> reregister(const ProtectionDomain& pd, MutBytes memory, const Options& options,
+                                        std::optional<std::uint8_t> key = std::nullopt);
   // Revokes all access and waits until none is under way; the STag stays dead. No-op when the peer has revoked it
   // already.
   void invalidate();

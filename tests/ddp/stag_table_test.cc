@@ -414,6 +414,41 @@ TEST_F(StagTableTest, SuspendedPinOfARegistrationWhoseSlotWasReusedIsDead) {
   EXPECT_FALSE(p.pin.resume());
 }
 
+TEST_F(StagTableTest, RenewedRegistrationHasTheSameIndexAndAnotherKey) {
+  const Stag old = add_with_key(7);
+  ASSERT_TRUE(table_.invalidate(old));
+  test::Bytes other(50);
+  const Stag renewed = table_.renew(old, {other, 9, PdId{2}, StreamId::kAny, Access::kRemoteRead}, 200);
+  EXPECT_EQ(raw(renewed), (raw(old) & 0xFFFFFF00) | 200);
+  EXPECT_FALSE(table_.valid(old));
+  EXPECT_EQ(fault(old, kMe, 1000, 1), StagFault::kInvalid);
+  const auto p = table_.pin(renewed, kStranger, Access::kRemoteRead, 9, 50);
+  ASSERT_TRUE(p.ok);
+  EXPECT_EQ(p.pin.bytes().data(), other.data());
+  EXPECT_EQ(fault(renewed, kStranger, 9, 51, Access::kRemoteRead), StagFault::kBounds);
+  EXPECT_EQ(fault(renewed, kStranger, 9, 1), StagFault::kAccess);
+  EXPECT_EQ(fault(renewed, kMe, 9, 1, Access::kRemoteRead), StagFault::kNotAssociated);
+  EXPECT_FALSE(table_.invalidate(old));
+  EXPECT_EQ(table_.size(), 1U);
+}
+
+// What a slow peer was promised stays suspended for as long as that peer likes; meanwhile keys and short counts come
+// around.
+TEST_F(StagTableTest, SuspendedPinIsDeadHoweverOftenItsRegionWasRenewed) {
+  Stag s = add_with_key(0);
+  auto p = table_.pin(s, kMe, Access::kRemoteWrite, 1000, 10);
+  ASSERT_TRUE(p.ok);
+  p.pin.suspend();
+  for (unsigned i = 1; i <= 65536; ++i) {
+    ASSERT_TRUE(table_.invalidate(s));
+    s = table_.renew(s, {memory_, 1000, PdId{1}, StreamId::kAny, kAll}, static_cast<std::uint8_t>(i));
+  }
+  EXPECT_EQ(raw(s) & 0xFF, 0U) << "the STag is the one of the beginning";
+  EXPECT_TRUE(table_.valid(s));
+  EXPECT_FALSE(p.pin.resume());
+  EXPECT_TRUE(table_.quiescent(s));
+}
+
 TEST_F(StagTableTest, FreedIndexRestsFor65536Registrations) {
   const Stag s = add();
   drop(s);
