@@ -4,8 +4,9 @@
 // freed ones rest in quarantine for 65,536 further registrations and come back with a fresh key. Randomness is passed
 // in.
 //
-// Thread-safety: pin(), local(), invalidate() and its kin and quiescent() are lock-free and may run in any thread at any
-// time. register_memory(), renew() and release() change the table and must be serialised by the caller (verbs does).
+// Thread-safety: pin(), local(), invalidate() and its kin and quiescent() are lock-free and may run in any thread at
+// any time. register_memory(), renew() and release() change the table and must be serialised by the caller (verbs
+// does).
 #pragma once
 
 #include <atomic>
@@ -48,8 +49,8 @@ namespace internal {
 
 // `state` is the valid bit, the key, a generation and the count of pins in one word, so that "still valid, same
 // registration, now pinned" is one atomic step. The registration is written only while the slot is neither valid nor
-// pinned by a successful look-up. A cache line each.
-struct alignas(64) Slot {
+// pinned by a successful look-up.
+struct Slot {
   static constexpr std::uint64_t kValid = 1ULL << 63;
   static constexpr unsigned kKeyShift = 55;
   static constexpr unsigned kGenerationShift = 24;
@@ -138,8 +139,9 @@ class StagTable {
   // Enters a registration. `random` must be unpredictable to peers (at least 32 good bits). Errors: those of check(),
   // kResource when all indices are in use.
   [[nodiscard]] Result<Stag> register_memory(const Registration& registration, std::uint64_t random);
-  // Puts another registration in the place of one that has ended: the same index with the key `key`. `stag` itself stays
-  // dead. Preconditions: check() is ok, `stag` is invalidated, quiescent and not released, its key is another one.
+  // Puts another registration in the place of one that has ended: the same index with the key `key`. `stag` itself
+  // stays dead. Preconditions: check() is ok, `stag` is invalidated, quiescent and not released, its key is another
+  // one.
   [[nodiscard]] Stag renew(Stag stag, const Registration& registration, std::uint8_t key);
 
   // A checked access of `length` octets at `to`. `need` are the rights it takes. A zero length is checked like any

@@ -281,9 +281,13 @@ void Receiver::end_read_response(const TaggedHeader& h) {
   }
   counters_.read_response_bytes += payload_bytes_;
   sends_.read_received(static_cast<std::uint32_t>(payload_bytes_));
-  // All of it is placed: that completes the oldest Read, nothing else does, and its sink stays valid.
+  // All of it is placed: that completes the oldest Read, nothing else does, and its sink stays valid
+  // unless this end wished otherwise.
   // req: RFC5040-5.2.2-4 RFC5040-5.2-1 RFC5040-5.5-14 RFC5040-5.5-15 RFC5040-5.5-26 RFC5040-5.5-29 RFC5040-1.2-4
-  if (h.last) sends_.read_done();
+  if (!h.last) return;
+  const SendWr* const read = sends_.read_done();
+  if (read != nullptr && read->op == SendOp::kReadInvalidate)
+    (void)stags_.invalidate_local(read->sges.view()[0].lkey, who_.pd);
 }
 
 TerminateMessage Receiver::terminate_for(const Error& error) const {

@@ -1,5 +1,9 @@
 #include "iwarp/rdmap/send_queue.h"
 
+#include <cassert>
+#include <cstring>
+#include <new>
+
 namespace iwarp::rdmap {
 
 namespace {
@@ -18,13 +22,40 @@ SendQueue::ReadPart nth_part(const SendWr& wr, std::size_t n) {
 
 // How many Requests await a Response. A Read that reads nothing is one, too.
 std::size_t requests_of(const SendWr& wr) {
-  if (wr.op != SendOp::kRead) return 1;
+  if (!is_read(wr.op)) return 1;
   std::size_t pieces = 0;
   for (const Sge& sge : wr.sges.view()) pieces += sge.length != 0 ? 1 : 0;
   return pieces == 0 ? 1 : pieces;
 }
 
 }  // namespace
+
+bool SendQueue::post_inline(const SendWr& wr) {
+  assert(wr.sges.total() <= max_inline_);
+  SendWr kept = wr;
+  kept.sges = {};
+  if (wr.sges.total() == 0) return enter(kept);
+  if (spare_.empty() && !full()) {
+    try {
+      spare_.reserve(copies_.size() + 1);
+      copies_.push_back(std::make_unique_for_overwrite<std::byte[]>(max_inline_));
+      spare_.push_back(copies_.back().get());
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  if (full()) return false;
+  std::byte* const copy = spare_.back();
+  std::uint32_t length = 0;
+  for (const Sge& sge : wr.sges.view()) {
+    if (sge.length != 0) std::memcpy(copy + length, sge.address, sge.length);
+    length += sge.length;
+  }
+  kept.sges = Sge{copy, length, Stag{}};
+  if (!enter(kept)) return false;
+  spare_.pop_back();
+  return true;
+}
 
 const SendWr* SendQueue::next(std::size_t ord) const {
   const std::size_t i = index(started_);
@@ -34,7 +65,19 @@ const SendWr* SendQueue::next(std::size_t ord) const {
   if (awaits_response(e.wr.op) && outstanding_reads_ >= ord) return nullptr;
   // A fence waits for earlier Reads, not for Requests of its own. req: RFC5040-5.5-19 RFC5040-B-10
   if (e.wr.fence && e.begun == 0 && outstanding_reads_ > 0) return nullptr;
+  if (e.wr.op == SendOp::kLocalInvalidate && in_use(e.wr.local_stag, i)) return nullptr;
   return &e.wr;  // nothing else waits for a Response. req: RFC7306-7-2 RFC7306-7-7 RFC7306-7-8 RFC7306-7-9 RFC7306-7-10
+}
+
+bool SendQueue::in_use(Stag lkey, std::size_t count) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Entry& e = entries_.at(i);
+    if (e.state == State::kDone) continue;
+    for (const Sge& sge : e.wr.sges.view()) {
+      if (sge.lkey == lkey) return true;
+    }
+  }
+  return false;
 }
 
 SendQueue::Ticket SendQueue::start() {
@@ -109,8 +152,12 @@ void SendQueue::read_received(std::uint32_t bytes) {
   if (const auto i = oldest_outstanding(false)) entries_.at(*i).received += bytes;
 }
 
-void SendQueue::read_done() {
-  if (const auto i = oldest_outstanding(false)) answered(entries_.at(*i));
+const SendWr* SendQueue::read_done() {
+  const auto i = oldest_outstanding(false);
+  if (!i) return nullptr;
+  Entry& e = entries_.at(*i);
+  answered(e);
+  return &e.wr;
 }
 
 const SendWr* SendQueue::oldest_atomic() const {
@@ -141,6 +188,8 @@ void SendQueue::flush() {
 }
 
 void SendQueue::drop_front() {
+  const SendWr& wr = entries_.front().wr;
+  if (wr.inline_data && !wr.sges.view().empty()) spare_.push_back(wr.sges.view()[0].address);
   entries_.drop();
   ++popped_;
 }
@@ -149,11 +198,13 @@ std::optional<Completion> SendQueue::poll() {
   // req: RFC5040-5.5-22
   while (!entries_.empty() && entries_.front().state == State::kDone) {
     const Entry& e = entries_.front();
-    if (e.status == Errc::kOk && !e.wr.signaled) {
+    const bool silent = e.status == Errc::kOk && !e.wr.signaled;
+    if (silent && !invalidates_here(e.wr.op)) {
       drop_front();
       continue;
     }
     Completion c;
+    c.silent = silent;
     c.wr_id = e.wr.wr_id;
     c.status = e.status;
     switch (e.wr.op) {
@@ -169,6 +220,14 @@ std::optional<Completion> SendQueue::poll() {
       case SendOp::kRead:
         c.op = WcOp::kRead;
         break;
+      case SendOp::kReadInvalidate:
+        c.op = WcOp::kRead;
+        c.invalidated_stag = e.wr.sges.view()[0].lkey;
+        break;
+      case SendOp::kLocalInvalidate:
+        c.op = WcOp::kLocalInvalidate;
+        c.invalidated_stag = e.wr.local_stag;
+        break;
       case SendOp::kFetchAdd:
         c.op = WcOp::kFetchAdd;
         break;
@@ -176,6 +235,7 @@ std::optional<Completion> SendQueue::poll() {
         c.op = WcOp::kCmpSwap;
         break;
     }
+    c.invalidated = invalidates_here(e.wr.op) && e.status == Errc::kOk;
     if (awaits_response(e.wr.op)) c.byte_len = static_cast<std::uint32_t>(e.wr.sges.total());
     drop_front();
     return c;

@@ -2,11 +2,13 @@
 // Completions come in posting order whatever finishes first (RFC 5040 s5.5 rule 15); entries wait here until they are
 // polled. Not thread-safe.
 //
-// A Read with several pieces is several Read Requests, since a tagged message has one sink: one after the other, each of
-// them counted against the ORD, and one completion when the last Response is complete.
+// A Read with several pieces is several Read Requests, since a tagged message has one sink: one after the other, each
+// of them counted against the ORD, and one completion when the last Response is complete.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "iwarp/base/chunked_ring.h"
 #include "iwarp/rdmap/work_request.h"
@@ -18,24 +20,22 @@ class SendQueue {
   // Names one posted request; stays valid until its completion was polled.
   using Ticket = std::uint64_t;
 
-  explicit SendQueue(std::size_t depth) : entries_(depth) {}
+  // `max_inline`: octets of an inline request. Memory for copies is taken for as many as there ever are at a time.
+  explicit SendQueue(std::size_t depth, std::size_t max_inline = 0) : entries_(depth), max_inline_(max_inline) {}
 
-  // False when full(), or when there is no memory for another request.
+  // False when full(), or when there is no memory for another request. Of an inline one the queue keeps the octets, and
+  // request() names these. Precondition: an inline one has at most `max_inline` octets.
   [[nodiscard]] bool post(const SendWr& wr) {
-    Entry* const e = entries_.add();
-    if (e == nullptr) return false;
-    e->state = State::kQueued;
-    e->status = Errc::kOk;
-    e->received = 0;
-    e->begun = e->answered = 0;
-    e->wr = wr;
-    return true;
+    if (wr.inline_data) [[unlikely]]
+      return post_inline(wr);
+    return enter(wr);
   }
   // `depth` requests are posted and not yet polled (unsignalled ones free their entry when they are done).
   [[nodiscard]] bool full() const { return entries_.full(); }
 
   // The next request to transmit, or null: nothing queued, or the oldest queued one has to wait (a Read while `ord`
-  // Read Requests are outstanding, a fenced one while any is). A Read is given once for each of its Read Requests.
+  // Read Requests are outstanding, a fenced one while any is, a Local Invalidate while an earlier one names its STag).
+  // A Read is given once for each of its Read Requests.
   [[nodiscard]] const SendWr* next(std::size_t ord) const;
   // Starts what next() gave. Precondition: next() != nullptr.
   Ticket start();
@@ -66,8 +66,9 @@ class SendQueue {
   };
   [[nodiscard]] std::optional<OutstandingRead> oldest_read() const;
   void read_received(std::uint32_t bytes);
-  // Its Response is complete; with the last one the Read is done.
-  void read_done();
+  // Its Response is complete; with the last one the Read is done. Gives that Read; valid until it is polled. Null when
+  // none is outstanding.
+  const SendWr* read_done();
   // The oldest Atomic without a Response; null when none is outstanding.
   [[nodiscard]] const SendWr* oldest_atomic() const;
   void atomic_done();
@@ -77,7 +78,9 @@ class SendQueue {
   bool refuse_queued_reads(Errc status);
   // Everything not done completes with kFlushed.
   void flush();
-  // Oldest request that is done, with all before it polled. Unsignalled successes are passed over.
+  // Oldest request that is done, with all before it polled. Unsignalled successes are passed over, but for those that
+  // revoked an STag, which are `silent`: whoever polls has to wait until it is quiescent before it tells the
+  // application of anything later.
   [[nodiscard]] std::optional<Completion> poll();
   [[nodiscard]] bool idle() const { return entries_.empty() || all_done(); }
 
@@ -90,17 +93,33 @@ class SendQueue {
     std::uint32_t received = 0;            // octets of the Response that is coming in
     SendWr wr;
   };
+  [[nodiscard]] bool enter(const SendWr& wr) {
+    Entry* const e = entries_.add();
+    if (e == nullptr) return false;
+    e->state = State::kQueued;
+    e->status = Errc::kOk;
+    e->received = 0;
+    e->begun = e->answered = 0;
+    e->wr = wr;
+    return true;
+  }
+  [[nodiscard]] bool post_inline(const SendWr& wr);
   [[nodiscard]] std::size_t index(Ticket t) const { return static_cast<std::size_t>(t - popped_); }
   // Of those that await a Response.
   [[nodiscard]] std::optional<std::size_t> oldest_outstanding(bool atomic) const;
   void answered(Entry& e);
+  // Whether one of the `count` oldest is not done and names `lkey`.
+  [[nodiscard]] bool in_use(Stag lkey, std::size_t count) const;
   [[nodiscard]] bool all_done() const;
   void pass_over_done();
   void drop_front();
 
   ChunkedRing<Entry> entries_;
-  Ticket popped_ = 0;   // ticket of the front entry
-  Ticket started_ = 0;  // ticket of the oldest entry not started
+  std::size_t max_inline_;
+  std::vector<std::unique_ptr<std::byte[]>> copies_;  // of inline requests, `max_inline_` octets each
+  std::vector<std::byte*> spare_;                     // those of them that no request has; room for all
+  Ticket popped_ = 0;                                 // ticket of the front entry
+  Ticket started_ = 0;                                // ticket of the oldest entry not started
   std::size_t outstanding_reads_ = 0;
 };
 

@@ -35,7 +35,10 @@ Opcode opcode_of(const SendWr& wr) {
     case SendOp::kWriteImmediate:
       return Opcode::kWrite;
     case SendOp::kRead:
+    case SendOp::kReadInvalidate:
       return Opcode::kReadRequest;
+    case SendOp::kLocalInvalidate:  // never on the wire
+      break;
     case SendOp::kImmediate:
       return wr.solicited ? Opcode::kImmediateSolicited : Opcode::kImmediate;
     case SendOp::kFetchAdd:
@@ -45,8 +48,12 @@ Opcode opcode_of(const SendWr& wr) {
   return Opcode::kSend;
 }
 
-// STags of the RTR and of a wake: never 0, which Chelsio hardware refuses even on zero-length messages.
+// STag of messages that reach no memory: the RTR, a wake, zero-length Writes and Reads. Never 0, which Chelsio hardware
+// refuses even there.
 constexpr Stag kRtrStag{1};
+Stag named(Stag stag, std::uint32_t octets) {
+  return octets == 0 && stag == Stag{} ? kRtrStag : stag;
+}
 
 }  // namespace
 
@@ -75,6 +82,16 @@ bool Transmitter::start_next_message(std::size_t ord) {
   return true;
 }
 
+// A message without a segment, in the order of posting: what was posted before has begun, what is posted behind it
+// begins later. req: RFC5040-1.2-3
+Result<void> Transmitter::invalidate_local(const RequestMessage& m) {
+  const SendQueue::Ticket ticket = m.ticket;
+  if (!stags_.invalidate_local(sends_.request(ticket).local_stag, who_.pd)) return local_error(ticket);
+  sends_.sent(ticket);
+  current_ = std::monostate{};
+  return {};
+}
+
 Result<bool> Transmitter::next(std::size_t mulpdu, std::size_t ord, Segment& segment, std::vector<ddp::Pin>& payload) {
   segment.payload_bytes = segment.copied_bytes = 0;
   segment.read_response = segment.may_change = false;
@@ -92,11 +109,14 @@ Result<bool> Transmitter::next(std::size_t mulpdu, std::size_t ord, Segment& seg
     wake_segment(segment);
     return true;
   }
-  if (!mid_message() && !start_next_message(ord)) return false;
-  auto* const response = std::get_if<ResponseMessage>(&current_);
-  const auto ok = response != nullptr ? response_segment(*response, mulpdu, segment, payload)
-                                      : request_segment(std::get<RequestMessage>(current_), mulpdu, segment, payload);
-  if (!ok) return ok.error();
+  segment.header_bytes = 0;
+  do {
+    if (!mid_message() && !start_next_message(ord)) return false;
+    auto* const response = std::get_if<ResponseMessage>(&current_);
+    const auto ok = response != nullptr ? response_segment(*response, mulpdu, segment, payload)
+                                        : request_segment(std::get<RequestMessage>(current_), mulpdu, segment, payload);
+    if (!ok) return ok.error();
+  } while (segment.header_bytes == 0);  // it was a Local Invalidate
   return true;
 }
 
@@ -128,6 +148,19 @@ void Transmitter::wake_segment(Segment& s) {
   put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
   s.done.what = Done::What::kWake;
   wake_ = false;
+}
+
+// From the one piece of memory where the send queue keeps them.
+void Transmitter::gather_inline(const SendWr& wr, const RequestMessage& m, std::uint32_t bytes, Segment& s,
+                                std::vector<ddp::Pin>& payload) {
+  if (bytes == 0) return;
+  const MutBytes octets{wr.sges.view()[0].address + m.sent, bytes};
+  if (bytes > kCopied) {
+    payload.push_back(ddp::Pin::unregistered(octets));
+    return;
+  }
+  std::memcpy(s.octets.data() + s.header_bytes, octets.data(), bytes);
+  s.copied_bytes = bytes;
 }
 
 bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, Segment& s,
@@ -176,8 +209,9 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
                                           std::vector<ddp::Pin>& payload) {
   const SendWr& wr = sends_.request(m.ticket);
   // req: RFC5040-1.2-1
-  if (wr.op == SendOp::kRead) return read_request_segment(m, s);
+  if (is_read(wr.op)) return read_request_segment(m, s);
   if (is_atomic(wr.op)) return atomic_request_segment(m, s);
+  if (wr.op == SendOp::kLocalInvalidate) return invalidate_local(m);
   if (wr.op == SendOp::kImmediate || m.written) {
     immediate_segment(m, s);
     return {};
@@ -188,7 +222,11 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   s.header_bytes = tagged ? TaggedHeader::kSize : UntaggedHeader::kSize;
   const ddp::Cut cut = ddp::next_cut(m.total - m.sent, mulpdu, s.header_bytes);
   const std::uint32_t offset = m.sent;
-  if (!gather(wr, m, cut.payload_bytes, s, payload)) return local_error(m.ticket);
+  if (wr.inline_data) {
+    gather_inline(wr, m, cut.payload_bytes, s, payload);
+  } else if (!gather(wr, m, cut.payload_bytes, s, payload)) {
+    return local_error(m.ticket);
+  }
 
   // The same in each segment. req: RFC5040-4.1-1 RFC5040-4-1 RFC5041-4.2-6 RFC5041-4.3-5 RFC5040-3.1-8
   const std::uint8_t control = control_octet(opcode_of(wr));
@@ -196,7 +234,7 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
     // The one STag and the TO of the request. req: RFC5040-3.2-5 RFC5040-5.1-9 RFC5041-5.2-10 RFC5040-3.1-6
     // req: RFC5041-4.2-8 RFC5041-4.2-11 RFC5041-4.2-10 RFC5041-5.2-11 RFC5041-1.2-6
     // Nothing of RDMAP follows. req: RFC5040-4.3-1 RFC5040-A.1-1
-    put(s, TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});
+    put(s, TaggedHeader{cut.last, control, named(wr.remote_stag, m.total), wr.remote_to + offset});
     counters_.write_bytes += cut.payload_bytes;
     if (cut.last) ++counters_.writes;
   } else {
@@ -230,10 +268,11 @@ Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment&
   ReadRequest request{.sink_stag = kRtrStag,
                       .sink_to = 0,
                       .size = part.length(),
-                      .source_stag = wr.remote_stag,
+                      .source_stag = named(wr.remote_stag, m.total),
                       .source_to = wr.remote_to + part.offset};
-  if (part.sink != nullptr) {
-    const Sge& sink = *part.sink;
+  // What nothing is read into is not looked at, unless it is to be revoked.
+  if (part.sink != nullptr || wr.op == SendOp::kReadInvalidate) {
+    const Sge& sink = part.sink != nullptr ? *part.sink : wr.sges.view()[0];
     const auto p = stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.at(0), sink.length);
     const auto to = stags_.to_of(sink.lkey, who_.pd, sink.at(0));
     if (!p.ok || !to) return local_error(m.ticket);

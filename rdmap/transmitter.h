@@ -32,7 +32,7 @@ enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
 
 class Transmitter {
  public:
-  Transmitter(const ddp::StagTable& stags, ddp::StreamKey who, SendQueue& sends, InboundReads& reads)
+  Transmitter(ddp::StagTable& stags, ddp::StreamKey who, SendQueue& sends, InboundReads& reads)
       : stags_(stags), who_(who), sends_(sends), reads_(reads) {}
 
   // What has to happen when the last octet of a segment was handed to TCP: give it back to segment_sent().
@@ -61,11 +61,12 @@ class Transmitter {
     [[nodiscard]] ConstBytes head_and_copy() const { return ConstBytes{octets}.first(header_bytes + copied_bytes); }
   };
 
-  // True when next() would give a segment.
+  // True when next() would give a segment, or carry out a Local Invalidate.
   [[nodiscard]] bool ready(std::size_t ord) const;
-  // The next segment of at most `mulpdu` octets goes to `segment`; payload that is not copied, to the end of `payload`
-  // as pinned memory. False when there is nothing to send. On error (memory revoked under a work request or a Read)
-  // nothing is appended and the peer is owed error_terminate(). Give the same Segment for all of a batch.
+  // Carries out Local Invalidates whose turn it is. Then the next segment of at most `mulpdu` octets goes to `segment`;
+  // payload that is not copied, to the end of `payload` as pinned memory. False when there is nothing to send. On error
+  // (memory revoked under a work request or a Read) nothing is appended and the peer is owed error_terminate(). Give
+  // the same Segment for all of a batch.
   [[nodiscard]] Result<bool> next(std::size_t mulpdu, std::size_t ord, Segment& segment,
                                   std::vector<ddp::Pin>& payload);
   void segment_sent(const Done& done);
@@ -108,18 +109,21 @@ class Transmitter {
   [[nodiscard]] Result<void> request_segment(RequestMessage& m, std::size_t mulpdu, Segment& s,
                                              std::vector<ddp::Pin>& payload);
   [[nodiscard]] Result<void> read_request_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> invalidate_local(const RequestMessage& m);
   void immediate_segment(const RequestMessage& m, Segment& s);
   [[nodiscard]] Result<void> atomic_request_segment(const RequestMessage& m, Segment& s);
   [[nodiscard]] Result<void> atomic_response_segment(const InboundRead& read, Segment& s);
   [[nodiscard]] Result<void> response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
                                               std::vector<ddp::Pin>& payload);
   [[nodiscard]] Error local_error(SendQueue::Ticket ticket);
+  void gather_inline(const SendWr& wr, const RequestMessage& m, std::uint32_t bytes, Segment& s,
+                     std::vector<ddp::Pin>& payload);
   // Copies the next `bytes` of the message behind the header, or pins them. False when they are not registered (any
   // more).
   [[nodiscard]] bool gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, Segment& s,
                             std::vector<ddp::Pin>& payload);
 
-  const ddp::StagTable& stags_;
+  ddp::StagTable& stags_;
   ddp::StreamKey who_;
   SendQueue& sends_;
   InboundReads& reads_;

@@ -42,6 +42,7 @@ Completion VerbsEndpoint::translate(const verbs::Completion& c) {
     case verbs::WcOp::kRead:
     case verbs::WcOp::kFetchAdd:  // never posted here
     case verbs::WcOp::kCmpSwap:
+    case verbs::WcOp::kLocalInvalidate:
       out.op = OpKind::kRead;
       break;
   }

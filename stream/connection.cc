@@ -9,16 +9,39 @@ namespace iwarp::stream {
 namespace {
 
 constexpr std::size_t kDeepestQueue = std::size_t{1} << 24;
+constexpr std::size_t kLongestInline = std::size_t{1} << 24;
 
 Error not_posted(bool full) {
   return full ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
+}
+
+// Of what is not a plain Send, Write or Read.
+Result<void> check_special(const rdmap::SendWr& wr, const Options& options) {
+  // req: RFC7306-1.1-1 RFC7306-1.1-2
+  if (is_rfc7306(wr.op) && !options.rfc7306)
+    return make_error(Errc::kInvalidArgument,
+                      "Immediate Data and Atomics need a peer that knows RFC 7306: if it does, set "
+                      "stream::Options::rfc7306 at both ends");
+  if (wr.op == rdmap::SendOp::kImmediate && !wr.sges.view().empty())
+    return make_error(Errc::kInvalidArgument, "Immediate Data is SendWr::immediate: it takes no memory");
+  if (is_atomic(wr.op) && (wr.sges.view().size() != 1 || wr.sges.total() != sizeof(std::uint64_t)))
+    return make_error(Errc::kInvalidArgument, "an Atomic has one sink of 8 octets");
+  if (wr.inline_data && !may_be_inline(wr.op))
+    return make_error(Errc::kInvalidArgument, "only Sends and RDMA Writes can be inline");
+  if (wr.inline_data && wr.sges.total() > options.max_inline)
+    return make_error(Errc::kInvalidArgument, "inline data is longer than stream::Options::max_inline");
+  if (wr.op == rdmap::SendOp::kReadInvalidate && wr.sges.view().size() != 1)
+    return make_error(Errc::kInvalidArgument, "an RDMA Read with Local Invalidate has one sink buffer");
+  if (wr.op == rdmap::SendOp::kLocalInvalidate && !wr.sges.view().empty())
+    return make_error(Errc::kInvalidArgument, "Local Invalidate is SendWr::local_stag: it takes no memory");
+  return {};
 }
 
 }  // namespace
 
 Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options& options)
     : options_(options),
-      sends_(options.sq_depth),
+      sends_(options.sq_depth, options.max_inline),
       recvs_(options.rq_depth),
       rx_(stags, who, recvs_, sends_, reads_, options.rfc7306 ? rdmap::Extensions::kRfc7306 : rdmap::Extensions::kNone),
       tx_(stags, who, sends_, reads_) {}
@@ -27,6 +50,7 @@ Result<void> validate(const Options& options) {
   const auto invalid = [](const char* why) { return make_error(Errc::kInvalidArgument, why); };
   if (options.sq_depth > kDeepestQueue) return invalid("stream::Options::sq_depth must be 0 to 16777216");
   if (options.rq_depth > kDeepestQueue) return invalid("stream::Options::rq_depth must be 0 to 16777216");
+  if (options.max_inline > kLongestInline) return invalid("stream::Options::max_inline must be 0 to 16777216 octets");
   constexpr std::chrono::milliseconds kNone{0};
   if (options.first_fpdu_timeout < kNone) return invalid("stream::Options::first_fpdu_timeout must be 0 ms or more");
   if (options.close_timeout < kNone) return invalid("stream::Options::close_timeout must be 0 ms or more");
@@ -40,15 +64,9 @@ Result<void> Connection::post_send(const rdmap::SendWr& wr) {
   // req: RFC5040-1.1-1 RFC5041-5.2-3
   if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
     return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
-  // req: RFC7306-1.1-1 RFC7306-1.1-2
-  if (is_rfc7306(wr.op) && !options_.rfc7306)
-    return make_error(Errc::kInvalidArgument,
-                      "Immediate Data and Atomics need a peer that knows RFC 7306: if it does, set "
-                      "stream::Options::rfc7306 at both ends");
-  if (wr.op == rdmap::SendOp::kImmediate && !wr.sges.view().empty())
-    return make_error(Errc::kInvalidArgument, "Immediate Data is SendWr::immediate: it takes no memory");
-  if (is_atomic(wr.op) && (wr.sges.view().size() != 1 || wr.sges.total() != sizeof(std::uint64_t)))
-    return make_error(Errc::kInvalidArgument, "an Atomic has one sink of 8 octets");
+  if (wr.inline_data || wr.op > rdmap::SendOp::kRead) [[unlikely]] {
+    if (auto ok = check_special(wr, options_); !ok) return ok;
+  }
   if (awaits_response(wr.op) && heard_ != Heard::kNothing && negotiated_.ord == 0)
     return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read or Atomic (ORD is 0)");
   if (!sends_.post(wr)) return not_posted(sends_.full());

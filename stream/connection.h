@@ -36,6 +36,9 @@ struct Options {
   // 1.75 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
   std::size_t sq_depth = 64;
   std::size_t rq_depth = 64;  // receives, likewise
+  // Longest SendWr::inline_data, octets: 0 (default, none) to 16 MiB. Memory is taken, this much for each, for as many
+  // inline requests as there ever are at a time in the send queue, and kept until the end. Inline costs a copy.
+  std::size_t max_inline = 0;
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
   mpa::FpduPolicy fpdu = mpa::FpduPolicy::kEmss;
   // With CRC and Markers off: receive the rest of a large FPDU straight into its final buffer. Default on: it saves a
@@ -110,8 +113,9 @@ class Connection {
 
   // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established
   // waits for it. kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB
-  // or more, Atomic without 8 octets of sink, an operation of RFC 7306 without the option), kResource (no memory for
-  // another request).
+  // or more, Atomic without 8 octets of sink, ReadInvalidate without one sink, inline data of more than
+  // Options::max_inline octets or of another operation than Send and Write, an operation of RFC 7306 without the
+  // option), kResource (no memory for another request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   // Posts a receive; as above.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);

@@ -58,6 +58,7 @@ void Connection::next_batch() {
   }
   encode_batch();
   batch_ = gather_.spans();
+  if (batch_.empty()) check_drained();  // the last request was a Local Invalidate
 }
 
 void Connection::encode_batch() {

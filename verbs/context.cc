@@ -39,7 +39,8 @@ Result<Stag> Context::reregister(Stag stag, const ddp::Registration& registratio
     key = static_cast<std::uint8_t>(present + 1 + *number % 255);  // any but the present one
   }
   // With the same key the STag would never have been dead.
-  if (*key == present) return make_error(Errc::kInvalidArgument, "the key of a region is registered anew with another one");
+  if (*key == present)
+    return make_error(Errc::kInvalidArgument, "the key of a region is registered anew with another one");
   invalidate(stag);
   const std::lock_guard lock(mu_);
   return stags_.renew(stag, registration, *key);

@@ -29,8 +29,8 @@ class Context {
   // key. kInvalidArgument: used after fork().
   [[nodiscard]] Result<Stag> register_memory(const ddp::Registration& registration);
   // Revokes the STag, waits as deregister() does, and gives its index to `registration` with another key: `key`, or one
-  // that is drawn. kInvalidArgument: ddp::StagTable::check(), `key` is the present one, used after fork(). kResource: no
-  // random key. After an error the STag is as it was.
+  // that is drawn. kInvalidArgument: ddp::StagTable::check(), `key` is the present one, used after fork(). kResource:
+  // no random key. After an error the STag is as it was.
   [[nodiscard]] Result<Stag> reregister(Stag stag, const ddp::Registration& registration,
                                         std::optional<std::uint8_t> key);
   // Revokes the STag, waits until no access to it is under way (at most what one call of a connection does: the

@@ -73,8 +73,8 @@ class MemoryRegion {
   [[nodiscard]] std::uint64_t to_of(const std::byte* address) const {
     return base_to_ + static_cast<std::uint64_t>(address - memory_.data());
   }
-  // Registers `memory` in the place of what it has now, in `pd` and with `options`; any of the three may be as before. As
-  // ibv_rereg_mr(), and faster than to deregister and register: the STag keeps its index and gets another key, `key`
+  // Registers `memory` in the place of what it has now, in `pd` and with `options`; any of the three may be as before.
+  // As ibv_rereg_mr(), and faster than to deregister and register: the STag keeps its index and gets another key, `key`
   // or, without, one that is drawn. The old STag is dead at once; waits until no access by it is under way, as reset()
   // does. Also for a region that was invalidated. Peers that knew the old STag can guess the new one, 255 keys being
   // left: for others' eyes register anew.

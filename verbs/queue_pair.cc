@@ -112,8 +112,9 @@ bool QueuePair::drain(const Cq& cq, std::optional<rdmap::Completion> (stream::Co
     std::array<Completion, 8> some;  // for one turn of the queue's lock
     std::size_t n = 0;
     for (; c; c = n < some.size() ? (core_.*poll)() : std::nullopt) {
-      // The peer revoked this STag: nobody hears of it while an access through another connection is still under way.
+      // This STag is revoked: nobody hears of it while an access through another connection is still under way.
       if (c->invalidated) pd_.context()->fence(c->invalidated_stag);
+      if (c->silent) continue;
       some[n++] = {*c, number_};
     }
     if (cq->push(std::span{some}.first(n))) continue;

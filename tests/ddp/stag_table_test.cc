@@ -246,12 +246,10 @@ TEST_F(StagTableTest, LocalAddresses) {
   EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 99);
   EXPECT_TRUE(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(100), 0).ok);
   EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(99), 2).fault, StagFault::kBounds);
-  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(), ~std::size_t{0}).fault,
-            StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(), ~std::size_t{0}).fault, StagFault::kBounds);
   EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, 0, 1).fault, StagFault::kBounds);
   EXPECT_EQ(table_.pin_local(s, PdId{2}, Access::kLocalRead, address(), 1).fault, StagFault::kNotAssociated);
-  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, address(), 1).fault,
-            StagFault::kInvalid);
+  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, address(), 1).fault, StagFault::kInvalid);
   const Stag read_only = add(Access::kLocalRead);
   EXPECT_EQ(table_.pin_local(read_only, PdId{1}, Access::kLocalWrite, address(), 1).fault, StagFault::kAccess);
   EXPECT_EQ(table_.to_of(s, PdId{1}, address(30)), 1030U);
@@ -262,8 +260,7 @@ TEST_F(StagTableTest, LocalAddresses) {
 // The IOVA of the first octet is 1 << 40, whatever its address and its Tagged Offset.
 TEST_F(StagTableTest, LocalAccessesNameIovas) {
   constexpr std::uint64_t kIova = std::uint64_t{1} << 40;
-  const auto s = table_.register_memory(
-      {memory_, 1000, PdId{1}, StreamId::kAny, kAll, kIova - address()}, random_());
+  const auto s = table_.register_memory({memory_, 1000, PdId{1}, StreamId::kAny, kAll, kIova - address()}, random_());
   ASSERT_TRUE(s);
   const auto p = table_.pin_local(*s, PdId{1}, Access::kLocalWrite, kIova + 30, 70);
   ASSERT_TRUE(p.ok);
@@ -336,6 +333,24 @@ TEST_F(StagTableTest, RemoteInvalidation) {
   EXPECT_FALSE(table_.valid(s));
   EXPECT_EQ(table_.invalidate_remote(s, kMe).error().code, Errc::kCannotInvalidate);  // twice
   EXPECT_EQ(table_.invalidate_remote(Stag{0x777777}, kMe).error().code, Errc::kCannotInvalidate);
+}
+
+TEST_F(StagTableTest, LocalInvalidation) {
+  COVERS("RFC5040-8.1.1-5");
+  const Stag s = add(Access::kLocalRead, 1000, StreamId{77});
+  EXPECT_EQ(table_.invalidate_local(s, PdId{2}).error().code, Errc::kLocalProtection);
+  EXPECT_TRUE(table_.valid(s));
+  EXPECT_TRUE(table_.quiescent(s)) << "a refusal holds nothing";
+  EXPECT_TRUE(table_.invalidate_local(s, PdId{1}).ok()) << "whatever its rights and its stream";
+  EXPECT_FALSE(table_.valid(s));
+  EXPECT_TRUE(table_.quiescent(s));
+  EXPECT_TRUE(table_.invalidate_local(s, PdId{1}).ok()) << "the peer may have been sooner";
+  EXPECT_EQ(table_.invalidate_local(Stag{raw(s) ^ 1}, PdId{1}).error().code, Errc::kLocalProtection);
+  EXPECT_EQ(table_.invalidate_local(Stag{}, PdId{1}).error().code, Errc::kLocalProtection);
+  const Stag renewed =
+      table_.renew(s, {memory_, 1000, PdId{1}, StreamId::kAny, kAll}, static_cast<std::uint8_t>(raw(s) + 1));
+  EXPECT_EQ(table_.invalidate_local(s, PdId{1}).error().code, Errc::kLocalProtection);
+  EXPECT_TRUE(table_.valid(renewed));
 }
 
 TEST_F(StagTableTest, RemoteInvalidationOfWhatIsNotThePeers) {

@@ -180,6 +180,32 @@ TEST_F(ReceiverTest, ResponseMayNotSpanTwoPiecesOfARead) {
   expect_refused(test::tagged_segment(Opcode::kReadResponse, stag_, kBase, pattern(20)), {1, 1, 1}, 14);
 }
 
+TEST_F(ReceiverTest, ReadWithLocalInvalidateRevokesItsSinkWithTheLastOctet) {
+  for (const std::size_t length : {30U, 0U}) {
+    Bytes sink(30);
+    const Stag stag = add(sink);
+    ASSERT_TRUE(sends_.post({.wr_id = 1,
+                             .op = SendOp::kReadInvalidate,
+                             .sges = Sge{sink.data(), static_cast<std::uint32_t>(length), stag}}));
+    sends_.sent(sends_.start());
+    if (length > 0) {
+      expect_taken(test::tagged_segment(Opcode::kReadResponse, stag, kBase, pattern(20), false));
+      EXPECT_TRUE(stags_.valid(stag));
+      expect_taken(test::tagged_segment(Opcode::kReadResponse, stag, kBase + 20, pattern(10, 140), true));
+      EXPECT_EQ(sink, pattern(30));
+    } else {
+      expect_taken(test::tagged_segment(Opcode::kReadResponse, stag, 0, {}));
+    }
+    EXPECT_FALSE(stags_.valid(stag));
+    const auto c = sends_.poll();
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->op, WcOp::kRead);
+    EXPECT_TRUE(c->invalidated);
+    EXPECT_EQ(c->invalidated_stag, stag);
+    EXPECT_EQ(c->byte_len, length);
+  }
+}
+
 TEST_F(ReceiverTest, ZeroLengthReadResponse) {
   COVERS("RFC5041-5.2-16");
   start_read(1, 0);
