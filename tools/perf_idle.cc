@@ -73,7 +73,7 @@ int run(const Flags& flags) {
 
 Run add_perf_idle(CLI::App& perf) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* idle = perf.add_subcommand("idle", "Opens many connections and tells what they cost while they do nothing");
+  CLI::App* idle = perf.add_subcommand("idle", "Open many connections, and tell what they cost while they do nothing");
   add_peer(*idle, flags->peer);
   idle->add_option("--connections", flags->connections, "How many")
       ->check(CLI::Range(1, 1000000))

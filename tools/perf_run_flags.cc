@@ -100,14 +100,13 @@ std::string list_of_tests() {
 constexpr const char* kFooter =
     "Each test is measured beside plain TCP that does the same work: a sample of each is a pair. A row is printed as\n"
     "soon as it is measured; Ctrl-C prints what there is.\n"
-    "Columns, as in perftest:\n"
+    "Columns: as in perftest.\n"
     "  octets, iterations       of an operation; operations in all samples\n"
     "  BW peak, BW average      the best sample, and the mean of the samples; 1 GB/s is 10^9 octets a second\n"
     "  MsgRate                  millions of operations a second, the mean of the samples\n"
-    "  t_min ... t_max          microseconds, half of a round trip: the least of all; the most frequent (the fullest "
-    "bin\n"
-    "                           of a histogram of bins of 5 % of the median); the median; 99 % and 99.9 % took no\n"
-    "                           longer; the largest of all. Where not of all, the median of the samples' figures\n"
+    "  t_min, t_max             microseconds, half of a round trip: the least and the largest of all operations\n"
+    "  t_typical ... p99.9      the most frequent (the fullest bin of 5 % of the median), the median, and what 99 % "
+    "and 99.9 % did not exceed; medians of the samples' figures\n"
     "  TCP, ratio (range)       plain TCP's average; iwarp / TCP: median, least and largest of the pairs\n"
     "  CPU                      seconds of processor time for 10^9 octets, this end + the other\n"
     "Much depends on the congestion control of TCP (--congestion): it is named below the table.\n"
@@ -167,7 +166,8 @@ void PerfRunFlags::add(CLI::App& run) {
       ->capture_default_str();
   run.add_option("--congestion", spec.congestion,
                  "TCP congestion control, such as cubic, of iwarp and plain TCP at both ends; "
-                 "net.ipv4.tcp_available_congestion_control must list it (without: what each system has)");
+                 "net.ipv4.tcp_available_congestion_control must list it (without: what each system has)")
+      ->type_name("NAME");
   run.add_option("--cpus", cpus, "Processors for this end and the other, such as 0,1: needed where both poll")
       ->delimiter(',')
       ->allow_extra_args(false)

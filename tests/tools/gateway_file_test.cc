@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"ListWithNumbers", kListener + "allow = [10]\n", "5:9: allow: must be text in quotes, or a list of such"},
         Wrong{"ListWhereNoneIs", kListener + "crc = ['on']\n", "5:7: crc: must be text in quotes"},
         Wrong{"EmptyText", kListener + "allow = ''\n", "5:9: allow: is empty; leave the key out"},
-        Wrong{"Range", kListener + "credits = 97\n", "5:11: credits: Value 97 not in range 1 to 96"},
+        Wrong{"Range", kListener + "credits = 97\n", "5:11: credits: '97' is not a number from 1 to 96"},
         Wrong{"BelowZero", kListener + "credits = -1\n", "5:11: credits: "},
         Wrong{"Choice", kListener + "crc = 'maybe'\n", "5:7: crc: unknown value 'maybe': use "},
         Wrong{"Contradiction", kListener + "p2p = true\nno-p2p = true\n", "1:1: p2p excludes no-p2p"},

@@ -59,7 +59,7 @@ std::string RawFrame::to_string() const {
   if (reserved_bits != 0) s += " reserved=" + std::to_string(reserved_bits);
   if (enhanced) {
     const mpa::EnhancedData& e = *enhanced;
-    s += " " + bit("A", e.peer_to_peer) + bit("B", e.rtr_send) + bit("C", e.rtr_write) + bit("D", e.rtr_read);
+    s += " " + bit("A", e.peer_to_peer) + bit("B", e.rtr_send) + bit("C_write", e.rtr_write) + bit("D", e.rtr_read);
     s += "IRD=" + std::to_string(e.ird) + " ORD=" + std::to_string(e.ord);
   }
   if (!complete()) {
