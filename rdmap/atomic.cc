@@ -9,8 +9,8 @@ namespace iwarp::rdmap {
 namespace {
 
 // Fields are added apart: the bits of `mask` are their most significant ones, and no carry leaves those.
-// req: RFC7306-5.1.1-1 RFC7306-5.1.1-2 RFC7306-5.1.1-8 RFC7306-5.1.1-9
 std::uint64_t masked_sum(std::uint64_t a, std::uint64_t b, std::uint64_t mask) {
+  // req: RFC7306-5.1.1-1 RFC7306-5.1.1-2 RFC7306-5.1.1-8 RFC7306-5.1.1-9
   return ((a & ~mask) + (b & ~mask)) ^ ((a ^ b) & mask);
 }
 
@@ -68,13 +68,14 @@ std::uint64_t apply(const AtomicRequest& request, std::uint64_t original) {
   return (original & ~o.mask) | (o.data & o.mask);
 }
 
-// req: RFC7306-5-1 RFC7306-5-2 RFC7306-5-3 RFC7306-5.3-1 RFC7306-5.4-2 RFC7306-5.4-3 RFC7306-5.1.1-10
 std::uint64_t execute(const AtomicRequest& request, MutBytes target) {
+  // Against whoever changes it as an atomic, of this connection or another. req: RFC7306-5-2 RFC7306-5-3 RFC7306-5.3-1
+  // req: RFC7306-5.4-2 RFC7306-5.4-3; in the octet order of this host: RFC7306-5.1.1-10
   const std::atomic_ref<std::uint64_t> memory(*reinterpret_cast<std::uint64_t*>(target.data()));
   std::uint64_t original = memory.load();
   for (;;) {
     const std::uint64_t result = apply(request, original);
-    // What would not change is not written. req: RFC7306-1.1-3 RFC7306-5.1.2-2 RFC7306-5.1.1-11
+    // What would not change is not written. req: RFC7306-5-1 RFC7306-1.1-3 RFC7306-5.1.2-2 RFC7306-5.1.1-11
     if (result == original || memory.compare_exchange_weak(original, result)) return original;
   }
 }

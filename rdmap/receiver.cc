@@ -262,7 +262,7 @@ Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
   InboundRead read;
   read.request = *request;
   // Read when its turn comes, so after all that came before it was placed. req: RFC5040-5.5-16 RFC5040-5.5-17
-  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6
+  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6 RFC7306-7-3
   push_inbound(h, read);
   return {};
 }

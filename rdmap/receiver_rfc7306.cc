@@ -9,9 +9,8 @@ using ddp::Access;
 using ddp::UntaggedHeader;
 
 // Delivered like a Send, behind all that came before it, in one sequence with them.
-// req: RFC7306-6.3-3 RFC7306-6.4-1 RFC7306-7-1 RFC7306-7-5 RFC7306-7-6
 Result<void> Receiver::end_immediate(const UntaggedHeader& h) {
-  const auto length = send_rx_.commit(h, payload_bytes_);
+  const auto length = send_rx_.commit(h, payload_bytes_);  // req: RFC7306-6.3-3 RFC7306-7-1 RFC7306-7-5
   if (!length) return {};
   Completion c;
   // req: RFC7306-4.1-4: of the Invalidate STag field nothing is looked at
@@ -24,7 +23,7 @@ Result<void> Receiver::end_immediate(const UntaggedHeader& h) {
   }
   ++counters_.immediates;
   c.immediate = load_be<std::uint64_t>(immediate_);  // req: RFC7306-6.1-2 RFC7306-6-2 RFC7306-6.2-1
-  recvs_.complete_current(c);
+  recvs_.complete_current(c);                        // req: RFC7306-6.4-1 RFC7306-7-6
   return {};
 }
 
@@ -39,6 +38,8 @@ Result<void> Receiver::end_atomic_request(const UntaggedHeader& h) {
   ++counters_.atomics;
   InboundRead read;
   read.request = *request;
+  // Delivered, and all before it; what comes behind it need not wait for its Response. req: RFC7306-5.4-4 RFC7306-5.4-6
+  // req: RFC7306-7-13 RFC7306-7-14 RFC7306-7-4 RFC7306-5.4-5 RFC7306-5.4-7
   push_inbound(h, read);
   return {};
 }

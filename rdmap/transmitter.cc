@@ -62,6 +62,8 @@ bool Transmitter::ready(std::size_t ord) const {
 bool Transmitter::start_next_message(std::size_t ord) {
   const SendWr* wr = sends_.next(ord);
   if (!reads_.empty() && (response_turn_ || wr == nullptr)) {
+    // Read and Atomic Requests wait in one queue. req: RFC7306-5.2.1-21 RFC7306-5.2.2-11 RFC7306-5.4-9 RFC7306-5.4-10
+    // req: RFC7306-7-11 RFC7306-7-12 RFC7306-7-15
     current_ = ResponseMessage{reads_.start(), 0};  // req: RFC5040-5.2.2-7 RFC5040-5.5-27 RFC5040-5.2.2-1 RFC5040-B-9
     response_turn_ = false;
     return true;

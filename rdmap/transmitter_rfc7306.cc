@@ -59,9 +59,7 @@ Result<void> Transmitter::atomic_request_segment(const RequestMessage& m, Segmen
 }
 
 // The Atomic is done here, when its turn among the Responses comes: after what was delivered before it, in the order of
-// the Requests, and once. req: RFC7306-5.2.1-16 RFC7306-5.2.1-21 RFC7306-5.2.2-11 RFC7306-5.4-4 RFC7306-5.4-6
-// req: RFC7306-5.4-9 RFC7306-5.4-10 RFC7306-7-11 RFC7306-7-12 RFC7306-7-13 RFC7306-7-14 RFC7306-7-15 RFC7306-7-3
-// req: RFC7306-7-4 RFC7306-5.4-5 RFC7306-5.4-7
+// the Requests, and once.
 Result<void> Transmitter::atomic_response_segment(const InboundRead& read, Segment& s) {
   const auto& request = std::get<AtomicRequest>(read.request);
   // RFC 7306 has no right of its own: what reads and writes takes both. req: RFC7306-9-1
@@ -78,7 +76,7 @@ Result<void> Transmitter::atomic_response_segment(const InboundRead& read, Segme
     current_ = std::monostate{};
     return error;
   }
-  // req: RFC7306-5.2.2-2 RFC7306-5.2.2-3 RFC7306-5.2.1-22
+  // req: RFC7306-5.2.2-2 RFC7306-5.2.2-3 RFC7306-5.2.1-16 RFC7306-5.2.1-22
   const AtomicResponse response{request.id, execute(request, p.pin.bytes())};
   // req: RFC7306-5.2.2-4 RFC7306-5.2.2-6 RFC7306-A.2-1
   response.write_to(put(s, Opcode::kAtomicResponse, kAtomicResponseQn, atomic_response_msn_, AtomicResponse::kSize)
