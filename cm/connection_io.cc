@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <tuple>
 
+#include "iwarp/cm/after_drive.h"
 #include "iwarp/cm/connection.h"
 
 namespace iwarp::cm {
@@ -187,6 +188,9 @@ void Connection::post_drive() {
 
 Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   if (!alive()) return {};
+  const bool application = (fired & kApplication) != 0;
+  std::optional<AfterDrive> after;
+  if (!application) after.emplace(engine_io_);
   Events events;
   verbs::QueuePair::Lock lock = qp_->lock();
   // Threads that post, or ask, and would hardly get the lock between two drives: here, and between two rounds, anything
@@ -199,8 +203,9 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   const bool moved = !released_ && take_turn(turn, (fired & kWritable) != 0);
   while (auto event = qp_->core().poll_event()) events.push_back(std::move(*event));
   const bool blocked = is_dry(tx_side_), told = !events.empty();
-  if (told) deliver(events, lock, (fired & kApplication) != 0);
-  return {.moved = moved, .blocked = blocked, .told = told};
+  told ? deliver(events, lock, application) : lock.unlock();
+  const bool acted = after && after->run();
+  return {.moved = moved, .blocked = blocked, .told = told || acted};
 }
 
 // Whether octets moved.

@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/cm/raw_tcp.h"
+#include "tests/support/eventually.h"
+#include "tests/support/segments.h"
 #include "tests/tools/recording.h"
 #include "tests/tools/subprocess.h"
 
@@ -13,6 +16,7 @@ namespace iwarp::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -136,6 +140,32 @@ TEST(Recorder, ProbeRecordsItsConnections) {
     EXPECT_THAT(of_connection(read, i), ElementsAreArray(of_connection(expected, i)));
   if (!has_tshark()) GTEST_SKIP() << "tshark is not installed";
   EXPECT_THAT(tshark_faults(scratch.file("pcap")), IsEmpty());
+}
+
+// A peer that has not answered is woken by empty Writes.
+TEST(Recorder, ShowsWhatWakesASilentPeer) {
+  const Scratch scratch("recorder-wake");
+  RawListener peer;
+  Subprocess client({"rping", "-c", "-a", "127.0.0.1", "-p", std::to_string(peer.port()), "-C", "1", "--trace",
+                     scratch.file("client")});
+  RawTcp connection = peer.accept();
+  ASSERT_TRUE(read_frame(connection, false).complete);
+  mpa::StartupFrame reply = good_reply();
+  reply.enhanced_data = {.ird = 8, .ord = 8};  // no RTR, which is an empty Write as well
+  ASSERT_TRUE(connection.send(octets(reply)));
+  const Bytes wake = fpdu(write_segment(Stag{1}, 0, {}), true);
+  Bytes came;
+  ASSERT_TRUE(eventually([&] {
+    const Bytes more = connection.read_some(1024, 100);
+    came.insert(came.end(), more.begin(), more.end());
+    return came.size() > wake.size() && std::equal(wake.rbegin(), wake.rend(), came.rbegin());
+  }));
+  connection.close();
+  EXPECT_NE(client.wait(), 0);
+  const Lines writes = with(lines_in(scratch.file("client")), "tx rdmap Write(");
+  EXPECT_THAT(writes, Not(IsEmpty()));
+  EXPECT_THAT(writes, Each(HasSubstr("stag=0x1, to=0x0, length=0,")));
+  EXPECT_THAT(client.output(), HasSubstr("tx_wake=" + std::to_string(writes.size())));
 }
 
 TEST(Recorder, FileThatCannotBeWritten) {
