@@ -201,6 +201,22 @@ TEST_F(Cancel, OfAListenerEndsItsWaitAndLosesNoRequest) {
   listener->cancel();
 }
 
+// In this order: nothing runs before the three are asked for.
+TEST(CancelListener, OfAnAcceptThatIsRefusedLeavesTheOneThatWaits) {
+  boost::asio::io_context io;
+  Engine engine(io);
+  const auto listener = listen(engine);
+  std::optional<Errc> first, second;
+  boost::asio::cancellation_signal signal;
+  listener->async_accept([&](const Error& e, const std::unique_ptr<ConnectRequest>&) { first = e.code; });
+  listener->async_accept(boost::asio::bind_cancellation_slot(
+      signal.slot(), [&](const Error& e, const std::unique_ptr<ConnectRequest>&) { second = e.code; }));
+  signal.emit(cancellation_type::total);
+  io.poll();
+  EXPECT_EQ(second, Errc::kInvalidArgument);
+  EXPECT_EQ(first, std::nullopt);
+}
+
 TEST_F(CancelTcp, OfAConnectorEndsAllItsAttempts) {
   Connector connector(engine_);
   ConnectOptions o = to_port(full_.port());

@@ -125,6 +125,17 @@ TEST(Engine, ALongWaitIsOneSleep) {
   none_waiter.join();
 }
 
+TEST(Engine, ADeadlineIsKeptThoughAnEarlierWaitHadAFarOne) {
+  Engine engine(Engine::Mode::kManual);
+  std::promise<void> soon, never;
+  const auto told = soon.get_future(), untold = never.get_future();
+  boost::asio::post(engine.io(), [&] { soon.set_value(); });
+  EXPECT_TRUE(engine.wait_for(told, 1h));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(engine.wait_for(untold, 1200ms));  // longer than Asio sleeps at a time
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+}
+
 // A thread that sleeps in poll(2) on its own needs the background thread.
 TEST(Engine, AThreadThatWaitsForAFutureDoesTheIo) {
   Engine engine;

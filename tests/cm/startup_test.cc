@@ -235,6 +235,64 @@ TEST_F(Startup, BindsTheLocalAddressAskedFor) {
   EXPECT_EQ(ends.server.connection->remote().address(), o.local->address());
 }
 
+// Though TCP still remembers the connection that had the port before.
+TEST_F(Startup, BindsALocalPortThatWasInUseAMomentAgo) {
+  const auto listener = listen(server_engine_), another = listen(server_engine_);
+  const Ends before = join(client_, server_, *listener);
+  ASSERT_NE(before.client.connection, nullptr);
+  before.client.connection->disconnect();  // first, so that this end remembers
+  (void)ending(*before.client.connection);
+  Node client(client_engine_), server(server_engine_);
+  ConnectOptions o = to(*another);
+  o.local = before.client.connection->local();
+  const Ends ends = join(client, server, *another, o);
+  ASSERT_NE(ends.server.connection, nullptr);
+  EXPECT_EQ(ends.server.connection->remote(), *o.local);
+}
+
+TEST_F(Startup, WhatIsPostedWhileItConnectsIsSent) {
+  boost::asio::io_context io;
+  Engine engine(io);
+  Node client(engine);
+  const auto listener = listen(server_engine_);
+  auto connecting = start_connect(client, to(*listener));
+  client.send(1, 16);  // nothing has moved yet
+  auto asked = listener->async_accept(cm::as_error(boost::asio::use_future));
+  server_.recv(2);
+  std::unique_ptr<ConnectRequest> request;
+  Connecting accepting;
+  EXPECT_TRUE(eventually([&] {
+    io.restart();
+    io.poll();
+    if (request == nullptr && asked.valid() && asked.wait_for(0s) == std::future_status::ready) {
+      request = std::get<1>(asked.get());
+      accepting = request->async_accept(server_.qp, {}, cm::as_error(boost::asio::use_future));
+    }
+    return connecting.wait_for(0s) == std::future_status::ready && !client.cq.empty();
+  }));
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+  verbs::Completion sent;
+  ASSERT_EQ(client.cq.poll({&sent, 1}), 1U);
+  EXPECT_STREQ(name(sent.status), "ok");
+  server_.expect(verbs::WcOp::kRecv, 2);
+}
+
+TEST_F(Startup, ARequestOutlivesTheRefusalOfAQueuePairThatWasUsed) {
+  const auto listener = listen(server_engine_);
+  (void)join(client_, server_, *listener);
+  Node client(client_engine_), server(server_engine_);
+  auto connecting = start_connect(client, to(*listener));
+  const auto request = next_request(*listener);
+  EXPECT_EQ(get_outcome(request->async_accept(server_.qp, {}, cm::as_error(boost::asio::use_future))).error.code,
+            Errc::kInvalidArgument);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+  EXPECT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kOk);
+  EXPECT_EQ(get_outcome(request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future))).error.code,
+            Errc::kInvalidArgument)
+      << "decided";
+}
+
 // What the peer has sent lies in the receiver's socket, or has been read.
 bool has_arrived(const RawTcp& from) {
   int outstanding = 1;
