@@ -136,6 +136,25 @@ TEST(Engine, ADeadlineIsKeptThoughAnEarlierWaitHadAFarOne) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
 }
 
+// It has come while poll() was at work, and nobody polls again.
+TEST(Engine, AThreadTakesOverFromAPollerThatLeaves) {
+  Engine engine(Engine::Mode::kManual);
+  verbs::CompletionQueue cq(4, &engine);
+  std::promise<void> polling;
+  std::thread waiter([&] {
+    get(polling.get_future());
+    EXPECT_TRUE(cq.wait_for(20s));
+  });
+  boost::asio::post(engine.io(), [&] {
+    polling.set_value();
+    std::this_thread::sleep_for(200ms);  // the other one follows by then
+  });
+  engine.poll();
+  std::this_thread::sleep_for(50ms);
+  boost::asio::post(engine.io(), [&] { EXPECT_TRUE(cq.push(verbs::Completion{})); });
+  waiter.join();
+}
+
 // A thread that sleeps in poll(2) on its own needs the background thread.
 TEST(Engine, AThreadThatWaitsForAFutureDoesTheIo) {
   Engine engine;

@@ -219,7 +219,7 @@ TEST_P(Fallback, SecondConnectionHasATimeLimitToo) {
   }
   const Outcome c = get_outcome(std::move(connecting));
   EXPECT_EQ(c.connection, nullptr);
-  EXPECT_STREQ(c.error.why, "Connection timed out");
+  EXPECT_TRUE(std::string(c.error.why).starts_with("Connection timed out")) << c.error.why;
   for (auto& other : others) other->qp->abort();
   for (auto& waiting : in_the_queue) (void)get_outcome(std::move(waiting));
 }

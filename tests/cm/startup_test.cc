@@ -238,12 +238,14 @@ TEST_F(Startup, BindsTheLocalAddressAskedFor) {
 // Though TCP still remembers the connection that had the port before.
 TEST_F(Startup, BindsALocalPortThatWasInUseAMomentAgo) {
   const auto listener = listen(server_engine_), another = listen(server_engine_);
-  const Ends before = join(client_, server_, *listener);
+  ConnectOptions o = to(*listener);
+  o.local = {boost::asio::ip::address_v4::loopback(), 0};
+  const Ends before = join(client_, server_, *listener, o);
   ASSERT_NE(before.client.connection, nullptr);
   before.client.connection->disconnect();  // first, so that this end remembers
   (void)ending(*before.client.connection);
   Node client(client_engine_), server(server_engine_);
-  ConnectOptions o = to(*another);
+  o.port = another->local().port();
   o.local = before.client.connection->local();
   const Ends ends = join(client, server, *another, o);
   ASSERT_NE(ends.server.connection, nullptr);
