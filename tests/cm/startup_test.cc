@@ -290,7 +290,8 @@ TEST_F(Startup, ARequestOutlivesTheRefusalOfAQueuePairThatWasUsed) {
   auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
   EXPECT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kOk);
-  EXPECT_EQ(get_outcome(request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future))).error.code,
+  const Node fresh(server_engine_);
+  EXPECT_EQ(get_outcome(request->async_accept(fresh.qp, {}, cm::as_error(boost::asio::use_future))).error.code,
             Errc::kInvalidArgument)
       << "decided";
 }
