@@ -11,17 +11,21 @@
 #include "iwarp/base/ids.h"
 #include "iwarp/base/result.h"
 #include "iwarp/base/wire.h"
+#include "iwarp/cm/accept_over.h"
 #include "iwarp/cm/completion_queue.h"
 #include "iwarp/cm/connection.h"
 #include "iwarp/cm/connector.h"
 #include "iwarp/cm/engine.h"
 #include "iwarp/cm/link.h"
 #include "iwarp/cm/listener.h"
+#include "iwarp/cm/tcp_connection.h"
 #include "iwarp/cm/token.h"
+#include "iwarp/enhanced/private_depths.h"
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/responder.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
+#include "iwarp/stream/profile.h"
 #include "iwarp/verbs/completion_channel.h"
 #include "iwarp/verbs/memory_region.h"
 #include "iwarp/verbs/queue_pair.h"
@@ -30,6 +34,7 @@
 namespace iwarp {
 
 // Connections.
+using cm::AcceptOverOptions;
 using cm::Connection;
 using cm::ConnectOptions;
 using cm::Connector;
@@ -40,11 +45,16 @@ using cm::Link;
 using cm::Listener;
 using cm::ListenOptions;
 using cm::SocketOptions;
+using cm::TcpConnection;
+using enhanced::Depths;
 using mpa::FpduPolicy;
 using mpa::Negotiated;
 using mpa::Policy;
 using rdmap::TerminateMessage;
 using stream::Disconnected;
+using stream::find_profile;
+using stream::Profile;
+using stream::profiles;
 using StreamOptions = stream::Options;  // stream::Options: queue depths, FPDU policy, time limits
 
 // Memory.
@@ -56,6 +66,7 @@ using verbs::ProtectionDomain;
 
 // Work and its completion. This CompletionQueue belongs to an engine; verbs::CompletionQueue is the one without.
 using cm::CompletionQueue;
+using rdmap::AtomicOperands;
 using verbs::Completion;
 using verbs::CompletionChannel;
 using verbs::QueuePair;
@@ -68,7 +79,9 @@ using verbs::WcOp;
 
 // Asynchronous operations and their tokens.
 using cm::as_error;
+using cm::async_accept_over;
 using cm::async_connect;
+using cm::async_connect_over;
 using cm::async_poll;
 using cm::async_poll_one;
 

@@ -22,6 +22,16 @@ class ChunkedRing {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] bool full() const { return size_ == capacity_; }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
+  // Makes sure of memory for `more` elements beyond those that are there: so many times add() succeeds. False: they
+  // exceed the capacity, or there is no memory.
+  [[nodiscard]] bool reserve(std::size_t more) {
+    if (more > capacity_ - size_) return false;
+    while (head_ + size_ + more > allocated()) {
+      if (!grow()) return false;
+    }
+    return true;
+  }
   // Slots that there is memory for.
   [[nodiscard]] std::size_t allocated() const { return owned_ * kChunk; }
 

@@ -83,6 +83,12 @@ constexpr std::array kRows = {
         "RDMA Read Response that matches no outstanding Read"},
     Row{Errc::kMalformedReadRequest, "malformed_read_request", kProtocolViolation, t(0, 2, 0xFF),
         "RDMA Read Request of impossible length"},
+    Row{Errc::kMalformedImmediate, "malformed_immediate", kProtocolViolation, t(0, 2, 0xFF),
+        "Immediate Data of other than 8 octets"},  // req: RFC7306-6.1-3 RFC7306-8.1-1
+    Row{Errc::kMalformedAtomic, "malformed_atomic", kProtocolViolation, t(0, 2, 0xFF),
+        "Atomic Request or Response of impossible length or content"},
+    Row{Errc::kMisalignedAtomic, "misaligned_atomic", kProtocolViolation, t(0, 2, 7),  // req: RFC7306-8.2-7
+        "Atomic on an address that is no multiple of 8"},
     Row{Errc::kRdmapCatastrophic, "rdmap_catastrophic", kProtocolViolation, t(0, 2, 7),
         "catastrophic RDMAP error on this stream"},
     Row{Errc::kLocalProtection, "local_protection", kLocalMisuse, t(0, 0, 0),

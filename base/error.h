@@ -61,6 +61,9 @@ enum class Errc : std::uint8_t {
   kCannotInvalidate,        // STag cannot be invalidated by this peer: 0/1/9
   kUnexpectedReadResponse,  // RDMA Read Response that matches no outstanding Read: 0/2/6
   kMalformedReadRequest,    // RDMA Read Request of impossible length: 0/2/FF
+  kMalformedImmediate,      // Immediate Data that is not 8 octets long
+  kMalformedAtomic,         // Atomic Request or Response of impossible length, or a Response to another Request
+  kMisalignedAtomic,        // its address is no multiple of 8: 0/2/7, and memory is untouched (RFC 7306 s8.2)
   kRdmapCatastrophic,       // catastrophic RDMAP error on this stream: 0/2/7
   kLocalProtection,         // a local buffer of a work request is not (or no longer) registered: 0/0/0
   // --- local, nothing owed to the peer

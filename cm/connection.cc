@@ -120,6 +120,17 @@ void Connection::disconnect() {
   drive(kApplication, Clock::now());
 }
 
+Result<void> Connection::settle_depths(std::uint16_t peer_ird, std::uint16_t peer_ord) {
+  if (!alive()) return verbs::used_after_fork();
+  Result<void> settled;
+  {
+    const auto lock = qp_->lock();
+    settled = qp_->core().settle_depths(peer_ird, peer_ord, advance(Clock::now()));
+  }
+  drive(kApplication, Clock::now());
+  return settled;
+}
+
 void Connection::abort(const Error& reason) {
   if (!alive()) return;
   {
@@ -182,7 +193,7 @@ void Connection::apply_link_action() {
         break;
       }
       case stream::LinkAction::kClose:
-        release_socket(false);
+        keep_tcp_ && qp_->core().behind_reject() != nullptr ? keep_socket() : release_socket(false);
         return;
       case stream::LinkAction::kReset:
         release_socket(true);
@@ -199,9 +210,29 @@ void Connection::release_socket(bool reset) {
   tap_.reset();
   if (reset) socket_->set_option(boost::asio::socket_base::linger(true, 0), ec);
   socket_->close(ec);
+  socket_gone();
+}
+
+void Connection::keep_socket() {
+  if (released_) return;
+  std::vector<std::byte> octets = *qp_->core().behind_reject();  // may throw: before anything has changed
+  octets.insert(octets.end(), early_.begin(), early_.end());
+  released_ = true;
+  tap_.reset();
+  kept_ = TcpConnection(std::move(*socket_), std::move(octets));  // req: RFC5044-7.1.2-16
+  socket_gone();
+}
+
+void Connection::socket_gone() {
   timer_->cancel();
   timer_deadline_.reset();
   if (qp_->driver() == this) qp_->set_driver(nullptr);
+}
+
+TcpConnection Connection::take_tcp() {
+  if (!alive()) return {};
+  const auto lock = qp_->lock();
+  return std::move(kept_);
 }
 
 void Connection::deliver(Events& events, verbs::QueuePair::Lock& lock, bool post) {
@@ -251,6 +282,7 @@ void Connection::detach_from_engine() {
   Events events;
   verbs::QueuePair::Lock lock = qp_->lock();
   engine_ = nullptr;
+  kept_ = {};
   if (!released_) {
     qp_->core().abort(make_error(Errc::kAborted, "engine destroyed"));
     qp_->drain_completions();

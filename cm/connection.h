@@ -19,6 +19,7 @@
 #include "iwarp/cm/socket_io.h"
 #include "iwarp/cm/socket_options.h"
 #include "iwarp/cm/socket_side.h"
+#include "iwarp/cm/tcp_connection.h"
 #include "iwarp/cm/token.h"
 #include "iwarp/verbs/own_process.h"
 #include "iwarp/verbs/queue_pair.h"
@@ -63,6 +64,11 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Reset. Outstanding work completes as kFlushed, at once. An unheard peer that may not like it is waited for first,
   // stream::Options::unheard_wait at most, and so it is when a Terminate of ours is on its way or has left.
   void abort(const Error& reason = make_error(Errc::kAborted));
+  // The peer's IRD and ORD (0..16382) as the application knows them, from private data for example, for what MPA
+  // startup has left open: a peer of revision 1, or 0x3FFF. ORD is lowered to the peer's IRD, IRD raised to its ORD,
+  // but not from 0. kInvalidArgument: startup has settled them; kNotConnected: it is not established, or has ended. Let
+  // no Read be posted before: the peer may not admit it.
+  [[nodiscard]] Result<void> settle_depths(std::uint16_t peer_ird, std::uint16_t peer_ord);
   // Completes with void(error_code, stream::Disconnected) when the connection is over and its socket released; at once
   // if it is already. There is an error only when the wait was cancelled (kAborted). A callback may take
   // stream::Disconnected alone: cancelled, its reason is kAborted with kCancelledWhy, and nothing else.
@@ -93,6 +99,14 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // How it ended; nullopt while it lives.
   [[nodiscard]] std::optional<stream::Disconnected> disconnected() const;
 
+  // The TCP connection of an attempt that the peer has rejected (kPeerRejected), where ConnectOptions asked to keep it:
+  // with the octets that came behind the Reply. Given once; owns nothing in every other case. It is closed with this
+  // object, or with the engine, if nobody takes it.
+  [[nodiscard]] TcpConnection take_tcp();
+
+  // --- For Connector, before start().
+  void keep_tcp_if_rejected() { keep_tcp_ = true; }
+  void set_early(std::vector<std::byte> octets) { early_ = std::move(octets); }  // come before what the socket has
   // --- For ConnectRequest, before start(): the tap that has seen the Request.
   void set_tap(std::shared_ptr<ByteTap> tap) { tap_ = std::move(tap); }
   // --- For Connector and ConnectRequest. `handler` is called once, in an engine thread: with no error when
@@ -147,6 +161,10 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void fail_for_memory();
   void apply_link_action();
   void release_socket(bool reset);
+  // In place of its release, for the application.
+  void keep_socket();
+  void socket_gone();
+  [[nodiscard]] Transfer receive_early(std::span<const MutBytes> spans);
   void arm();
   // Without the lock at the end.
   void deliver(Events& events, verbs::QueuePair::Lock& lock, bool post);
@@ -162,7 +180,10 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   tcp::endpoint local_, remote_;
   bool initiator_ = false;
   Side rx_side_ = Side::kReady, tx_side_ = Side::kReady;
-  bool released_ = false;      // the socket
+  bool released_ = false;  // the socket
+  bool keep_tcp_ = false;
+  TcpConnection kept_;
+  std::vector<std::byte> early_;
   bool drive_posted_ = false;  // one at a time: each may post the next
   std::size_t read_bytes_;     // to ask for at a time
   std::size_t last_read_bytes_ = 0;

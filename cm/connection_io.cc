@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <tuple>
 
+#include "iwarp/cm/after_drive.h"
 #include "iwarp/cm/connection.h"
 
 namespace iwarp::cm {
@@ -143,7 +144,7 @@ bool Connection::receive(Turn& turn) {
     step(rx_side_, SideInput::kWhole);
     return false;
   }
-  const Transfer got = receive_pieces(socket_->native_handle(), spans);
+  const Transfer got = early_.empty() ? receive_pieces(socket_->native_handle(), spans) : receive_early(spans);
   if (tap_ != nullptr && got.n > 0) [[unlikely]]
     tap_->received(first_octets(spans, got.n), Clock::now());
   core.rx_commit(got.n, turn.now());
@@ -162,6 +163,18 @@ bool Connection::receive(Turn& turn) {
   step(rx_side_, SideInput::kWhole);
   on_tcp_end(got, turn.now());
   return true;
+}
+
+// What the application had read before it handed its TCP connection over.
+Transfer Connection::receive_early(std::span<const MutBytes> spans) {
+  std::size_t n = 0;
+  for (const MutBytes piece : spans) {
+    const std::size_t some = std::min(piece.size(), early_.size() - n);
+    std::copy_n(early_.begin() + static_cast<std::ptrdiff_t>(n), some, piece.begin());
+    n += some;
+  }
+  early_.erase(early_.begin(), early_.begin() + static_cast<std::ptrdiff_t>(n));
+  return {.n = n, .whole = true};  // the socket has not been asked yet
 }
 
 void Connection::pace_reads(std::chrono::nanoseconds took, std::size_t octets) {
@@ -187,6 +200,9 @@ void Connection::post_drive() {
 
 Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   if (!alive()) return {};
+  const bool application = (fired & kApplication) != 0;
+  std::optional<AfterDrive> after;
+  if (!application) after.emplace(engine_io_);
   Events events;
   verbs::QueuePair::Lock lock = qp_->lock();
   // Threads that post, or ask, and would hardly get the lock between two drives: here, and between two rounds, anything
@@ -199,8 +215,9 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   const bool moved = !released_ && take_turn(turn, (fired & kWritable) != 0);
   while (auto event = qp_->core().poll_event()) events.push_back(std::move(*event));
   const bool blocked = is_dry(tx_side_), told = !events.empty();
-  if (told) deliver(events, lock, (fired & kApplication) != 0);
-  return {.moved = moved, .blocked = blocked, .told = told};
+  told ? deliver(events, lock, application) : lock.unlock();
+  const bool acted = after && after->run();
+  return {.moved = moved, .blocked = blocked, .told = told || acted};
 }
 
 // Whether octets moved.

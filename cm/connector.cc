@@ -14,13 +14,14 @@ using boost::asio::ip::tcp;
 class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
-          Connection::EstablishedHandler handler)
+          Connection::EstablishedHandler handler, std::unique_ptr<TcpConnection> given)
       : engine_(engine),
         operations_(engine.operations()),
         strand_(boost::asio::make_strand(engine.io())),
         qp_(std::move(qp)),
         options_(std::move(options)),
         handler_(std::move(handler)),
+        given_(std::move(given)),
         resolver_(strand_),
         socket_(strand_),
         timer_(strand_) {}
@@ -52,6 +53,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     if (engine_went()) return;
     if (auto ok = qp_->usable(); !ok) return fail(ok.error());
     if (auto ok = validate(options_); !ok) return fail(ok.error());
+    if (given_ != nullptr) return take_over();
     start_timer();
     boost::system::error_code not_numeric;
     const auto address = boost::asio::ip::make_address(options_.host, not_numeric);
@@ -121,10 +123,30 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     // From here on the connection's lock orders things, not the strand.
     auto socket = rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io());
     if (!socket) return fail(socket.error());
-    auto connection = std::make_shared<Connection>(engine_, std::move(socket).value(), qp_);
+    start_mpa(std::move(socket).value());
+  }
+
+  // The application's TCP connection.
+  void take_over() {  // req: RFC5044-7.1-4, RFC5044-7.1.3-1
+    auto socket = given_->socket(engine_.get_executor());
+    if (!socket) return fail(socket.error());
+    if (auto ok = set_congestion_control(socket->native_handle(), options_.socket.congestion_control); !ok)
+      return fail(ok.error());
+    if (auto ok = prepare(*socket, options_.socket); !ok) return fail(ok.error());
+    make_room(socket->native_handle(), options_.socket.receive_window);
+    start_mpa(std::move(socket).value());
+  }
+
+  void start_mpa(tcp::socket socket) {
+    auto connection = std::make_shared<Connection>(engine_, std::move(socket), qp_);
     if (fallback_ == mpa::Fallback::kNone) {
       const auto remembered = engine_.fallbacks().recall(connection->remote(), std::chrono::steady_clock::now());
       fall_back_to(mpa::reachable(options_.policy, remembered));
+    }
+    if (options_.keep_tcp_if_rejected) connection->keep_tcp_if_rejected();
+    if (given_ != nullptr) {  // there is no other to fall back to
+      options_.policy.allow_peer_to_peer_fallback = options_.policy.allow_revision_1_fallback = false;
+      connection->set_early(given_->early());  // req: RFC5044-7.1.5-1
     }
     const auto started = connection->start(
         mpa::Initiator(options_.policy, options_.private_data, std::chrono::steady_clock::now()),
@@ -188,6 +210,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     if (std::exchange(done_, true)) return;
     boost::system::error_code ec;
     socket_.close(ec);
+    given_.reset();
     resolver_.cancel();
     timer_.cancel();
     {
@@ -214,6 +237,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   std::shared_ptr<verbs::QueuePair> qp_;
   ConnectOptions options_;
   Connection::EstablishedHandler handler_;
+  std::unique_ptr<TcpConnection> given_;  // by the application, to be taken over; null: to be made here
   tcp::resolver resolver_;
   tcp::socket socket_;
   boost::asio::steady_timer timer_;
@@ -226,6 +250,21 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   bool cancelled_ = false;
   bool done_ = false;
 };
+
+// `given`: null, or what is to be taken over.
+void begin(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, std::unique_ptr<TcpConnection> given,
+           ConnectOptions options, Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel) {
+  // The child's sockets would go into an epoll set that its parent waits on.
+  if (!engine.context()->alive() || !qp->pd().context()->alive()) return handler(verbs::used_after_fork(), nullptr);
+  engine.start();
+  const auto attempt =
+      std::make_shared<Attempt>(engine, std::move(qp), std::move(options), std::move(handler), std::move(given));
+  attempt->post_begin();
+  if (cancel == nullptr) return;
+  cancel->set([weak = std::weak_ptr<Attempt>(attempt)] {
+    if (const auto self = weak.lock()) self->post_cancel();
+  });
+}
 
 }  // namespace
 
@@ -241,15 +280,13 @@ Result<void> validate(const ConnectOptions& options) {
 
 void connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, ConnectOptions options,
              Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel) {
-  // The child's sockets would go into an epoll set that its parent waits on.
-  if (!engine.context()->alive() || !qp->pd().context()->alive()) return handler(verbs::used_after_fork(), nullptr);
-  engine.start();
-  const auto attempt = std::make_shared<Attempt>(engine, std::move(qp), std::move(options), std::move(handler));
-  attempt->post_begin();
-  if (cancel == nullptr) return;
-  cancel->set([weak = std::weak_ptr<Attempt>(attempt)] {
-    if (const auto self = weak.lock()) self->post_cancel();
-  });
+  begin(engine, std::move(qp), {}, std::move(options), std::move(handler), cancel);
+}
+
+void connect_over(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, TcpConnection tcp, ConnectOptions options,
+                  Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel) {
+  begin(engine, std::move(qp), std::make_unique<TcpConnection>(std::move(tcp)), std::move(options), std::move(handler),
+        cancel);
 }
 
 }  // namespace iwarp::cm

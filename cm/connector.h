@@ -14,6 +14,8 @@
 
 namespace iwarp::cm {
 
+// A connection that the application has made and used already is taken over by connect_over().
+//
 // Where to connect to, and how.
 struct ConnectOptions {
   std::string host;                                       // name or address, IPv4 or IPv6
@@ -25,6 +27,9 @@ struct ConnectOptions {
   // limit, policy.startup_timeout.
   std::chrono::milliseconds connect_timeout{10000};
   SocketOptions socket{};  // of TCP
+  // Whether a peer's Reply with R=1 leaves TCP to the application (RFC 5044 s7.1.2 rule 3): Connection::take_tcp().
+  // Default off: it is closed.
+  bool keep_tcp_if_rejected = false;
 };
 
 // kInvalidArgument, which names the option and its range. connect() asks it first.
@@ -45,6 +50,28 @@ auto async_connect(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, Connect
       engine.operations(), cancellers, kEnding, std::forward<Token>(token),
       [&engine, qp = std::move(qp), options = std::move(options)](auto completion) mutable {
         connect(engine, std::move(qp), std::move(options), std::move(completion.handler), completion.cancel);
+      });
+}
+
+// Starts MPA on a TCP connection that the application has used before, as the Initiator (RFC 5044 s7.1.3): its own
+// protocol has come to its end, and the peer waits for an MPA Request. Of `options`, host, port, local and
+// connect_timeout are not looked at. There is no other TCP connection to fall back to, so what the policy says of
+// fallbacks does not apply, but what is remembered of that peer does.
+//
+// `tcp` belongs to the library from the call on, and every error closes it, these too: kInvalidArgument, it is no
+// connected TCP socket. Its early() octets are taken for the beginning of the Reply. Else as connect().
+void connect_over(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, TcpConnection tcp, ConnectOptions options,
+                  Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel = {});
+
+// The same for Asio: void(error_code, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
+template <class Token>
+auto async_connect_over(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, TcpConnection tcp, ConnectOptions options,
+                        Token&& token) {
+  return initiate<Error, std::shared_ptr<Connection>>(
+      engine.operations(), nullptr, kEnding, std::forward<Token>(token),
+      [&engine, qp = std::move(qp), tcp = std::move(tcp), options = std::move(options)](auto completion) mutable {
+        connect_over(engine, std::move(qp), std::move(tcp), std::move(options), std::move(completion.handler),
+                     completion.cancel);
       });
 }
 

@@ -2,173 +2,21 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/asio/write.hpp>
+#include <deque>
 #include <unordered_set>
 
 #include "iwarp/cm/accept_pause.h"
-#include "iwarp/cm/socket_io.h"
+#include "iwarp/cm/request_reader.h"
 #include "iwarp/cm/system_cause.h"
 #include "iwarp/verbs/fork_guard.h"
 
 namespace iwarp::cm {
-namespace {
 
 using boost::asio::ip::tcp;
-using Clock = std::chrono::steady_clock;
-
-// After a Reply with R=1 the peer closes (RFC 5044 s7.1.2 rule 2); whoever does not is closed after this.
-constexpr std::chrono::seconds kRejectLinger{5};
-
-// Sends the bytes, half-closes, and waits for the peer's end, bounded in time and in what is read.
-class Farewell : public std::enable_shared_from_this<Farewell> {
- public:
-  Farewell(tcp::socket socket, ConstBytes bytes, std::shared_ptr<void> slot)
-      : slot_(std::move(slot)),
-        socket_(std::move(socket)),
-        strand_(boost::asio::make_strand(socket_.get_executor())),
-        timer_(strand_),
-        bytes_(bytes.begin(), bytes.end()) {}
-
-  void begin() {
-    timer_.expires_after(kRejectLinger);
-    timer_.async_wait([self = shared_from_this()](boost::system::error_code) {
-      boost::system::error_code ec;
-      self->socket_.close(ec);
-    });
-    auto written = [self = shared_from_this()](boost::system::error_code failed, std::size_t) {
-      boost::system::error_code ec;
-      self->socket_.shutdown(tcp::socket::shutdown_send, ec);
-      if (failed) return self->end();
-      self->discard();
-    };
-    boost::asio::async_write(socket_, boost::asio::buffer(bytes_),
-                             boost::asio::bind_executor(strand_, std::move(written)));
-  }
-
- private:
-  void discard() {
-    auto came = [self = shared_from_this()](boost::system::error_code ec, std::size_t n) {
-      self->discarded_ += n;
-      if (ec || self->discarded_ > self->sink_.size() * 64) return self->end();
-      self->discard();
-    };
-    socket_.async_read_some(boost::asio::buffer(sink_), boost::asio::bind_executor(strand_, std::move(came)));
-  }
-  void end() { timer_.cancel(); }
-
-  std::shared_ptr<void> slot_;  // outlives the socket
-  tcp::socket socket_;
-  boost::asio::strand<tcp::socket::executor_type> strand_;
-  boost::asio::steady_timer timer_;
-  std::vector<std::byte> bytes_;
-  std::array<std::byte, 1024> sink_{};
-  std::size_t discarded_ = 0;
-};
-
-void say_farewell(tcp::socket socket, ConstBytes bytes, const std::shared_ptr<ByteTap>& tap,
-                  std::shared_ptr<void> slot) {
-  if (tap != nullptr) {
-    tap->sent({bytes}, Clock::now());
-    tap->sent_end(ByteTap::End::kFin, Clock::now());
-  }
-  std::make_shared<Farewell>(std::move(socket), bytes, std::move(slot))->begin();
-}
-
-}  // namespace
-
-// --- ConnectRequest
-
-ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder,
-                               const mpa::RequestReceived& request, std::shared_ptr<void> slot,
-                               std::size_t receive_window, std::shared_ptr<ByteTap> tap)
-    : engine_(engine),
-      socket_(std::in_place, std::move(socket)),
-      responder_(std::move(responder)),
-      slot_(std::move(slot)),
-      tap_(std::move(tap)),
-      private_data_(request.private_data.begin(), request.private_data.end()),
-      receive_window_(receive_window),
-      peer_ird_(request.peer_ird),
-      peer_ord_(request.peer_ord),
-      enhanced_(request.request.enhanced),
-      engine_life_(engine.life()) {
-  boost::system::error_code ec;
-  local_ = socket_->local_endpoint(ec);
-  remote_ = socket_->remote_endpoint(ec);
-}
-
-// The handler that holds a request may outlive the engine, inside an io_context that is being destroyed.
-ConnectRequest::~ConnectRequest() {
-  if (!socket_.alive()) {
-    if (!decided_) (void)::close(socket_->native_handle());  // the child's own descriptor
-    return;
-  }
-  if (!engine_life_.expired()) reject();
-}
-
-void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
-                            Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel) {
-  if (!socket_.alive() || !qp->pd().context()->alive()) return handler(verbs::used_after_fork(), nullptr);
-  const auto refuse = [&](const Error& error) {
-    boost::asio::post(engine_.io(), [handler, error] { handler(error, nullptr); });
-  };
-  if (decided_) return refuse(make_error(Errc::kInvalidArgument, "request already decided"));
-  if (auto ok = qp->usable(); !ok) return refuse(ok.error());
-  {
-    const auto lock = qp->lock();
-    if (qp->core().phase() != stream::Phase::kIdle)
-      return refuse(make_error(Errc::kInvalidArgument, "queue pair was used before"));
-  }
-  if (!take_early_octet()) {
-    if (auto ok = responder_.accept(options.ird, options.ord, options.private_data); !ok) return refuse(ok.error());
-  }
-  decided_ = true;
-  slot_.reset();
-  make_room(socket_->native_handle(), receive_window_);  // not before: peers that wait undecided may be many
-  auto connection = std::make_shared<Connection>(engine_, std::move(*socket_), std::move(qp));
-  connection->set_tap(std::move(tap_));
-  if (auto ok = connection->start(std::move(responder_), handler); !ok) return refuse(ok.error());
-  if (cancel == nullptr) return;
-  cancel->set([weak = std::weak_ptr<Connection>(connection)] {
-    if (const auto self = weak.lock()) self->cancel_start();
-  });
-}
-
-// What came behind the Request, in its segment or since, is refused: true, and the responder has failed.
-bool ConnectRequest::take_early_octet() {
-  boost::system::error_code ec;
-  if (socket_->available(ec) == 0) return false;
-  std::array<std::byte, 1> first{};
-  const MutBytes room{first};
-  const Transfer got = receive_pieces(socket_->native_handle(), std::span{&room, 1});
-  if (got.n == 0) return false;
-  if (tap_ != nullptr) tap_->received({ConstBytes{first}}, Clock::now());
-  (void)responder_.rx(first, Clock::now());  // req: RFC5044-7.1.1-31
-  return true;
-}
-
-void ConnectRequest::reject() {
-  (void)reject(ConstBytes{});
-}
-
-Result<void> ConnectRequest::reject(ConstBytes private_data) {
-  if (!engine_.context()->alive()) return make_error(Errc::kInvalidArgument, "engine used after fork()");
-  if (decided_) return make_error(Errc::kInvalidArgument, "request already decided");
-  if (auto ok = responder_.reject(private_data); !ok) return ok.error();
-  decided_ = true;
-  // The socket takes its place along: it lives until the peer has closed, or the time is up.
-  say_farewell(std::move(*socket_), responder_.tx_bytes(), tap_, std::move(slot_));
-  return {};
-}
-
-// --- Listener
 
 Result<void> validate(const ListenOptions& options) {
   if (auto ok = mpa::validate(options.policy); !ok) return ok;
@@ -215,11 +63,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       self->acceptor_.close(ec);
       self->pause_.cancel();
       self->ready_.clear();
-      for (const auto& p : std::exchange(self->startups_, {})) {
-        p->done = true;
-        p->timer.cancel();
-        p->socket.close(ec);
-      }
+      for (const auto& reader : std::exchange(self->startups_, {})) reader->stop();
       if (self->waiting_) std::exchange(self->waiting_, {})(make_error(Errc::kAborted, "listener closed"), nullptr);
     });
   }
@@ -273,20 +117,6 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     std::weak_ptr<Impl> impl_;
     verbs::ForkGuard process_;
   };
-  // One accepted socket until its Request is complete.
-  struct Pending {
-    Pending(tcp::socket s, const mpa::Policy& policy, std::shared_ptr<void> of)
-        // req: RFC5044-7.1-3
-        : slot(std::move(of)), socket(std::move(s)), timer(socket.get_executor()), responder(policy, Clock::now()) {}
-    std::shared_ptr<void> slot;
-    tcp::socket socket;
-    boost::asio::steady_timer timer;
-    mpa::Responder responder;
-    std::shared_ptr<ByteTap> tap;
-    std::array<std::byte, 1024> bytes{};
-    bool done = false;
-  };
-
   void accept_next() {
     if (closed_ || accepting_ || pending_ >= options_.max_pending) return;
     accepting_ = true;
@@ -295,96 +125,30 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       if (self->closed_ || self->operations_->closed()) return;
       if (ec) return self->pause_.begin(ec, [self] { self->accept_next(); });
       if (auto ok = prepare(socket, self->options_.socket); ok) {
-        self->begin(std::make_shared<Pending>(std::move(socket), self->options_.policy, std::make_shared<Slot>(self)));
+        self->begin(std::move(socket));
       }
       self->accept_next();
     });
   }
 
-  void begin(const std::shared_ptr<Pending>& p) {
-    startups_.insert(p);
-    boost::system::error_code gone;
-    p->tap = engine_.make_tap({p->socket.local_endpoint(gone), p->socket.remote_endpoint(gone), false});
-    if (const auto deadline = p->responder.deadline()) {
-      p->timer.expires_at(*deadline);
-      p->timer.async_wait([self = shared_from_this(), p](boost::system::error_code ec) {
-        if (ec || p->done) return;
-        p->responder.on_deadline(Clock::now());
-        self->look(p);
-      });
-    }
-    read(p);
-  }
-
-  void read(const std::shared_ptr<Pending>& p) {
-    p->socket.async_read_some(boost::asio::buffer(p->bytes),
-                              [self = shared_from_this(), p](boost::system::error_code ec, std::size_t n) {
-                                if (p->done) return;
-                                if (p->tap != nullptr) show(*p, ec, n);
-                                if (ec) {
-                                  p->responder.rx_end(ec != boost::asio::error::eof);
-                                } else {
-                                  (void)p->responder.rx(ConstBytes{p->bytes}.first(n), Clock::now());
-                                }
-                                self->look(p);
-                                if (!p->done) self->read(p);
-                              });
-  }
-
-  static void show(Pending& p, boost::system::error_code ec, std::size_t n) {
-    if (ec) {
-      const bool fin = ec == boost::asio::error::eof;
-      const auto how = end_of({.error = fin ? 0 : ec.value()});
-      if (how) p.tap->received_end(*how, Clock::now());
-      if (!fin) p.tap.reset();  // nothing can be sent any more
-    } else {
-      p.tap->received({ConstBytes{p.bytes}.first(n)}, Clock::now());
-    }
-  }
-
-  void look(const std::shared_ptr<Pending>& p) {
-    while (auto event = p->responder.poll_event()) {
-      if (auto* request = std::get_if<mpa::RequestReceived>(&*event)) {
-        end(p);
-        // From here on the connection's lock orders things, not the strand.
-        auto socket = rebind(p->socket, local_.protocol(), engine_.io());
-        if (!socket) return drop_short(*p, socket.error());
-        ready_.push_back(std::make_unique<ConnectRequest>(engine_, std::move(socket).value(), std::move(p->responder),
-                                                          *request, std::move(p->slot), options_.socket.receive_window,
-                                                          std::move(p->tap)));
-        hand_over();
+  void begin(tcp::socket socket) {
+    const auto reader =
+        std::make_shared<RequestReader>(engine_, std::move(socket), options_.policy, options_.socket.receive_window,
+                                        std::make_shared<Slot>(shared_from_this()));
+    startups_.insert(reader);
+    reader->begin({}, [weak = weak_from_this()](const std::shared_ptr<RequestReader>& done, const Error& error,
+                                                std::unique_ptr<ConnectRequest> request) {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      self->startups_.erase(done);
+      if (request == nullptr) {
+        self->failed_.fetch_add(1);
+        if (error.code == Errc::kResource) self->pause_.tell(error);
         return;
       }
-      if (std::holds_alternative<mpa::Failed>(*event)) {
-        end(p);
-        if (p->responder.tx_bytes().empty()) return drop(*p);
-        auto socket = rebind(p->socket, local_.protocol(), engine_.io());
-        if (!socket) return drop_short(*p, socket.error());
-        failed_.fetch_add(1);
-        say_farewell(std::move(socket).value(), p->responder.tx_bytes(), p->tap, std::move(p->slot));
-        return;
-      }
-    }
-  }
-
-  // For want of what another connection takes.
-  void drop_short(Pending& p, const Error& shortage) {
-    pause_.tell(shortage);
-    drop(p);
-  }
-
-  // Without a word.
-  void drop(Pending& p) {
-    failed_.fetch_add(1);
-    if (p.tap != nullptr) p.tap->sent_end(ByteTap::End::kFin, Clock::now());
-    boost::system::error_code ec;
-    p.socket.close(ec);
-  }
-
-  void end(const std::shared_ptr<Pending>& p) {
-    p->done = true;
-    p->timer.cancel();
-    startups_.erase(p);
+      self->ready_.push_back(std::move(request));
+      self->hand_over();
+    });
   }
 
   void hand_over() {
@@ -403,7 +167,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   tcp::endpoint local_;
   bool closed_ = false, accepting_ = false;
   std::size_t pending_ = 0;
-  std::unordered_set<std::shared_ptr<Pending>> startups_;
+  std::unordered_set<std::shared_ptr<RequestReader>> startups_;
   std::deque<std::unique_ptr<ConnectRequest>> ready_;
   AcceptHandler waiting_;
   const Canceller* waiting_key_ = nullptr;  // which of the waits it is; never followed

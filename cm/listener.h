@@ -3,12 +3,12 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
-#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "iwarp/cm/connection.h"
+#include "iwarp/cm/connect_request.h"
 #include "iwarp/mpa/policy.h"
 
 namespace iwarp::cm {
@@ -28,73 +28,6 @@ struct ListenOptions {
   // Called in an engine thread when the process or the system has no descriptor or memory left for another connection;
   // at most once in 30 s. It goes on by itself: clients wait, or are closed if accepted. May be empty.
   std::function<void(Error)> on_shortage{};
-};
-
-// A peer's MPA Request that waits for a decision. Destroyed without one: rejected. Decide within seconds: the peer's
-// patience is 10 s (siw). Thread-safe for one decision.
-class ConnectRequest {
- public:
-  using tcp = boost::asio::ip::tcp;  // for its socket and endpoint types
-  // What the Reply says.
-  struct AcceptOptions {
-    std::uint16_t ird = 32, ord = 32;       // what this side can do; adapted to the Request (RFC 6581 s9.1)
-    std::vector<std::byte> private_data{};  // at most 251 octets
-  };
-  // `slot`: given back when accepted, or when a rejected peer has gone, so that the listener accepts another connection
-  // in its place. `receive_window`: as in SocketOptions. `tap`: null, or what has seen the Request.
-  ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder, const mpa::RequestReceived& request,
-                 std::shared_ptr<void> slot, std::size_t receive_window, std::shared_ptr<ByteTap> tap = {});
-  ~ConnectRequest();
-
-  // TCP address of the peer.
-  [[nodiscard]] const tcp::endpoint& remote() const { return remote_; }
-  // TCP address of this end.
-  [[nodiscard]] const tcp::endpoint& local() const { return local_; }
-  // The private data of the Request, without the enhanced data of RFC 6581. Valid as long as this object.
-  [[nodiscard]] const std::vector<std::byte>& private_data() const { return private_data_; }
-  // Whether the Request negotiates IRD and ORD at all (RFC 6581).
-  [[nodiscard]] bool enhanced() const { return enhanced_; }
-  // The peer's IRD and ORD as received (0x3FFF included); 0 when its Request is not enhanced.
-  [[nodiscard]] std::uint16_t peer_ird() const { return peer_ird_; }
-  // Outbound Reads that the peer wants to have outstanding, likewise.
-  [[nodiscard]] std::uint16_t peer_ord() const { return peer_ord_; }
-
-  // Joins `qp` to the connection and sends the Reply. `qp` should have its receives posted. The handler is called once:
-  // with no error when established. The request is used up. An argument that is out of range, or a queue pair that was
-  // used before, gives kInvalidArgument and leaves the request undecided. kMalformedStartupFrame: the peer has sent
-  // octets behind its Request (RFC 5044 s7.1.1), which is refused however TCP cut them. `cancel` ends the connection
-  // while it is not established: kAborted.
-  void accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
-              Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel = {});
-  // void(error_code, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
-  template <class Token>
-  auto async_accept(std::shared_ptr<verbs::QueuePair> qp, AcceptOptions options, Token&& token) {
-    return initiate<Error, std::shared_ptr<Connection>>(
-        engine_.operations(), nullptr, kEnding, std::forward<Token>(token),
-        [this, qp = std::move(qp), options = std::move(options)](auto completion) mutable {
-          accept(std::move(qp), options, std::move(completion.handler), completion.cancel);
-        });
-  }
-  // Reply with R=1. The request is used up. kInvalidArgument: it was decided already, the process has forked since, or
-  // the private data are more than 251 octets; then it stays as it is.
-  void reject();
-  Result<void> reject(ConstBytes private_data);
-
- private:
-  [[nodiscard]] bool take_early_octet();
-
-  Engine& engine_;
-  verbs::OwnProcess<tcp::socket> socket_;
-  mpa::Responder responder_;
-  std::shared_ptr<void> slot_;
-  std::shared_ptr<ByteTap> tap_;
-  tcp::endpoint local_, remote_;
-  std::vector<std::byte> private_data_;
-  std::size_t receive_window_;
-  std::uint16_t peer_ird_, peer_ord_;
-  bool enhanced_;
-  std::weak_ptr<const void> engine_life_;
-  bool decided_ = false;
 };
 
 // kInvalidArgument, which names the option and its range. Listener::listen() asks it first.

@@ -25,10 +25,7 @@ void Operations::close() {
       if (auto held = operation.weak_from_this().lock()) abandoned.push_back(std::move(held));
     }
   }
-  for (const auto& operation : abandoned) {
-    if (operation->before_abandon_) operation->before_abandon_();
-    operation->abandon();
-  }
+  for (const auto& operation : abandoned) operation->abandon();
 }
 
 void Canceller::set(std::function<void()> act) {

@@ -1,5 +1,5 @@
-// The asynchronous operations of one engine that have not completed yet, so that an engine that goes can complete them,
-// and the means to cancel some of them. Thread-safe.
+// The asynchronous operations of one engine whose handlers have not run yet, so that an engine that goes can complete
+// them, and the means to cancel some of them. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -24,12 +24,16 @@ class Operations {
     virtual ~Operation() = default;
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
-    // Called before abandon(). To be set once, while it is being started.
+    // Called by abandon() when it has not completed. To be set once, while it is being started.
     void set_before_abandon(std::function<void()> act) { before_abandon_ = std::move(act); }
 
    protected:
-    // Completes it with kAborted, unless it has completed.
+    // Completes it with kAborted. If it has completed, and its handler has not run, takes its results away: they go
+    // before this returns, and the handler hears kAborted.
     virtual void abandon() = 0;
+    void before_abandon() {
+      if (before_abandon_) before_abandon_();
+    }
 
    private:
     friend class Operations;

@@ -9,7 +9,8 @@
 // A handler runs on its associated executor (the engine's io_context by default), whose context has work to do until
 // then; never inside the initiating call, and never with a lock of the library held. (In a forked child, where nothing
 // of the parent's runs, an operation fails inside the initiating call.) When the engine is destroyed, each handler that
-// has not been called is called with kAborted.
+// has not been called is called with kAborted, and results that waited for it, such as a ConnectRequest, go before the
+// engine.
 //
 // Operations take the token's cancellation slot (boost::asio::bind_cancellation_slot, awaitable operators): cancelled,
 // they complete with Errc::kAborted (why: "cancelled by the local application"), unless they have completed already;
@@ -29,6 +30,7 @@
 #include <boost/system/error_code.hpp>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -127,7 +129,9 @@ inline Error engine_gone() {
   return make_error(Errc::kAborted, "engine destroyed");
 }
 
-// A handler, the work that its executor has until it is called, and who may cancel. Called once, it lets go of all.
+// A handler, the work that its executor has until it is called, and who may cancel. Called once, it lets go of all. Its
+// results wait in here for the executor, where an engine that goes takes them back: some need it, such as a
+// ConnectRequest.
 template <class Form, class Handler, class Executor, class... Args>
 class Waiting final : public Operations::Operation {
  public:
@@ -139,36 +143,63 @@ class Waiting final : public Operations::Operation {
         operations_(std::move(operations)) {}
   // Nobody else knows of it any more. In a forked child the lock of the others may be held for ever.
   ~Waiting() override {
-    if (operations_->alive() && !over_.load()) operations_->remove(*this);
+    results_.reset();
+    if (operations_->alive()) operations_->remove(*this);
   }
 
   void complete(Args... args) {
     if (over_.exchange(true)) return;
-    if (operations_->alive()) operations_->remove(*this);
     if (cancel_ != nullptr) cancel_->drop();
     const auto work = std::move(*work_);  // until the handler is with its executor
     work_.reset();
+    {
+      const std::lock_guard lock(mu_);
+      results_.emplace(std::move(args)...);
+    }
     auto self = std::static_pointer_cast<Waiting>(shared_from_this());
-    boost::asio::dispatch(work.get_executor(),
-                          [self = std::move(self), packed = std::make_tuple(std::move(args)...)]() mutable {
-                            // Whatever it was, it goes with the engine, and its results before that.
-                            if (self->operations_->alive() && self->operations_->closed())
-                              packed = Results<Args...>::failed(engine_gone());
-                            auto own = std::move(self->handler_);
-                            self.reset();
-                            std::apply(std::move(own), std::apply(Form::pack, std::move(packed)));
-                          });
+    boost::asio::dispatch(work.get_executor(), [self = std::move(self)]() mutable {
+      auto results = self->take();
+      auto own = std::move(self->handler_);
+      self.reset();
+      std::apply(std::move(own), std::apply(Form::pack, std::move(results)));
+    });
   }
   void abandon() override {
-    std::apply([this](Args... args) { complete(std::move(args)...); }, Results<Args...>::failed(engine_gone()));
+    if (!over_.load()) {
+      before_abandon();
+      std::apply([this](Args... args) { complete(std::move(args)...); }, Results<Args...>::failed(engine_gone()));
+      return;
+    }
+    std::optional<std::tuple<Args...>> taken;  // goes without the lock
+    const std::lock_guard lock(mu_);
+    if (!results_) return;  // the handler has them, or take() will see that the engine has gone
+    taken.swap(results_);
+    results_.emplace(Results<Args...>::failed(engine_gone()));
   }
 
  private:
+  // For the handler, which is about to run.
+  std::tuple<Args...> take() {
+    std::optional<std::tuple<Args...>> taken;
+    {
+      const std::lock_guard lock(mu_);
+      taken.swap(results_);
+    }
+    if (operations_->alive()) {
+      operations_->remove(*this);
+      // Whatever it was, it goes with the engine.
+      if (operations_->closed()) taken = Results<Args...>::failed(engine_gone());
+    }
+    return std::move(*taken);
+  }
+
   Handler handler_;
   std::optional<boost::asio::executor_work_guard<Executor>> work_;
   std::shared_ptr<Canceller> cancel_;
   std::shared_ptr<Operations> operations_;
   std::atomic<bool> over_{false};
+  std::mutex mu_;
+  std::optional<std::tuple<Args...>> results_;  // guarded by mu_; from complete() until the handler runs
 };
 
 template <class Form, class... Args, class Handler, class Executor, class Start>

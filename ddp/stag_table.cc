@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cassert>
-#include <functional>
 #include <new>
 
 namespace iwarp::ddp {
@@ -43,22 +42,24 @@ std::optional<StagFault> remote_fault(const Registration& r, StreamKey who, Acce
   return std::nullopt;
 }
 
-std::optional<StagFault> local_fault(const Registration& r, PdId pd, Access need, const std::byte* address,
+// Where in the region an IOVA lies; more than its size: outside.
+std::uint64_t local_offset(const Registration& r, std::uint64_t iova) {
+  return iova - r.iova();
+}
+
+std::optional<StagFault> local_fault(const Registration& r, PdId pd, Access need, std::uint64_t iova,
                                      std::size_t length) {
   if (r.pd != pd) return StagFault::kNotAssociated;
   if (!includes(r.access, need)) return StagFault::kAccess;
-  const std::byte* base = r.memory.data();
+  const std::uint64_t offset = local_offset(r, iova);
   const std::size_t size = r.memory.size();
-  if (std::less<>{}(address, base) || std::less<>{}(base + size, address) ||
-      length > size - static_cast<std::size_t>(address - base)) {
-    return StagFault::kBounds;
-  }
+  if (offset > size || length > size - offset) return StagFault::kBounds;
   return std::nullopt;
 }
 
 // Precondition: local_fault() has none.
-MutBytes local_bytes(const Registration& r, const std::byte* address, std::size_t length) {
-  return r.memory.subspan(static_cast<std::size_t>(address - r.memory.data()), length);
+MutBytes local_bytes(const Registration& r, std::uint64_t iova, std::size_t length) {
+  return r.memory.subspan(local_offset(r, iova), length);
 }
 
 // Without a fault the access stands; with one its pin is let go.
@@ -157,9 +158,16 @@ bool StagTable::add_chunk(std::uint64_t random) {
   return true;
 }
 
-Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t random) {
+Result<void> StagTable::check(const Registration& r) {
   if (r.base_to + r.memory.size() < r.base_to)
     return make_error(Errc::kInvalidArgument, "base TO plus length wraps 64 bits");
+  if (r.iova() + r.memory.size() < r.iova())
+    return make_error(Errc::kInvalidArgument, "IOVA plus length wraps 64 bits");
+  return {};
+}
+
+Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t random) {
+  if (const auto ok = check(r); !ok) return ok.error();
   try {
     while (!quarantine_.empty() && registrations_ - quarantine_.front().since >= kQuarantine) {
       free_.push_back(quarantine_.front().index);
@@ -177,19 +185,30 @@ Result<Stag> StagTable::register_memory(const Registration& r, std::uint64_t ran
   free_[pick] = free_.back();
   free_.pop_back();
   const Stag stag{index << 8 | static_cast<std::uint32_t>(random & 0xFF)};
+  enter(stag, r);
+  ++registrations_;
+  ++in_use_;
+  return stag;
+}
+
+void StagTable::enter(Stag stag, const Registration& r) {
   Slot* slot = slot_of(stag);
   // req: RFC5040-3.2-11 RFC5041-8.3.1-5
   slot->registration = r;
   // A stale look-up may hold a passing pin on this slot: leave the count alone, replace key and validity.
   std::uint64_t old = slot->state.load(std::memory_order_relaxed);
-  const std::uint64_t generation = (registrations_ & 0xFFFF) << Slot::kGenerationShift;
+  const std::uint64_t generation = (++generation_ & Slot::kGenerationMask) << Slot::kGenerationShift;
   const std::uint64_t key_and_valid =
       Slot::kValid | static_cast<std::uint64_t>(key_of(stag)) << Slot::kKeyShift | generation;
   while (!slot->state.compare_exchange_weak(old, (old & Slot::kPinMask) | key_and_valid, std::memory_order_acq_rel)) {
   }
-  ++registrations_;
-  ++in_use_;
-  return stag;
+}
+
+Stag StagTable::renew(Stag stag, const Registration& r, std::uint8_t key) {
+  assert(check(r).ok() && !valid(stag) && key != key_of(stag));
+  const Stag renewed{(raw(stag) & ~std::uint32_t{0xFF}) | key};
+  enter(renewed, r);
+  return renewed;
 }
 
 StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const {
@@ -205,19 +224,19 @@ StagTable::PinResult StagTable::pin(Stag stag, StreamKey who, Access need, std::
   return result;
 }
 
-StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,
+StagTable::PinResult StagTable::pin_local(Stag lkey, PdId pd, Access need, std::uint64_t iova,
                                           std::size_t length) const {
   PinResult result;
   std::optional<StagFault> fault = StagFault::kInvalid;
   if (const Registration* r = acquire(lkey, result.pin)) {
-    fault = local_fault(*r, pd, need, address, length);
-    if (!fault) result.pin.bytes_ = local_bytes(*r, address, length);
+    fault = local_fault(*r, pd, need, iova, length);
+    if (!fault) result.pin.bytes_ = local_bytes(*r, iova, length);
   }
   conclude(result, fault);
   return result;
 }
 
-std::optional<MutBytes> StagTable::local(HeldRegion& held, Stag lkey, PdId pd, Access need, const std::byte* address,
+std::optional<MutBytes> StagTable::local(HeldRegion& held, Stag lkey, PdId pd, Access need, std::uint64_t iova,
                                          std::size_t length) const {
   Pin& pin = held.pin_;
   if (!pin.held_ || held.lkey_ != lkey || !pin.stands()) {
@@ -226,15 +245,15 @@ std::optional<MutBytes> StagTable::local(HeldRegion& held, Stag lkey, PdId pd, A
     held.lkey_ = lkey;
   }
   const Registration& r = pin.slot_->registration;
-  if (local_fault(r, pd, need, address, length)) return std::nullopt;
-  return local_bytes(r, address, length);
+  if (local_fault(r, pd, need, iova, length)) return std::nullopt;
+  return local_bytes(r, iova, length);
 }
 
-std::optional<std::uint64_t> StagTable::to_of(Stag lkey, PdId pd, const std::byte* address) const {
-  PinResult p = pin_local(lkey, pd, Access::kLocalRead, address, 0);
+std::optional<std::uint64_t> StagTable::to_of(Stag lkey, PdId pd, std::uint64_t iova) const {
+  PinResult p = pin_local(lkey, pd, Access::kLocalRead, iova, 0);
   if (!p.ok) return std::nullopt;
   const Registration& r = p.pin.slot_->registration;
-  return r.base_to + static_cast<std::uint64_t>(address - r.memory.data());
+  return r.base_to + local_offset(r, iova);
 }
 
 // The STag alone is enough. req: RFC5040-3.2-12
@@ -267,9 +286,25 @@ Result<void> StagTable::invalidate_remote(Stag stag, StreamKey who) {
   return {};
 }
 
+Result<void> StagTable::invalidate_local(Stag stag, PdId pd) {
+  Pin held;
+  if (const Registration* r = acquire(stag, held)) {
+    if (r->pd != pd) return make_error(Errc::kLocalProtection, "Local Invalidate of another Protection Domain's STag");
+    invalidate(stag);  // req: RFC5040-8.1.1-5
+    return {};
+  }
+  const Slot* slot = slot_of(stag);
+  const std::uint64_t s = slot == nullptr ? 0 : slot->state.load(std::memory_order_acquire);
+  if ((s & ~Slot::kPinMask) != 0 && Slot::key(s) == key_of(stag)) return {};
+  return make_error(Errc::kLocalProtection, "Local Invalidate names an unknown STag");
+}
+
 bool StagTable::quiescent(Stag stag) const {
-  Slot* slot = slot_of(stag);
-  return slot == nullptr || (slot->state.load(std::memory_order_acquire) & Slot::kPinMask) == 0;
+  const Slot* slot = slot_of(stag);
+  if (slot == nullptr) return true;
+  const std::uint64_t s = slot->state.load(std::memory_order_acquire);
+  // Another valid key: the index lives on, registered anew, which waited until nothing had the old one pinned.
+  return (s & Slot::kPinMask) == 0 || ((s & Slot::kValid) != 0 && Slot::key(s) != key_of(stag));
 }
 
 bool StagTable::valid(Stag stag) const {

@@ -4,8 +4,8 @@
 // freed ones rest in quarantine for 65,536 further registrations and come back with a fresh key. Randomness is passed
 // in.
 //
-// Thread-safety: pin(), local(), invalidate(), invalidate_remote() and quiescent() are lock-free and may run in any
-// thread at any time. register_memory() and release() change the table and must be serialised by the caller (verbs
+// Thread-safety: pin(), local(), invalidate() and its kin and quiescent() are lock-free and may run in any thread at
+// any time. register_memory(), renew() and release() change the table and must be serialised by the caller (verbs
 // does).
 #pragma once
 
@@ -30,6 +30,12 @@ struct Registration {
   PdId pd{};
   StreamId stream = StreamId::kAny;  // restricts the STag to one stream; kAny: every stream of the Protection Domain
   Access access = Access::kLocalRead;
+  // IOVA of the first octet minus its address, modulo 2^64: scatter/gather entries name IOVAs. 0: they name addresses.
+  // IOVA + size must not wrap 64 bits.
+  std::uint64_t iova_shift = 0;
+
+  // IOVA of the first octet.
+  [[nodiscard]] std::uint64_t iova() const { return reinterpret_cast<std::uintptr_t>(memory.data()) + iova_shift; }
 };
 
 // Why an access was refused, in the order in which the checks are made.
@@ -46,9 +52,10 @@ namespace internal {
 // pinned by a successful look-up.
 struct Slot {
   static constexpr std::uint64_t kValid = 1ULL << 63;
-  static constexpr unsigned kKeyShift = 48;
-  static constexpr unsigned kGenerationShift = 32;
-  static constexpr std::uint64_t kPinMask = 0xFFFFFFFF;
+  static constexpr unsigned kKeyShift = 55;
+  static constexpr unsigned kGenerationShift = 24;
+  static constexpr std::uint64_t kGenerationMask = 0x7FFFFFFF;
+  static constexpr std::uint64_t kPinMask = 0xFFFFFF;
 
   std::atomic<std::uint64_t> state{0};
   Registration registration;
@@ -63,6 +70,12 @@ struct Slot {
 class Pin {
  public:
   Pin() = default;
+  // Of octets that are not registered: whoever makes it keeps them for as long as it may be used.
+  [[nodiscard]] static Pin unregistered(MutBytes bytes) {
+    Pin pin;
+    pin.bytes_ = bytes;
+    return pin;
+  }
   Pin(Pin&& other) noexcept
       : slot_(std::exchange(other.slot_, nullptr)),
         bytes_(other.bytes_),
@@ -86,7 +99,7 @@ class Pin {
     if (held_) slot_->state.fetch_sub(1, std::memory_order_release);
     held_ = false;
   }
-  // Takes hold again; false when the registration was revoked meanwhile. True for a default-constructed Pin.
+  // Takes hold again; false when the registration was revoked meanwhile. True for one that holds no registration.
   [[nodiscard]] bool resume();
 
  private:
@@ -121,9 +134,15 @@ class StagTable {
   StagTable(const StagTable&) = delete;
   StagTable& operator=(const StagTable&) = delete;
 
-  // Enters a registration. `random` must be unpredictable to peers (at least 32 good bits). Errors: kInvalidArgument
-  // when base_to + size wraps, kResource when all indices are in use.
+  // kInvalidArgument when base_to + size or IOVA + size wraps.
+  [[nodiscard]] static Result<void> check(const Registration& registration);
+  // Enters a registration. `random` must be unpredictable to peers (at least 32 good bits). Errors: those of check(),
+  // kResource when all indices are in use.
   [[nodiscard]] Result<Stag> register_memory(const Registration& registration, std::uint64_t random);
+  // Puts another registration in the place of one that has ended: the same index with the key `key`. `stag` itself
+  // stays dead. Preconditions: check() is ok, `stag` is invalidated, quiescent and not released, its key is another
+  // one.
+  [[nodiscard]] Stag renew(Stag stag, const Registration& registration, std::uint8_t key);
 
   // A checked access of `length` octets at `to`. `need` are the rights it takes. A zero length is checked like any
   // other: callers that must not check zero-length accesses do not call. On failure gives the fault.
@@ -134,24 +153,26 @@ class StagTable {
     bool stable = false;  // registered with kStableSource
   };
   [[nodiscard]] PinResult pin(Stag stag, StreamKey who, Access need, std::uint64_t to, std::size_t length) const;
-  // The same by local address, as the scatter/gather entries of work requests name memory.
-  [[nodiscard]] PinResult pin_local(Stag lkey, PdId pd, Access need, const std::byte* address,
-                                    std::size_t length) const;
+  // The same by IOVA, as the scatter/gather entries of work requests name memory.
+  [[nodiscard]] PinResult pin_local(Stag lkey, PdId pd, Access need, std::uint64_t iova, std::size_t length) const;
 
   // As pin_local(), for a copy that is over before `held` is released or used again; nullopt when it is refused, as it
   // is from invalidate() on.
-  [[nodiscard]] std::optional<MutBytes> local(HeldRegion& held, Stag lkey, PdId pd, Access need,
-                                              const std::byte* address, std::size_t length) const;
+  [[nodiscard]] std::optional<MutBytes> local(HeldRegion& held, Stag lkey, PdId pd, Access need, std::uint64_t iova,
+                                              std::size_t length) const;
 
-  // Tagged Offset of a local address inside the region of `lkey`; nullopt when it does not lie there (or lkey is
-  // invalid).
-  [[nodiscard]] std::optional<std::uint64_t> to_of(Stag lkey, PdId pd, const std::byte* address) const;
+  // Tagged Offset of an IOVA inside the region of `lkey`; nullopt when it does not lie there (or lkey is invalid).
+  [[nodiscard]] std::optional<std::uint64_t> to_of(Stag lkey, PdId pd, std::uint64_t iova) const;
 
   // Makes the STag unusable at once; accesses already pinned go on. False when it was not valid.
   bool invalidate(Stag stag);
   // What a Send with Invalidate from `who` does (RFC 5040 s5.3). Errors: kCannotInvalidate when the STag is unknown,
   // belongs to somebody else, was not registered with kRemoteInvalidate, or is not bound to one stream (s8.1.1 item 7).
   [[nodiscard]] Result<void> invalidate_remote(Stag stag, StreamKey who);
+  // What a Local Invalidate of a queue pair in `pd` does: as invalidate(), whatever the access rights and the stream of
+  // the registration. Of an STag that is dead already, but was never used again, it does nothing: the peer may have
+  // been sooner. Errors: kLocalProtection when the STag is unknown or of another Protection Domain.
+  [[nodiscard]] Result<void> invalidate_local(Stag stag, PdId pd);
   // True when no pinned access is under way. After invalidate() this becomes true within what one call of a connection
   // does (the copies and checks of one read, or of one batch to send, and the system call), whatever peers do.
   [[nodiscard]] bool quiescent(Stag stag) const;
@@ -178,6 +199,8 @@ class StagTable {
   // Pins the slot of `stag` without any further check; null, and nothing pinned, when the STag is not valid.
   // Precondition: `pin` holds nothing.
   [[nodiscard]] const Registration* acquire(Stag stag, Pin& pin) const;
+  // Makes the slot of `stag` name `registration`.
+  void enter(Stag stag, const Registration& registration);
   bool add_chunk(std::uint64_t random);
 
   std::unique_ptr<std::atomic<Chunk*>[]> chunks_;  // null: not allocated yet
@@ -185,6 +208,7 @@ class StagTable {
   std::vector<std::uint32_t> free_;
   std::deque<Resting> quarantine_;
   std::uint64_t registrations_ = 0;
+  std::uint64_t generation_ = 0;  // of the last entry
   std::size_t in_use_ = 0;
 };
 

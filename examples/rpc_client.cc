@@ -22,7 +22,9 @@ std::uint32_t sum_of(iwarp::ConstBytes message) {
 
 awaitable<std::uint32_t> add(iwarp::Engine& engine, iwarp::ConnectOptions server, std::uint32_t a, std::uint32_t b) {
   const rpc::RequesterOptions options{.credits = 8};
-  const iwarp::StreamOptions depths{.sq_depth = 128, .rq_depth = 256};
+  iwarp::StreamOptions depths;
+  depths.sq_depth = 128;
+  depths.rq_depth = 256;
   const iwarp::ProtectionDomain pd(engine.context());
   iwarp::CompletionQueue cq(engine, depths.sq_depth + depths.rq_depth);
   const auto qp = std::make_shared<iwarp::QueuePair>(pd, iwarp::QueuePair::Options{&cq, &cq, depths});

@@ -35,7 +35,9 @@ std::vector<std::byte> answer(std::uint32_t xid, iwarp::ConstBytes message) {
 
 awaitable<void> serve(iwarp::Engine& engine, std::unique_ptr<iwarp::ConnectRequest> request) {
   const rpc::ResponderOptions options{.credits = 8, .enforce_binding = false};
-  const iwarp::StreamOptions depths{.sq_depth = 128, .rq_depth = 256};
+  iwarp::StreamOptions depths;
+  depths.sq_depth = 128;
+  depths.rq_depth = 256;
   const iwarp::ProtectionDomain pd(engine.context());
   iwarp::CompletionQueue cq(engine, depths.sq_depth + depths.rq_depth);
   const auto qp = std::make_shared<iwarp::QueuePair>(pd, iwarp::QueuePair::Options{&cq, &cq, depths});

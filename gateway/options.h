@@ -55,7 +55,7 @@ struct Options {
   std::size_t memory_bytes = std::size_t{16} << 20;
   // The same of all connections together, octets, unused memory and posted Receives included: messages wait for it, and
   // new connections are refused when half of it is taken (memory_budget.h). No bound by default; the command takes a
-  // quarter of what the process may use. Sockets and the connections' own state, some 100 KiB each, come on top. This
+  // quarter of what the process may use. Sockets and the connections' own state, some 60 KiB each, come on top. This
   // and drain_timeout are for a front alone in its process: several have ProcessOptions.
   std::size_t process_memory_bytes = SIZE_MAX;
   // A connection of which no buffer has come back for so long gives the memory of past bursts back, and one in use what

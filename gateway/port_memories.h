@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,7 +15,8 @@ namespace iwarp::gateway {
 
 class PortMemories {
  public:
-  // Servers remembered that nobody uses, beyond which of() forgets the others: a bound on what a file can bring.
+  // Servers remembered, in use or not. For one more, of() forgets the one that nobody uses and that was asked for
+  // longest ago: a bound on what a file can bring.
   static constexpr std::size_t kMaxServers = 64;
 
   // By the server as the operator writes it: "host:port".
@@ -24,7 +26,11 @@ class PortMemories {
   [[nodiscard]] const std::map<std::string, std::shared_ptr<PortMemory>>& all() const { return by_server_; }
 
  private:
+  void forget_one();
+
   std::map<std::string, std::shared_ptr<PortMemory>> by_server_;
+  std::map<std::string, std::uint64_t> asked_;  // when each was last, by number
+  std::uint64_t asks_ = 0;
 };
 
 }  // namespace iwarp::gateway

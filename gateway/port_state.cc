@@ -21,7 +21,7 @@ constexpr const char* kTitle = "iwarp-gateway-ports 1";
 constexpr std::size_t kMaxEntries = 65536;
 constexpr std::size_t kMaxLine = 512;
 // What a file may have: longer ones are not ours.
-constexpr std::uintmax_t kMaxBytes = std::uintmax_t{kMaxEntries} * 128;
+constexpr std::uintmax_t kMaxBytes = (std::uintmax_t{kMaxEntries} + 2) * (kMaxLine + 1);
 
 struct Line {
   std::string server;
@@ -109,8 +109,11 @@ std::string save_ports(const std::filesystem::path& file, const PortMemories& po
       if (n == kMaxEntries) break;
       const auto until =
           since_epoch(now.wall + std::chrono::duration_cast<std::chrono::seconds>(entry.until - now.steady));
-      out << server << ' ' << entry.client.to_string() << ' ' << entry.port << ' ' << until.count() << ' '
-          << (entry.calls_outstanding ? 1 : 0) << '\n';
+      std::ostringstream line;
+      line << server << ' ' << entry.client.to_string() << ' ' << entry.port << ' ' << until.count() << ' '
+           << (entry.calls_outstanding ? 1 : 0);
+      if (line.view().size() > kMaxLine) continue;  // no host has such a name
+      out << line.view() << '\n';
       ++n;
     }
   }

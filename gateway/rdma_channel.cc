@@ -2,7 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <boost/asio/post.hpp>
+#include "iwarp/cm/after_drive.h"
 
 namespace iwarp::gateway {
 namespace {
@@ -73,7 +73,7 @@ void RdmaChannel::on_deadline(TimePoint now) {
 }
 
 void RdmaChannel::notify(verbs::CompletionQueue&) noexcept {
-  if (wake_) boost::asio::post(io_, std::exchange(wake_, {}));
+  if (wake_) cm::AfterDrive::add(io_, std::exchange(wake_, {}));
 }
 
 }  // namespace iwarp::gateway

@@ -40,7 +40,8 @@ class RdmaChannel final : public verbs::Notifier {
     for (std::size_t i = 0; i < n; ++i) each(rpcrdma::VerbsEndpoint::translate(batch[i]));
     return n > 0;
   }
-  // Calls `wake` once, on the event loop, when something completes. Poll again after arming.
+  // Calls `wake` once, on the event loop, when something completes: in the handler that moved the octets, if it was
+  // one. Poll again after arming.
   void arm(std::function<void()> wake);
   // Until the next arm(): the owner is at work and polls by itself, what its own posts complete need not wake it.
   void disarm() { wake_ = {}; }

@@ -161,7 +161,10 @@ void RdmaSession::pump() {
     if (auto self = weak.lock()) self->wake();
   });
   if (channel_.poll([&](const rpcrdma::Completion& c) { responder_.on_completion(c); })) return wait_for_turn();
-  if (channel_.take_rest()) responder_.rest();
+  if (channel_.take_rest()) {
+    responder_.rest();
+    tcp_->rest();
+  }
 }
 
 TimePoint RdmaSession::round_time() {

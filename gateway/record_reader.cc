@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <new>
 
 #include "iwarp/base/wire.h"
+#include "iwarp/rpcrdma/pages.h"
 
 namespace iwarp::gateway {
 namespace {
@@ -13,10 +15,20 @@ constexpr std::uint32_t kLastFragmentBit = 0x80000000;
 
 }  // namespace
 
-RecordReader::RecordReader(const RecordOptions& options)
-    : options_(options),
-      ahead_memory_(std::make_unique_for_overwrite<std::byte[]>(std::max(options.read_ahead_bytes, kHeaderBytes))),
-      ahead_(ahead_memory_.get(), std::max(options.read_ahead_bytes, kHeaderBytes)) {}
+RecordReader::RecordReader(const RecordOptions& options) : options_(options) {
+  const std::size_t bytes = std::max(options.read_ahead_bytes, kHeaderBytes);
+  pages_ = rpcrdma::map_pages((bytes + rpcrdma::kPageBytes - 1) / rpcrdma::kPageBytes * rpcrdma::kPageBytes);
+  if (pages_.empty()) throw std::bad_alloc();
+  ahead_ = pages_.first(bytes);
+}
+
+RecordReader::~RecordReader() {
+  rpcrdma::unmap_pages(pages_);
+}
+
+void RecordReader::rest() {
+  if (ahead_begin_ == ahead_end_) rpcrdma::forget_pages(pages_);
+}
 
 std::span<const MutBytes> RecordReader::rx_buffers() {
   if (state_ != State::kReceiving) return {};

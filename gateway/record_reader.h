@@ -41,6 +41,9 @@ class RecordReader {
   enum class State : std::uint8_t { kReceiving, kNeedBuffer, kRecord, kError };
 
   explicit RecordReader(const RecordOptions& options);
+  ~RecordReader();
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
 
   [[nodiscard]] State state() const { return state_; }
 
@@ -59,6 +62,9 @@ class RecordReader {
   // Lends the buffer of the current record until next(). Precondition: state() is kNeedBuffer, buffer.size() is at
   // least wanted_bytes().
   void give_buffer(MutBytes buffer);
+
+  // Gives the system the pages of the read-ahead until more is received, if it is empty: for an idle connection.
+  void rest();
 
   // kRecord: the whole record, in the lent buffer.
   [[nodiscard]] MutBytes record() const { return buffer_.first(received_bytes_); }
@@ -79,8 +85,8 @@ class RecordReader {
   void fail(Errc code);
 
   RecordOptions options_;
-  std::unique_ptr<std::byte[]> ahead_memory_;
-  MutBytes ahead_;
+  MutBytes pages_;
+  MutBytes ahead_;               // in them
   std::size_t ahead_begin_ = 0;  // ahead_[begin, end) is received and not yet looked at
   std::size_t ahead_end_ = 0;
   MutBytes buffer_{};  // lent; empty before the first fragment with content

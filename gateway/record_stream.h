@@ -74,6 +74,9 @@ class RecordStream : public std::enable_shared_from_this<RecordStream> {
   // After all_sent(): sends FIN. Reading goes on.
   void end_sending();
 
+  // Gives the system what an idle connection does not need, until more is received.
+  void rest() { reader_.rest(); }
+
   // Releases the socket and all buffers. `reset`: with RST, so that the local port is free at once.
   void close(bool reset);
   [[nodiscard]] bool closed() const { return closed_; }

@@ -38,8 +38,10 @@ Result<void> RecordWriter::add(std::uint64_t id, std::span<const ConstBytes> pie
   if (records_.size() + written_.size() >= options_.max_records || count > pieces_.capacity() - pieces_.size()) {
     return make_error(Errc::kQueueFull);
   }
-  records_.push(Record{{}, id, count});
-  Record& record = records_.back();  // slots of a Ring do not move: the mark may be pointed at
+  const bool fits = records_.reserve(1) && pieces_.reserve(count) && written_.reserve(records_.size() + 1);
+  if (!fits) return make_error(Errc::kResource, "no memory for the list of records to send");
+  Record& record = *records_.add();  // it does not move: the mark may be pointed at
+  record = {{}, id, count};
   store_be<std::uint32_t>(record.mark, kLastFragmentBit | static_cast<std::uint32_t>(bytes));
   pieces_.push(ConstBytes(record.mark));
   for (const ConstBytes piece : pieces) {

@@ -1,6 +1,6 @@
 // Record marking, sending side (RFC 5531 s11): queues ONC RPC records and offers them as one gather list, each as a
-// single fragment behind its 4-byte mark, so that many records leave in one system call. Copies no payload, allocates
-// nothing after construction. Not thread-safe.
+// single fragment behind its 4-byte mark, so that many records leave in one system call. Copies no payload. Memory
+// follows the most records that there ever were at a time. Not thread-safe.
 //
 // Driving: write tx_buffers(), say how much of it went with tx_commit(), collect the ids of finished records with
 // poll_written(), repeat until tx_buffers() is empty.
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "iwarp/base/bytes.h"
+#include "iwarp/base/chunked_ring.h"
 #include "iwarp/base/result.h"
-#include "iwarp/base/ring.h"
 
 namespace iwarp::gateway {
 
@@ -38,6 +38,7 @@ class RecordWriter {
   // Queues the record made of `pieces`, in order. Their bytes must live and stay unchanged until poll_written()
   // returned `id` or this object is gone; the span of pieces itself is not kept. On failure nothing is queued:
   //   kQueueFull        try again after poll_written() returned something
+  //   kResource         there is no memory
   //   kInvalidArgument  the record is empty, longer than the 2^31 - 1 bytes of a fragment, or has more pieces than fit
   [[nodiscard]] Result<void> add(std::uint64_t id, std::span<const ConstBytes> pieces);
 
@@ -60,9 +61,9 @@ class RecordWriter {
   };
 
   RecordWriterOptions options_;
-  Ring<Record> records_;
-  Ring<ConstBytes> pieces_;  // of all records, marks included; the first may be partly sent
-  Ring<std::uint64_t> written_;
+  ChunkedRing<Record> records_;
+  ChunkedRing<ConstBytes> pieces_;  // of all records, marks included; the first may be partly sent
+  ChunkedRing<std::uint64_t> written_;
   std::vector<ConstBytes> gather_;
 };
 

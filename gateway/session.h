@@ -9,6 +9,7 @@
 #include "iwarp/cm/engine.h"
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
+#include "iwarp/gateway/process.h"
 #include "iwarp/gateway/siw_crc_trap.h"
 #include "iwarp/gateway/stats.h"
 #include "iwarp/gateway/turn_queue.h"
@@ -25,6 +26,16 @@ struct Shared {
   std::shared_ptr<rpcrdma::MemoryBudget> memory;
   std::shared_ptr<TurnQueue> turns;
   std::shared_ptr<SiwCrcTrap> crc_trap;
+
+  static Shared of(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log, const Process& process) {
+    return {engine,
+            std::make_shared<const Options>(options),
+            stats,
+            log,
+            process.memory(),
+            process.turns(),
+            process.siw_crc_trap()};
+  }
 };
 
 // One client connection with its server connection.

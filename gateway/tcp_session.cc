@@ -197,7 +197,10 @@ void TcpSession::pump() {
     if (auto self = weak.lock()) self->wake();
   });
   if (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) return wait_for_turn();
-  if (channel_.take_rest()) requester_->rest();
+  if (channel_.take_rest()) {
+    requester_->rest();
+    tcp_->rest();
+  }
 }
 
 void TcpSession::take_turn() {

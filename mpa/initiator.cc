@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -15,23 +14,8 @@ StartupFrame make_request(const Policy& policy, ConstBytes private_data) {
   f.enhanced = policy.revision >= 2;  // req: RFC6581-10-1, RFC6581-10-5
   f.private_data = private_data;
   if (!f.enhanced) return f;  // req: RFC6581-9.3-1
-  EnhancedData& e = f.enhanced_data;
-  e.ird = policy.ird;                                           // req: RFC6581-9.1-2
-  e.ord = policy.ord;                                           // req: RFC6581-9.1-3
-  if (policy.peer_to_peer) {                                    // req: RFC6581-9.2-8, RFC6581-9.2-22, RFC6581-5-1
-    e.peer_to_peer = true;                                      // req: RFC6581-9.2-1
-    e.rtr_write = policy.rtr_write;                             // req: RFC6581-9.2-9, RFC6581-9.2-24, RFC6581-9.2-3
-    e.rtr_read = policy.rtr_read;                               // req: RFC6581-9.2-4
-    if (e.rtr_read) e.ord = std::max<std::uint16_t>(e.ord, 1);  // an RTR by Read is a Read: req: RFC6581-9.2-6
-  }
+  f.enhanced_data = enhanced::make_request(offer_of(policy));
   return f;
-}
-
-// The RTR to send. Read first: Chelsio takes nothing else, and it is what we pick as Responder.
-Rtr choose_rtr(const EnhancedData& offer, const EnhancedData& named, std::uint16_t ord) {
-  if (offer.rtr_read && named.rtr_read && ord >= 1) return Rtr::kRead;  // req: RFC6581-1.1-2, RFC6581-9.2-15
-  if (offer.rtr_write && named.rtr_write) return Rtr::kWrite;
-  return Rtr::kNone;
 }
 
 }  // namespace
@@ -115,31 +99,15 @@ Result<void> Initiator::agree(const StartupFrame& reply, Negotiated& out) const 
   }
   if (!reply.enhanced) return {};
 
-  const EnhancedData& mine = request_.enhanced_data;
-  const EnhancedData& theirs = reply.enhanced_data;
-  out.peer_to_peer = mine.peer_to_peer;
-  out.peer_ird = theirs.ird;  // req: RFC6581-9.1-8
-  out.peer_ord = theirs.ord;
-  out.ord = mine.ord;
-  // kNoIrdOrdNegotiation is more than any ORD. req: RFC6581-9.1-22
-  out.ord = std::min(out.ord, theirs.ird);         // req: RFC6581-9.1-16, RFC6581-9.1-25, RFC6581-9.1-6
-  if (theirs.peer_to_peer != mine.peer_to_peer) {  // req: RFC6581-9.2-11, RFC6581-9.2-23
-    Error error = make_error(Errc::kConnectionModel, "flag A of the Reply differs from the Request");
-    error.tell_peer =
-        make_error(Errc::kNoMatchingRtr).tell_peer;  // s9.2: "no compatible connection model or RTR option"
-    return error;
-  }
-  if (theirs.ord != kNoIrdOrdNegotiation && theirs.ord > out.ird) {  // req: RFC6581-9.1-15, RFC6581-9.1-28
-    if (out.ird == 0 || theirs.ord > policy_.max_ird) {              // req: RFC6581-12-1
-      return make_error(Errc::kInsufficientIrd);                     // req: RFC6581-9.1-17, RFC6581-9.1-19
-    }
-    out.ird = theirs.ord;
-  }
-  if (mine.peer_to_peer) {  // otherwise B, C and D mean nothing: req: RFC6581-9.2-25
-    out.rtr = choose_rtr(mine, theirs, out.ord);
-    if (out.rtr == Rtr::kNone) return make_error(Errc::kNoMatchingRtr);  // req: RFC6581-9.2-18, RFC6581-9.2-20
-  }
-  return {};
+  out.peer_ird = reply.enhanced_data.ird;  // req: RFC6581-9.1-8
+  out.peer_ord = reply.enhanced_data.ord;
+  enhanced::Settled settled;
+  const auto ok = enhanced::settle_reply(offer_of(policy_), reply.enhanced_data, settled);
+  out.peer_to_peer = settled.peer_to_peer;
+  out.rtr = settled.rtr;
+  out.ird = settled.depths.ird;
+  out.ord = settled.depths.ord;
+  return ok;
 }
 
 void Initiator::rx_end(bool reset) {

@@ -142,10 +142,12 @@ class Responder {
 
   // The application's decision on RequestReceived. `ird` and `ord` are what this side can do (0..16382); both are
   // adapted to the Request if that is enhanced: ORD lowered to the peer's IRD, IRD raised to the peer's ORD up to
-  // Policy::max_ird. Established follows when the Reply has been handed to TCP, so before any FPDU can be read; be
-  // ready to receive then, and send no FPDU before one has come in. kInvalidArgument: no Request waits (any more), or
-  // an argument is out of range; nothing has changed then.
-  [[nodiscard]] Result<void> accept(std::uint16_t ird, std::uint16_t ord, ConstBytes private_data);
+  // Policy::max_ird. `told`: the peer's IRD and ORD (0..16382) as its application has them in its private data: they
+  // count where the Request leaves these open (revision 1, or 0x3FFF). Established follows when the Reply has been
+  // handed to TCP, so before any FPDU can be read; be ready to receive then, and send no FPDU before one has come in.
+  // kInvalidArgument: no Request waits (any more), or an argument is out of range; nothing has changed then.
+  [[nodiscard]] Result<void> accept(std::uint16_t ird, std::uint16_t ord, ConstBytes private_data,
+                                    const std::optional<enhanced::Depths>& told = std::nullopt);
   // Answers with R=1; Rejected follows when it has left, and TCP stays open for the application (RFC 5044 s7.1.2 rule
   // 2). `required_ord`: the ORD that the Reply states, if the peer's IRD is too small for the application (RFC 6581
   // s9.1).

@@ -7,13 +7,11 @@
 #include <string>
 
 #include "iwarp/base/result.h"
+#include "iwarp/enhanced/settlement.h"
 
 namespace iwarp::mpa {
 
-// Ready-To-Receive form (RFC 6581 s9.2): the zero-length message with which a peer-to-peer Initiator opens the way for
-// the Responder. Zero-length Send (flag B) is not supported: it would need a receive that the ULP did not post, and no
-// known peer uses it.
-enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
+using enhanced::Rtr;
 
 struct Policy {
   // Whether FPDUs carry a CRC.
@@ -47,20 +45,28 @@ struct Policy {
   // Initiator, with peer_to_peer off: ask for it after all, on a new connection, when the peer ends this one before the
   // first octet of its Reply (mpa/fallback.h). Default on. Off breaks peers that insist.
   bool allow_peer_to_peer_fallback = true;
-  // RTR forms we can send (Initiator) or take (Responder). Default both. Without Read, Chelsio RNICs end the connection
-  // with "RTR mismatch"; without Write, a siw Responder still picks Read. With peer_to_peer at least one must be set,
-  // and a Responder needs one always.
+  // RTR forms to send (Initiator) or to take (Responder). Default Write and Read. Without Read, Chelsio RNICs end the
+  // connection with "RTR mismatch"; without Write, a siw Responder still picks Read. With peer_to_peer at least one
+  // must be set, and a Responder needs one always.
   bool rtr_write = true;
   bool rtr_read = true;  // as rtr_write, for a zero-length Read
+  // Likewise for a zero-length Send. Default off: no known peer supports it, and RFC 6581 does not say whether it takes
+  // one of the receives that the Responder's application has posted. Here it takes none and completes nothing; other
+  // Responders may differ.
+  bool rtr_send = false;
   // Depth of the queue of inbound RDMA Reads we offer (IRD) and number of outbound Reads we want to have outstanding
-  // (ORD), 0..16382. Default 32, which every known peer can match. IRD 0 forbids the peer to read from us (the Linux
+  // (ORD), 0..16382. Default 32, which every known peer can match. IRD 0 forbids the peer to read from here (the Linux
   // NFS server then refuses); ORD 0 forbids our own Reads.
   std::uint16_t ird = 32;
   std::uint16_t ord = 32;  // as `ird`, for outbound Reads
-  // Up to where IRD is raised if the peer asks for more than `ird`; an `ird` of 0 is never raised. Default 128, the
-  // maximum of siw. Below `ird` it means `ird`. Too low: the Initiator ends with Terminate 2/0/6 where a raise would
-  // have done. Too high: the peer decides how much memory its Reads pin here.
+  // Up to where IRD is raised if the peer asks for more than `ird` (relaxed); an `ird` of 0 is never raised. Default
+  // 128, the maximum of siw. Below `ird` it means `ird`: 0 is strict. Too low: the Initiator ends with Terminate 2/0/6
+  // where a raise would have done. Too high: the peer decides how much memory its Reads pin here.
   std::uint16_t max_ird = 128;
+  // Initiator: whether the Request states `ird` and `ord`. Default on. Off: it has 0x3FFF for both (RFC 6581 s9.1), a
+  // peer that knows it answers alike and both ends keep their own, for the applications to settle (irdma does; siw and
+  // Chelsio take 0x3FFF for a large number). A Responder follows the Request.
+  bool negotiate_depths = true;
   // From construction to the complete frame of the peer, never restarted by single octets. Default 5 s (RFC 5044 s7.1.2
   // rule 10 says "reasonable", siw waits 5 s as Responder and 10 s as Initiator). Lower breaks peers whose application
   // decides slowly; higher feeds slow-loris attackers.
@@ -79,6 +85,9 @@ struct Policy {
 // kInvalidArgument if the policy contradicts itself (revision, IRD and ORD out of range; no RTR form though one is
 // needed).
 [[nodiscard]] Result<void> validate(const Policy& policy);
+
+// What it wants from enhanced establishment. peer_to_peer as an Initiator asks for it.
+[[nodiscard]] enhanced::Offer offer_of(const Policy& policy);
 
 // What both ends have agreed on.
 struct Negotiated {

@@ -6,15 +6,6 @@
 namespace iwarp::mpa {
 namespace {
 
-// Names exactly one form, whatever else we could: Chelsio refuses a Reply with two. Read if it was offered, because it
-// is what every RNIC supports; if nothing offered is supported, still one that is, so that the Initiator can tell why
-// it gives up.
-Rtr name_rtr(const Policy& policy, const EnhancedData& offer) {
-  if (offer.rtr_read && policy.rtr_read) return Rtr::kRead;  // req: RFC6581-9.2-12, RFC6581-9.2-14, RFC6581-9.2-13
-  if (offer.rtr_write && policy.rtr_write) return Rtr::kWrite;
-  return policy.rtr_read ? Rtr::kRead : Rtr::kWrite;  // req: RFC6581-9.2-16
-}
-
 Result<void> check_private_data(ConstBytes private_data) {
   if (private_data.size() <= kMaxSendPrivateDataBytes) return {};  // req: RFC5044-7.1.1-34
   return make_error(Errc::kInvalidArgument, "more than 251 octets of private data");
@@ -109,37 +100,35 @@ StartupFrame Responder::answer(bool reject, std::uint16_t ird, std::uint16_t ord
   // req: RFC5044-4.4-4
   f.crc = policy_.crc == Policy::Crc::kOn || (policy_.crc == Policy::Crc::kPreferOff && request_.crc);
   f.enhanced = request_.enhanced;  // req: RFC6581-10-4, RFC6581-10-8
-  if (!f.enhanced) return f;
-  const EnhancedData& asked = request_.enhanced_data;
-  EnhancedData& e = f.enhanced_data;
-  e.ird = asked.ord == kNoIrdOrdNegotiation ? kNoIrdOrdNegotiation : ird;  // req: RFC6581-9.1-24
-  e.ord = asked.ird == kNoIrdOrdNegotiation ? kNoIrdOrdNegotiation : ord;  // req: RFC6581-9.1-27
-  e.peer_to_peer = asked.peer_to_peer;  // req: RFC6581-9.2-11, RFC6581-9.2-23, RFC6581-9.3-2
-  if (e.peer_to_peer) {                 // req: RFC6581-9.2-24, RFC6581-9.2-25
-    const Rtr rtr = name_rtr(policy_, asked);
-    e.rtr_read = rtr == Rtr::kRead;
-    e.rtr_write = rtr == Rtr::kWrite;
-  }
+  if (f.enhanced) f.enhanced_data = enhanced::make_reply(offer_of(policy_).forms, {ird, ord}, request_.enhanced_data);
   return f;
 }
 
-Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes private_data) {
+Result<void> Responder::accept(std::uint16_t ird, std::uint16_t ord, ConstBytes private_data,
+                               const std::optional<enhanced::Depths>& told) {
   if (state_ != ResponderState::kDeciding)
     return make_error(Errc::kInvalidArgument, "no MPA Request waits for a decision");
-  if (ird > kMaxIrdOrd || ord > kMaxIrdOrd) return make_error(Errc::kInvalidArgument, "IRD and ORD go up to 16382");
+  const enhanced::Depths by_application = told.value_or(enhanced::Depths{});
+  if (std::max({ird, ord, by_application.ird, by_application.ord}) > kMaxIrdOrd)
+    return make_error(Errc::kInvalidArgument, "IRD and ORD go up to 16382");
   if (const auto fits = check_private_data(private_data); !fits) return fits.error();
 
   const EnhancedData asked = request_.enhanced ? request_.enhanced_data : EnhancedData{};
   Negotiated n;
   if (request_.enhanced) {
-    // req: RFC6581-9.1-7, RFC6581-9.1-10
-    ord = std::min(ord, asked.ird);  // kNoIrdOrdNegotiation is more than any. req: RFC6581-9.1-12, RFC6581-9.1-26
-    if (asked.ord != kNoIrdOrdNegotiation && ird != 0 && ird < asked.ord) {  // req: RFC6581-9.1-4, RFC6581-9.1-23
-      ird = std::max(ird, std::min(asked.ord, policy_.max_ird));             // req: RFC6581-12-1
-    }
-    n.peer_to_peer = asked.peer_to_peer;
-    if (n.peer_to_peer) n.rtr = name_rtr(policy_, asked);
-    if (n.rtr == Rtr::kRead) ird = std::max<std::uint16_t>(ird, 1);  // req: RFC6581-9.1-11
+    enhanced::Offer offer = offer_of(policy_);
+    offer.depths = {ird, ord};
+    const enhanced::Settled settled = enhanced::settle_request(offer, asked);
+    n.peer_to_peer = settled.peer_to_peer;
+    n.rtr = settled.rtr;
+    ird = settled.depths.ird;
+    ord = settled.depths.ord;
+  }
+  if (told) {
+    const auto startup = request_.enhanced ? std::optional(enhanced::Depths{asked.ird, asked.ord}) : std::nullopt;
+    const enhanced::Depths fitted = enhanced::fit({ird, ord}, enhanced::left_open(*told, startup), policy_.max_ird);
+    ird = fitted.ird;
+    ord = fitted.ord;
   }
   StartupFrame reply = answer(false, ird, ord);  // req: RFC5044-7.1.2-8
   reply.private_data = private_data;

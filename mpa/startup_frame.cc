@@ -21,14 +21,6 @@ constexpr std::uint8_t kS = 0x10;
 constexpr std::uint8_t kReserved = 0x0F;
 constexpr std::uint8_t kFirstEnhancedRevision = 2;
 
-constexpr std::uint16_t kWordHigh = 0x8000;  // A or C
-constexpr std::uint16_t kWordLow = 0x4000;   // B or D
-constexpr std::uint16_t kWordCount = 0x3FFF;
-
-constexpr std::uint16_t enhanced_word(bool high, bool low, std::uint16_t count) {
-  return static_cast<std::uint16_t>((high ? kWordHigh : 0) | (low ? kWordLow : 0) | (count & kWordCount));
-}
-
 bool starts_like(ConstBytes bytes, std::string_view key) {
   const std::size_t n = std::min(bytes.size(), key.size());
   return std::equal(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(n), bytes.begin(),
@@ -45,19 +37,6 @@ Result<std::size_t> check_lengths(std::uint8_t flags, std::uint8_t revision, std
                       "S=1 but PD_Length has no room for the enhanced data");  // req: RFC6581-6-11
   }
   return field_bytes;
-}
-
-EnhancedData parse_enhanced(const FixedView<kEnhancedDataBytes>& view) {
-  const auto w0 = view.be<std::uint16_t, 0>();  // req: RFC6581-9-4
-  const auto w1 = view.be<std::uint16_t, 2>();
-  EnhancedData e;
-  e.peer_to_peer = (w0 & kWordHigh) != 0;  // req: RFC6581-9-5
-  e.rtr_send = (w0 & kWordLow) != 0;
-  e.rtr_write = (w1 & kWordHigh) != 0;
-  e.rtr_read = (w1 & kWordLow) != 0;
-  e.ird = w0 & kWordCount;
-  e.ord = w1 & kWordCount;
-  return e;
 }
 
 StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data_bytes) {
@@ -86,7 +65,7 @@ StartupParse parse(ConstBytes bytes, bool is_reply, std::size_t max_private_data
   if (bytes.size() < total) return NeedMore{total};        // req: RFC5044-7.1.2-28, RFC5044-7.1.2-29
   f.private_data = bytes.subspan(kStartupHeaderBytes, *field);
   if (f.enhanced) {  // req: RFC6581-6-6, RFC6581-9-1
-    f.enhanced_data = parse_enhanced(*FixedView<kEnhancedDataBytes>::of(f.private_data));
+    f.enhanced_data = EnhancedData::parse(f.private_data.first<kEnhancedDataBytes>());
     f.private_data = f.private_data.subspan(kEnhancedDataBytes);  // req: RFC6581-6-10
   }
   return StartupFrame::Parsed{f, total};
@@ -107,10 +86,7 @@ void StartupFrame::write_to(MutBytes out) const {
   head.be<18>(static_cast<std::uint16_t>(field_bytes));  // req: RFC5044-7.1.1-29
   MutBytes rest = out.subspan(kStartupHeaderBytes);
   if (enhanced) {
-    const EnhancedData& e = enhanced_data;
-    FixedWriter<kEnhancedDataBytes> words{rest.first<kEnhancedDataBytes>()};
-    words.be<0>(enhanced_word(e.peer_to_peer, e.rtr_send, e.ird));  // req: RFC6581-9-3
-    words.be<2>(enhanced_word(e.rtr_write, e.rtr_read, e.ord));
+    enhanced_data.write_to(rest.first<kEnhancedDataBytes>());
     rest = rest.subspan(kEnhancedDataBytes);
   }
   std::copy(private_data.begin(), private_data.end(), rest.begin());

@@ -2,7 +2,7 @@
 // form only, what a state allows is the business of Initiator and Responder. Field map, octets:
 //    0-15 Key     16 flags M 0x80, C 0x40, R 0x20, S 0x10, reserved 0x0F     17 Rev     18-19 PD_Length, all Private
 //    Data, <= 512
-//   20-23 only if enhanced: A 0x8000 B 0x4000 IRD 0x3FFF | C 0x8000 D 0x4000 ORD 0x3FFF, then the ULP's Private Data
+//   20-23 only if enhanced: enhanced/enhanced_data.h, then the ULP's Private Data
 //
 // Decided here, the texts being silent or at odds:
 // - A frame is enhanced if S=1 and Rev >= 2. In a Rev 0 or 1 frame 0x10 is a reserved bit of RFC 5044, which "MUST NOT"
@@ -19,33 +19,21 @@
 
 #include "iwarp/base/bytes.h"
 #include "iwarp/base/error.h"
+#include "iwarp/enhanced/enhanced_data.h"
 #include "iwarp/mpa/need_more.h"
 
 namespace iwarp::mpa {
 
-inline constexpr std::size_t kKeyBytes = 16;            // octets of the Key
-inline constexpr std::size_t kStartupHeaderBytes = 20;  // octets in front of the Private Data field
-inline constexpr std::size_t kEnhancedDataBytes =
-    4;  // octets of the enhanced data, at the front of the Private Data field
+inline constexpr std::size_t kKeyBytes = 16;              // octets of the Key
+inline constexpr std::size_t kStartupHeaderBytes = 20;    // octets in front of the Private Data field
 inline constexpr std::size_t kMaxPrivateDataBytes = 512;  // the whole Private Data field, enhanced data included
 // Longest private data of the ULP that we send. Linux peers take 256 octets in all, and siw handles its own answer
 // right only up to 251.
 inline constexpr std::size_t kMaxSendPrivateDataBytes = 251;
-// In an IRD or ORD field: "not negotiated here". It is no count; 0x3FFE is the largest one.
-inline constexpr std::uint16_t kNoIrdOrdNegotiation = 0x3FFF;
-inline constexpr std::uint16_t kMaxIrdOrd = 0x3FFE;  // largest IRD or ORD that is a count
-
-// The enhanced data of RFC 6581 s9; in parentheses its bits.
-struct EnhancedData {
-  bool peer_to_peer = false;  // A
-  bool rtr_send = false;      // B
-  bool rtr_write = false;     // C
-  bool rtr_read = false;      // D
-  std::uint16_t ird = 0;      // 14 bits
-  std::uint16_t ord = 0;      // 14 bits
-
-  friend constexpr bool operator==(const EnhancedData&, const EnhancedData&) = default;
-};
+using enhanced::EnhancedData;
+using enhanced::kEnhancedDataBytes;
+using enhanced::kMaxIrdOrd;
+using enhanced::kNoIrdOrdNegotiation;
 
 struct StartupFrame {
   bool is_reply = false;           // which Key

@@ -1,11 +1,14 @@
-// Inbound RDMA Read Request queue (IRRQ): Read Requests that wait for their Response, in arrival order (RFC 5040 s5.2,
-// s6.1). An entry is held until the last octet of its Response was handed to TCP. Capacity is the IRD. Not thread-safe.
+// Inbound RDMA Read Request queue (IRRQ): Read and Atomic Requests that wait for their Response, in arrival order (RFC
+// 5040 s5.2, s6.1; RFC 7306 s5.2). An entry is held until the last octet of its Response was handed to TCP. Capacity is
+// the IRD. Not thread-safe.
 #pragma once
 
 #include <array>
+#include <variant>
 
 #include "iwarp/base/ring.h"
 #include "iwarp/ddp/segment_header.h"
+#include "iwarp/rdmap/atomic.h"
 #include "iwarp/rdmap/read_request.h"
 
 namespace iwarp::rdmap {
@@ -13,8 +16,8 @@ namespace iwarp::rdmap {
 struct InboundRead {
   static constexpr std::size_t kUlpduBytes = ddp::UntaggedHeader::kSize + ReadRequest::kSize;
 
-  ReadRequest request{};
-  std::array<std::byte, kUlpduBytes> ulpdu{};  // as received: a Terminate quotes it
+  std::variant<ReadRequest, AtomicRequest> request{};
+  std::array<std::byte, kUlpduBytes> ulpdu{};  // as received, of an Atomic the beginning: a Terminate quotes it
 };
 
 class InboundReads {
@@ -33,6 +36,13 @@ class InboundReads {
   }
   void response_sent() {
     if (sending_ > 0) --sending_;  // none after clear(), though the last octets of a Response may still leave
+  }
+  // At least `ird` may wait from now on.
+  void raise(std::size_t ird) {
+    if (ird <= waiting_.capacity()) return;
+    Ring<InboundRead> wider(ird);
+    while (!waiting_.empty()) wider.push(waiting_.pop());
+    waiting_ = std::move(wider);
   }
   void clear() {
     waiting_.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace iwarp::rdmap {
 using ddp::Access;
@@ -20,10 +21,15 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   // req: RFC5040-4.2-2 RFC5041-4.4-2
   payload_bytes_ = ulpdu_bytes - header_bytes_;
   // req: RFC5040-7.2-1 RFC5040-7.2-6 RFC5041-6.2.2-3
-  const auto opcode = check_control(header_);
+  const auto opcode = check_control(header_, known_);  // req: RFC7306-8.2-1 RFC7306-8.2-2
   if (!opcode) return opcode.error();
   opcode_ = *opcode;
-  if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) return begin_untagged(*untagged);
+  const bool may_be_rtr = std::exchange(rtr_send_due_, false);  // whatever it is, nothing later can be
+  is_rtr_ = false;
+  if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) {
+    is_rtr_ = may_be_rtr && opcode_ == Opcode::kSend && untagged->last && payload_bytes_ == 0;
+    return begin_untagged(*untagged);
+  }
   const auto& tagged = std::get<TaggedHeader>(header_);
   return opcode_ == Opcode::kWrite ? begin_write(tagged) : begin_read_response(tagged);
 }
@@ -44,38 +50,52 @@ Result<void> Receiver::begin_read_response(const TaggedHeader& h) const {
   }
   const auto read = sends_.oldest_read();
   if (!read) return make_error(Errc::kUnexpectedReadResponse);  // req: RFC5040-5.2.2-5
-  const auto wanted = static_cast<std::uint32_t>(read->wr->sges.total());
-  if (payload_bytes_ > wanted - read->received)
+  if (payload_bytes_ > read->missing())
     return make_error(Errc::kTaggedBounds, "Read Response is longer than requested");
   if (payload_bytes_ != 0) {  // so there is a sink
-    const Sge& sink = read->wr->sges.view()[0];
-    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.address);
+    const Sge& sink = *read->sink;
+    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.at(0));
     // req: RFC5041-4.2-9
     if (!to || h.stag != sink.lkey)
       return make_error(Errc::kTaggedInvalidStag, "Read Response names another STag than its Request");
     if (h.to != *to + read->received)
       return make_error(Errc::kTaggedBounds, "Read Response is not contiguous");  // req: RFC5040-5.2.2-8
   }
-  if (h.last && payload_bytes_ != wanted - read->received)
+  if (h.last && payload_bytes_ != read->missing())
     return make_error(Errc::kTaggedBounds, "Read Response is shorter than requested");
   return {};
 }
 
-Result<void> Receiver::begin_untagged(const UntaggedHeader& h) const {
+Result<void> Receiver::begin_untagged(const UntaggedHeader& h) {
   // req: RFC5041-5.1.2-1 RFC5041-5.2-7
   const ddp::UntaggedReceiver* queue = &send_rx_;
   std::optional<std::uint64_t> room;
   if (opcode_ == Opcode::kReadRequest) {
     queue = &read_request_rx_;
     if (!reads_.full()) room = ReadRequest::kSize;  // req: RFC5040-5.2.2-3 RFC5040-6.1-10
+  } else if (opcode_ == Opcode::kAtomicRequest) {
+    queue = &read_request_rx_;
+    if (!reads_.full()) room = AtomicRequest::kSize;  // req: RFC7306-5.2.1-15 RFC7306-5.2.2-7
+  } else if (opcode_ == Opcode::kAtomicResponse) {
+    queue = &atomic_response_rx_;                                         // req: RFC7306-4.1-9 RFC7306-5-8
+    if (sends_.oldest_atomic() != nullptr) room = AtomicResponse::kSize;  // req: RFC7306-5.2.2-8
   } else if (opcode_ == Opcode::kTerminate) {
     queue = &terminate_rx_;
     room = kTerminateRoom;  // req: RFC5040-5.4-5
+  } else if (is_rtr_) {
+    room = 0;  // no receive of the application. req: RFC6581-9.2-7
   } else if (const RecvWr* wr = recvs_.current()) {
-    room = wr->sges.total();  // req: RFC5040-5.3-2 RFC5041-1.2-3
+    // req: RFC5040-5.3-2 RFC5041-1.2-3 RFC7306-6.3-2
+    room = is_immediate(opcode_) ? kImmediateBytes : wr->sges.total();
   }
   const auto offset = queue->check(h, payload_bytes_, room);
   if (!offset) return offset.error();
+  if (queue == &send_rx_) {
+    // Octets of a Send and of Immediate Data go to different places: a message of both would have holes.
+    if (*offset != 0 && is_immediate(opcode_) != immediate_begun_)
+      return make_error(Errc::kRdmapOpcode, "RDMAP opcode changes within a message");
+    immediate_begun_ = is_immediate(opcode_);
+  }
   return {};
 }
 
@@ -84,8 +104,8 @@ Result<void> Receiver::targets(std::vector<ddp::Pin>& out) const {
   // req: RFC5041-4.1-3
   if (const auto* untagged = std::get_if<UntaggedHeader>(&header_)) {
     const std::size_t first = out.size();
-    auto ok = each_piece(*untagged, [&](Stag lkey, std::byte* address, std::size_t n) {
-      auto p = stags_.pin_local(lkey, who_.pd, Access::kLocalWrite, address, n);
+    auto ok = each_piece(*untagged, [&](Stag lkey, std::uint64_t iova, std::size_t n) {
+      auto p = stags_.pin_local(lkey, who_.pd, Access::kLocalWrite, iova, n);
       if (p.ok) out.push_back(std::move(p.pin));
       return p.ok;
     });
@@ -106,8 +126,8 @@ Result<void> Receiver::tagged_target(const TaggedHeader& h, ddp::Pin& out) const
   } else {
     const auto read = sends_.oldest_read();
     if (!read) return make_error(Errc::kUnexpectedReadResponse);
-    const Sge& sink = read->wr->sges.view()[0];
-    p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.address + read->received + placed_,
+    const Sge& sink = *read->sink;
+    p = stags_.pin_local(sink.lkey, who_.pd, Access::kLocalWrite, sink.at(read->received + placed_),
                          payload_remaining());
   }
   if (!p.ok) return ddp::tagged_error(p.fault);
@@ -129,7 +149,7 @@ Result<void> Receiver::each_piece(const UntaggedHeader& h, const Use& use) const
     }
     const std::size_t n = std::min<std::size_t>(sge.length - skip, left);
     // req: RFC5041-7.2-2
-    if (!use(sge.lkey, sge.address + skip, n))
+    if (!use(sge.lkey, sge.at(skip), n))
       return make_error(Errc::kDdpCatastrophic, "buffer of a posted receive is not registered for local write");
     left -= n;
     skip = 0;
@@ -149,18 +169,22 @@ Result<void> Receiver::place(ConstBytes payload) {
   }
   const auto& h = std::get<UntaggedHeader>(header_);
   if (direct()) return place_send(h, payload);
-  std::memcpy(internal_.data() + h.mo + placed_, payload.data(),
-              payload.size());  // begin_untagged() proved that it fits
+  std::memcpy(own_buffer() + h.mo + placed_, payload.data(), payload.size());  // begin_untagged() proved that it fits
   placed_ += payload.size();
   return {};
 }
 
+std::byte* Receiver::own_buffer() {
+  if (is_immediate(opcode_)) return immediate_.data();
+  return opcode_ == Opcode::kAtomicResponse ? atomic_response_.data() : internal_.data();
+}
+
 Result<void> Receiver::place_send(const UntaggedHeader& h, ConstBytes payload) {
   std::size_t copied = 0;
-  auto ok = each_piece(h, [&](Stag lkey, std::byte* address, std::size_t n) {
+  auto ok = each_piece(h, [&](Stag lkey, std::uint64_t iova, std::size_t n) {
     n = std::min(n, payload.size() - copied);
     if (n == 0) return true;
-    const auto room = stags_.local(held_, lkey, who_.pd, Access::kLocalWrite, address, n);
+    const auto room = stags_.local(held_, lkey, who_.pd, Access::kLocalWrite, iova, n);
     if (!room) return false;
     std::memcpy(room->data(), payload.data() + copied, n);
     copied += n;
@@ -194,6 +218,13 @@ Result<void> Receiver::end() {
         if (!peer_terminate_) peer_terminate_.emplace();  // req: RFC5040-5.4-8
       }
       return {};
+    case Opcode::kImmediate:
+    case Opcode::kImmediateSolicited:
+      return end_immediate(h);
+    case Opcode::kAtomicRequest:
+      return end_atomic_request(h);
+    case Opcode::kAtomicResponse:
+      return end_atomic_response(h);
     default:
       return end_send(h);
   }
@@ -202,6 +233,7 @@ Result<void> Receiver::end() {
 Result<void> Receiver::end_send(const UntaggedHeader& h) {
   counters_.send_bytes += payload_bytes_;
   const auto length = send_rx_.commit(h, payload_bytes_);
+  if (is_rtr_) return {};  // nor one of its completions. req: RFC6581-9.2-7
   // Delivered with its last segment, all being placed. req: RFC5041-4.1-8 RFC5041-5.4-2 RFC5041-5.4-3
   // req: RFC5040-5.5-11 RFC5040-5.5-23
   if (!length) return {};
@@ -237,14 +269,18 @@ Result<void> Receiver::end_read_request(const UntaggedHeader& h) {
   ++counters_.read_requests;
   InboundRead read;
   read.request = *request;
+  // Read when its turn comes, so after all that came before it was placed. req: RFC5040-5.5-16 RFC5040-5.5-17
+  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6 RFC7306-7-3
+  push_inbound(h, read);
+  return {};
+}
+
+void Receiver::push_inbound(const UntaggedHeader& h, InboundRead& read) {
   UntaggedHeader whole = h;
   whole.mo = 0;
   whole.write_to(std::span{read.ulpdu}.first<UntaggedHeader::kSize>());
   std::memcpy(read.ulpdu.data() + UntaggedHeader::kSize, internal_.data(), ReadRequest::kSize);
-  // Read when its turn comes, so after all that came before it was placed. req: RFC5040-5.5-16 RFC5040-5.5-17
-  // req: RFC5040-5.5-24 RFC5040-B-3 RFC5040-B-6
   reads_.push(read);
-  return {};
 }
 
 void Receiver::end_read_response(const TaggedHeader& h) {
@@ -254,9 +290,13 @@ void Receiver::end_read_response(const TaggedHeader& h) {
   }
   counters_.read_response_bytes += payload_bytes_;
   sends_.read_received(static_cast<std::uint32_t>(payload_bytes_));
-  // All of it is placed: that completes the oldest Read, nothing else does, and its sink stays valid.
+  // All of it is placed: that completes the oldest Read, nothing else does, and its sink stays valid
+  // unless this end wished otherwise.
   // req: RFC5040-5.2.2-4 RFC5040-5.2-1 RFC5040-5.5-14 RFC5040-5.5-15 RFC5040-5.5-26 RFC5040-5.5-29 RFC5040-1.2-4
-  if (h.last) sends_.read_done();
+  if (!h.last) return;
+  const SendWr* const read = sends_.read_done();
+  if (read != nullptr && read->op == SendOp::kReadInvalidate)
+    (void)stags_.invalidate_local(read->sges.view()[0].lkey, who_.pd);
 }
 
 TerminateMessage Receiver::terminate_for(const Error& error) const {

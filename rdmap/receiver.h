@@ -26,12 +26,15 @@ struct RxCounters {
   std::uint64_t writes = 0, write_bytes = 0;  // RDMA Writes, and their payload
   std::uint64_t read_requests = 0;            // the peer's RDMA Reads
   std::uint64_t read_response_bytes = 0;      // payload that answers this end's Reads
+  std::uint64_t immediates = 0;               // Immediate Data, with and without solicited event
+  std::uint64_t atomics = 0;                  // the peer's Atomic Requests
 };
 
 class Receiver {
  public:
-  Receiver(ddp::StagTable& stags, ddp::StreamKey who, ReceiveQueue& recvs, SendQueue& sends, InboundReads& reads)
-      : stags_(stags), who_(who), recvs_(recvs), sends_(sends), reads_(reads) {}
+  Receiver(ddp::StagTable& stags, ddp::StreamKey who, ReceiveQueue& recvs, SendQueue& sends, InboundReads& reads,
+           Extensions known = Extensions::kNone)
+      : stags_(stags), who_(who), recvs_(recvs), sends_(sends), reads_(reads), known_(known) {}
 
   // How many octets of a ULPDU begin() wants to see: its headers. Precondition: !ulpdu.empty().
   [[nodiscard]] static std::size_t head_bytes(ConstBytes ulpdu) { return ddp::expected_header_size(ulpdu); }
@@ -43,8 +46,10 @@ class Receiver {
   // The segment under way: octets of its DDP header, of its payload, and of payload not yet placed.
   [[nodiscard]] std::size_t header_bytes() const { return header_bytes_; }
   [[nodiscard]] std::size_t payload_remaining() const { return payload_bytes_ - placed_; }
-  // Whether targets() works for it (Write, Read Response and Sends; not Read Requests and Terminates).
-  [[nodiscard]] bool direct() const { return opcode_ != Opcode::kReadRequest && opcode_ != Opcode::kTerminate; }
+  // Whether targets() works for it (Write, Read Response and Sends; not what RDMAP itself takes).
+  [[nodiscard]] bool direct() const {
+    return opcode_ == Opcode::kWrite || opcode_ == Opcode::kReadResponse || is_send(opcode_);
+  }
 
   // Appends pins of all memory where the payload_remaining() octets belong, in order. The memory is checked anew at
   // every call, since it may have been revoked since begin(). Nothing is appended on error.
@@ -67,6 +72,9 @@ class Receiver {
   // The initiator's RTR was a zero-length Read: its Response precedes those of the send queue's Reads (RFC 6581 s9.2).
   void expect_rtr_response() { rtr_response_due_ = true; }
   [[nodiscard]] bool rtr_response_due() const { return rtr_response_due_; }
+  // The RTR agreed on is a zero-length Send. If that is what the first message is, it takes no receive and completes
+  // nothing: establishment leaves the queues of the application alone (RFC 6581 s4.4.2; s9.2 does not say).
+  void expect_rtr_send() { rtr_send_due_ = true; }
   [[nodiscard]] const RxCounters& counters() const { return counters_; }
 
  private:
@@ -76,25 +84,33 @@ class Receiver {
 
   [[nodiscard]] Result<void> begin_write(const ddp::TaggedHeader& h) const;
   [[nodiscard]] Result<void> begin_read_response(const ddp::TaggedHeader& h) const;
-  [[nodiscard]] Result<void> begin_untagged(const ddp::UntaggedHeader& h) const;
+  [[nodiscard]] Result<void> begin_untagged(const ddp::UntaggedHeader& h);
   // Pins the memory for the rest of a Write or Read Response.
   [[nodiscard]] Result<void> tagged_target(const ddp::TaggedHeader& h, ddp::Pin& out) const;
-  // Calls `use` with each piece of the receive that the rest of a Send belongs to (STag, address, octets), until it
+  // Calls `use` with each piece of the receive that the rest of a Send belongs to (STag, IOVA, octets), until it
   // gives false, which is an error.
   template <class Use>
   [[nodiscard]] Result<void> each_piece(const ddp::UntaggedHeader& h, const Use& use) const;
   [[nodiscard]] Result<void> place_send(const ddp::UntaggedHeader& h, ConstBytes payload);
   [[nodiscard]] Result<void> end_send(const ddp::UntaggedHeader& h);
+  [[nodiscard]] Result<void> end_immediate(const ddp::UntaggedHeader& h);
   [[nodiscard]] Result<void> end_read_request(const ddp::UntaggedHeader& h);
   void end_read_response(const ddp::TaggedHeader& h);
+  [[nodiscard]] Result<void> end_atomic_request(const ddp::UntaggedHeader& h);
+  [[nodiscard]] Result<void> end_atomic_response(const ddp::UntaggedHeader& h);
+  // Queues a Request of queue 1, for its Response in turn.
+  void push_inbound(const ddp::UntaggedHeader& h, InboundRead& read);
+  // Where the payload of a message goes that RDMAP itself takes.
+  [[nodiscard]] std::byte* own_buffer();
 
   ddp::StagTable& stags_;
   ddp::StreamKey who_;
   ReceiveQueue& recvs_;
   SendQueue& sends_;
   InboundReads& reads_;
+  Extensions known_;
 
-  ddp::UntaggedReceiver send_rx_, read_request_rx_, terminate_rx_;
+  ddp::UntaggedReceiver send_rx_, read_request_rx_, terminate_rx_, atomic_response_rx_;
   std::array<std::byte, kHeadKept> head_{};
   std::size_t head_kept_ = 0;
   std::size_t ulpdu_bytes_ = 0;
@@ -103,9 +119,15 @@ class Receiver {
   std::size_t header_bytes_ = 0;
   std::size_t payload_bytes_ = 0;
   std::size_t placed_ = 0;
-  std::array<std::byte, kTerminateRoom> internal_{};  // payload of the Read Request or Terminate under way
+  std::array<std::byte, kTerminateRoom> internal_{};  // payload of the Read or Atomic Request or Terminate
+                                                      // under way
+  std::array<std::byte, kImmediateBytes> immediate_{};
+  std::array<std::byte, AtomicResponse::kSize> atomic_response_{};
+  bool immediate_begun_ = false;  // the message under way on queue 0 is Immediate Data
   ddp::HeldRegion held_;
   bool rtr_response_due_ = false;
+  bool rtr_send_due_ = false;
+  bool is_rtr_ = false;  // the present segment is the RTR by Send
   std::optional<TerminateMessage> peer_terminate_;
   RxCounters counters_;
 };

@@ -32,15 +32,28 @@ Opcode opcode_of(const SendWr& wr) {
     case SendOp::kSendInvalidate:
       return wr.solicited ? Opcode::kSendSolicitedInvalidate : Opcode::kSendInvalidate;
     case SendOp::kWrite:
+    case SendOp::kWriteImmediate:
       return Opcode::kWrite;
     case SendOp::kRead:
+    case SendOp::kReadInvalidate:
       return Opcode::kReadRequest;
+    case SendOp::kLocalInvalidate:  // never on the wire
+      break;
+    case SendOp::kImmediate:
+      return wr.solicited ? Opcode::kImmediateSolicited : Opcode::kImmediate;
+    case SendOp::kFetchAdd:
+    case SendOp::kCmpSwap:
+      return Opcode::kAtomicRequest;
   }
   return Opcode::kSend;
 }
 
-// STags of the RTR and of a wake: never 0, which Chelsio hardware refuses even on zero-length messages.
+// STag of messages that reach no memory: the RTR, a wake, zero-length Writes and Reads. Never 0, which Chelsio hardware
+// refuses even there.
 constexpr Stag kRtrStag{1};
+Stag named(Stag stag, std::uint32_t octets) {
+  return octets == 0 && stag == Stag{} ? kRtrStag : stag;
+}
 
 }  // namespace
 
@@ -56,6 +69,8 @@ bool Transmitter::ready(std::size_t ord) const {
 bool Transmitter::start_next_message(std::size_t ord) {
   const SendWr* wr = sends_.next(ord);
   if (!reads_.empty() && (response_turn_ || wr == nullptr)) {
+    // Read and Atomic Requests wait in one queue. req: RFC7306-5.2.1-21 RFC7306-5.2.2-11 RFC7306-5.4-9 RFC7306-5.4-10
+    // req: RFC7306-7-11 RFC7306-7-12 RFC7306-7-15
     current_ = ResponseMessage{reads_.start(), 0};  // req: RFC5040-5.2.2-7 RFC5040-5.5-27 RFC5040-5.2.2-1 RFC5040-B-9
     response_turn_ = false;
     return true;
@@ -67,6 +82,16 @@ bool Transmitter::start_next_message(std::size_t ord) {
   // req: RFC5040-5.1-7 RFC5040-5.2.1-7 RFC5040-5.3-10
   current_ = RequestMessage{.ticket = sends_.start(), .total = total};
   return true;
+}
+
+// A message without a segment, in the order of posting: what was posted before has begun, what is posted behind it
+// begins later. req: RFC5040-1.2-3
+Result<void> Transmitter::invalidate_local(const RequestMessage& m) {
+  const SendQueue::Ticket ticket = m.ticket;
+  if (!stags_.invalidate_local(sends_.request(ticket).local_stag, who_.pd)) return local_error(ticket);
+  sends_.sent(ticket);
+  current_ = std::monostate{};
+  return {};
 }
 
 Result<bool> Transmitter::next(std::size_t mulpdu, std::size_t ord, Segment& segment, std::vector<ddp::Pin>& payload) {
@@ -86,11 +111,14 @@ Result<bool> Transmitter::next(std::size_t mulpdu, std::size_t ord, Segment& seg
     wake_segment(segment);
     return true;
   }
-  if (!mid_message() && !start_next_message(ord)) return false;
-  auto* const response = std::get_if<ResponseMessage>(&current_);
-  const auto ok = response != nullptr ? response_segment(*response, mulpdu, segment, payload)
-                                      : request_segment(std::get<RequestMessage>(current_), mulpdu, segment, payload);
-  if (!ok) return ok.error();
+  segment.header_bytes = 0;
+  do {
+    if (!mid_message() && !start_next_message(ord)) return false;
+    auto* const response = std::get_if<ResponseMessage>(&current_);
+    const auto ok = response != nullptr ? response_segment(*response, mulpdu, segment, payload)
+                                        : request_segment(std::get<RequestMessage>(current_), mulpdu, segment, payload);
+    if (!ok) return ok.error();
+  } while (segment.header_bytes == 0);  // it was a Local Invalidate
   return true;
 }
 
@@ -105,14 +133,24 @@ void Transmitter::terminate_segment(Segment& s) {
 }
 
 void Transmitter::rtr_segment(Segment& s) {
-  if (rtr_ == Rtr::kWrite) {
-    // req: RFC5041-5.2-15
-    put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
-  } else {
-    put(s, UntaggedHeader{
-               .last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
-    put(s, ReadRequest{.sink_stag = kRtrStag, .source_stag = kRtrStag});
-    read_msn_.advance();
+  switch (rtr_) {  // req: RFC6581-9.2-5
+    case Rtr::kNone:
+      break;
+    case Rtr::kSend:
+      put(s, UntaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kSend), .qn = kSendQn, .msn = send_msn_});
+      send_msn_.advance();
+      break;
+    case Rtr::kWrite:
+      // req: RFC5041-5.2-15
+      put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
+      break;
+    case Rtr::kRead:
+      put(s,
+          UntaggedHeader{
+              .last = true, .rsvd_ulp = control_octet(Opcode::kReadRequest), .qn = kReadRequestQn, .msn = read_msn_});
+      put(s, ReadRequest{.sink_stag = kRtrStag, .source_stag = kRtrStag});
+      read_msn_.advance();
+      break;
   }
   s.done.what = Done::What::kRtr;
   rtr_ = Rtr::kNone;
@@ -122,6 +160,19 @@ void Transmitter::wake_segment(Segment& s) {
   put(s, TaggedHeader{.last = true, .rsvd_ulp = control_octet(Opcode::kWrite), .stag = kRtrStag});
   s.done.what = Done::What::kWake;
   wake_ = false;
+}
+
+// From the one piece of memory where the send queue keeps them.
+void Transmitter::gather_inline(const SendWr& wr, const RequestMessage& m, std::uint32_t bytes, Segment& s,
+                                std::vector<ddp::Pin>& payload) {
+  if (bytes == 0) return;
+  const MutBytes octets{wr.sges.view()[0].address + m.sent, bytes};
+  if (bytes > kCopied) {
+    payload.push_back(ddp::Pin::unregistered(octets));
+    return;
+  }
+  std::memcpy(s.octets.data() + s.header_bytes, octets.data(), bytes);
+  s.copied_bytes = bytes;
 }
 
 bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, Segment& s,
@@ -138,7 +189,7 @@ bool Transmitter::gather(const SendWr& wr, RequestMessage& m, std::uint32_t byte
     }
     // req: RFC5040-5.1-6 RFC5040-5.3-8
     const std::uint32_t n = std::min(bytes, sge.length - m.sge_offset);
-    const std::byte* const from = sge.address + m.sge_offset;
+    const std::uint64_t from = sge.at(m.sge_offset);
     if (copy) {
       const auto octets = stags_.local(s.source, sge.lkey, who_.pd, ddp::Access::kLocalRead, from, n);
       if (!octets) return false;
@@ -170,14 +221,24 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
                                           std::vector<ddp::Pin>& payload) {
   const SendWr& wr = sends_.request(m.ticket);
   // req: RFC5040-1.2-1
-  if (wr.op == SendOp::kRead) return read_request_segment(m, s);
+  if (is_read(wr.op)) return read_request_segment(m, s);
+  if (is_atomic(wr.op)) return atomic_request_segment(m, s);
+  if (wr.op == SendOp::kLocalInvalidate) return invalidate_local(m);
+  if (wr.op == SendOp::kImmediate || m.written) {
+    immediate_segment(m, s);
+    return {};
+  }
   // req: RFC5040-4.1-5
-  const bool tagged = wr.op == SendOp::kWrite;
+  const bool tagged = wr.op == SendOp::kWrite || wr.op == SendOp::kWriteImmediate;
   // req: RFC5040-3.1-5
   s.header_bytes = tagged ? TaggedHeader::kSize : UntaggedHeader::kSize;
   const ddp::Cut cut = ddp::next_cut(m.total - m.sent, mulpdu, s.header_bytes);
   const std::uint32_t offset = m.sent;
-  if (!gather(wr, m, cut.payload_bytes, s, payload)) return local_error(m.ticket);
+  if (wr.inline_data) {
+    gather_inline(wr, m, cut.payload_bytes, s, payload);
+  } else if (!gather(wr, m, cut.payload_bytes, s, payload)) {
+    return local_error(m.ticket);
+  }
 
   // The same in each segment. req: RFC5040-4.1-1 RFC5040-4-1 RFC5041-4.2-6 RFC5041-4.3-5 RFC5040-3.1-8
   const std::uint8_t control = control_octet(opcode_of(wr));
@@ -185,7 +246,7 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
     // The one STag and the TO of the request. req: RFC5040-3.2-5 RFC5040-5.1-9 RFC5041-5.2-10 RFC5040-3.1-6
     // req: RFC5041-4.2-8 RFC5041-4.2-11 RFC5041-4.2-10 RFC5041-5.2-11 RFC5041-1.2-6
     // Nothing of RDMAP follows. req: RFC5040-4.3-1 RFC5040-A.1-1
-    put(s, TaggedHeader{cut.last, control, wr.remote_stag, wr.remote_to + offset});
+    put(s, TaggedHeader{cut.last, control, named(wr.remote_stag, m.total), wr.remote_to + offset});
     counters_.write_bytes += cut.payload_bytes;
     if (cut.last) ++counters_.writes;
   } else {
@@ -203,7 +264,9 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
   s.payload_bytes = cut.payload_bytes;
   // req: RFC5041-5.3-3 RFC5041-5.3-4
   m.sent += cut.payload_bytes;
-  if (cut.last) {
+  if (cut.last && wr.op == SendOp::kWriteImmediate) {
+    m.written = true;  // nothing comes between. req: RFC7306-6-1 RFC7306-7-6
+  } else if (cut.last) {
     s.done = {Done::What::kRequest, m.ticket};
     current_ = std::monostate{};
   }
@@ -212,13 +275,18 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
 
 Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment& s) {
   const SendWr& wr = sends_.request(m.ticket);
+  const SendQueue::ReadPart part = sends_.part(m.ticket);
   // req: RFC5040-3.2-8 RFC5040-4.4-7 RFC5040-5.2.1-9 RFC5040-5.2.1-11
-  ReadRequest request{
-      .sink_stag = kRtrStag, .sink_to = 0, .size = m.total, .source_stag = wr.remote_stag, .source_to = wr.remote_to};
-  if (!wr.sges.view().empty()) {
-    const Sge& sink = wr.sges.view()[0];
-    const auto p = stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.address, sink.length);
-    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.address);
+  ReadRequest request{.sink_stag = kRtrStag,
+                      .sink_to = 0,
+                      .size = part.length(),
+                      .source_stag = named(wr.remote_stag, m.total),
+                      .source_to = wr.remote_to + part.offset};
+  // What nothing is read into is not looked at, unless it is to be revoked.
+  if (part.sink != nullptr || wr.op == SendOp::kReadInvalidate) {
+    const Sge& sink = part.sink != nullptr ? *part.sink : wr.sges.view()[0];
+    const auto p = stags_.pin_local(sink.lkey, who_.pd, ddp::Access::kLocalWrite, sink.at(0), sink.length);
+    const auto to = stags_.to_of(sink.lkey, who_.pd, sink.at(0));
     if (!p.ok || !to) return local_error(m.ticket);
     request.sink_stag = sink.lkey;
     request.sink_to = *to;
@@ -235,7 +303,8 @@ Result<void> Transmitter::read_request_segment(const RequestMessage& m, Segment&
 
 Result<void> Transmitter::response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
                                            std::vector<ddp::Pin>& payload) {
-  const ReadRequest& r = m.read.request;
+  if (std::holds_alternative<AtomicRequest>(m.read.request)) return atomic_response_segment(m.read, s);
+  const auto& r = std::get<ReadRequest>(m.read.request);
   // req: RFC5040-1.2-5
   const ddp::Cut cut = ddp::next_cut(r.size - m.sent, mulpdu, TaggedHeader::kSize);
   // req: RFC5040-5.2.1-10 RFC5040-5.2.1-12 RFC5040-5.2.1-17 RFC5040-5.2.2-9 RFC5040-5.2.1-13 RFC5042-6.3.5-2

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "iwarp/ddp/stag_table.h"
+#include "iwarp/enhanced/rtr.h"
 #include "iwarp/rdmap/control.h"
 #include "iwarp/rdmap/inbound_reads.h"
 #include "iwarp/rdmap/send_queue.h"
@@ -22,15 +23,16 @@ struct TxCounters {
   std::uint64_t writes = 0, write_bytes = 0;  // RDMA Writes, and their payload
   std::uint64_t reads = 0;                    // RDMA Reads
   std::uint64_t read_response_bytes = 0;      // payload that answers the peer's Reads
+  std::uint64_t immediates = 0;               // Immediate Data, with and without solicited event
+  std::uint64_t atomics = 0;                  // Atomic Requests
   std::uint64_t wakes = 0;                    // zero-length Writes of queue_wake(), not counted among `writes`
 };
 
-// The Ready-To-Receive message of an Initiator: mpa::Rtr.
-enum class Rtr : std::uint8_t { kNone, kWrite, kRead };
+using enhanced::Rtr;
 
 class Transmitter {
  public:
-  Transmitter(const ddp::StagTable& stags, ddp::StreamKey who, SendQueue& sends, InboundReads& reads)
+  Transmitter(ddp::StagTable& stags, ddp::StreamKey who, SendQueue& sends, InboundReads& reads)
       : stags_(stags), who_(who), sends_(sends), reads_(reads) {}
 
   // What has to happen when the last octet of a segment was handed to TCP: give it back to segment_sent().
@@ -42,7 +44,7 @@ class Transmitter {
   // Payload of a work request up to this is cheaper to copy than to pin.
   static constexpr std::size_t kCopied = 256;
   struct Segment {
-    // DDP header, then RDMAP header if any (Read Request, Terminate), then the payload if it is a copy.
+    // DDP header, then RDMAP header if any (Read Request, Terminate, Immediate Data), then the payload if it is a copy.
     std::array<std::byte, ddp::UntaggedHeader::kSize + std::max(TerminateMessage::kMaxSize, kCopied)> octets;
     std::size_t header_bytes = 0;
     std::size_t copied_bytes = 0;   // of payload, behind the header: all or nothing
@@ -59,16 +61,18 @@ class Transmitter {
     [[nodiscard]] ConstBytes head_and_copy() const { return ConstBytes{octets}.first(header_bytes + copied_bytes); }
   };
 
-  // True when next() would give a segment.
+  // True when next() would give a segment, or carry out a Local Invalidate.
   [[nodiscard]] bool ready(std::size_t ord) const;
-  // The next segment of at most `mulpdu` octets goes to `segment`; payload that is not copied, to the end of `payload`
-  // as pinned memory. False when there is nothing to send. On error (memory revoked under a work request or a Read)
-  // nothing is appended and the peer is owed error_terminate(). Give the same Segment for all of a batch.
+  // Carries out Local Invalidates whose turn it is. Then the next segment of at most `mulpdu` octets goes to `segment`;
+  // payload that is not copied, to the end of `payload` as pinned memory. False when there is nothing to send. On error
+  // (memory revoked under a work request or a Read) nothing is appended and the peer is owed error_terminate(). Give
+  // the same Segment for all of a batch.
   [[nodiscard]] Result<bool> next(std::size_t mulpdu, std::size_t ord, Segment& segment,
                                   std::vector<ddp::Pin>& payload);
   void segment_sent(const Done& done);
 
-  // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1 (RFC 6581 s9.2).
+  // Sends the RTR before anything else. A Read RTR uses MSN 1 of queue 1, a Send RTR MSN 1 of queue 0 (RFC 6581 s9.2):
+  // to the application it is no message, and is not counted.
   void queue_rtr(Rtr rtr) { rtr_ = rtr; }
   // Sends a zero-length RDMA Write between two messages, ahead of those that have not begun: legal at any time (RFC
   // 5040 s5.1), it completes nothing and reaches no memory. One at a time: until it is given, later calls change
@@ -92,6 +96,7 @@ class Transmitter {
     std::uint32_t sent = 0;
     std::size_t sge = 0;  // next octet to send: piece and offset in it
     std::uint32_t sge_offset = 0;
+    bool written = false;  // WriteImmediate: its Write is cut, the Immediate Data is not
   };
   struct ResponseMessage {
     InboundRead read;
@@ -105,15 +110,21 @@ class Transmitter {
   [[nodiscard]] Result<void> request_segment(RequestMessage& m, std::size_t mulpdu, Segment& s,
                                              std::vector<ddp::Pin>& payload);
   [[nodiscard]] Result<void> read_request_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> invalidate_local(const RequestMessage& m);
+  void immediate_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> atomic_request_segment(const RequestMessage& m, Segment& s);
+  [[nodiscard]] Result<void> atomic_response_segment(const InboundRead& read, Segment& s);
   [[nodiscard]] Result<void> response_segment(ResponseMessage& m, std::size_t mulpdu, Segment& s,
                                               std::vector<ddp::Pin>& payload);
   [[nodiscard]] Error local_error(SendQueue::Ticket ticket);
+  void gather_inline(const SendWr& wr, const RequestMessage& m, std::uint32_t bytes, Segment& s,
+                     std::vector<ddp::Pin>& payload);
   // Copies the next `bytes` of the message behind the header, or pins them. False when they are not registered (any
   // more).
   [[nodiscard]] bool gather(const SendWr& wr, RequestMessage& m, std::uint32_t bytes, Segment& s,
                             std::vector<ddp::Pin>& payload);
 
-  const ddp::StagTable& stags_;
+  ddp::StagTable& stags_;
   ddp::StreamKey who_;
   SendQueue& sends_;
   InboundReads& reads_;
@@ -121,6 +132,8 @@ class Transmitter {
   std::variant<std::monostate, RequestMessage, ResponseMessage> current_;
   bool response_turn_ = true;
   Msn send_msn_{}, read_msn_{};
+  Msn atomic_msn_{};           // of the next Atomic Request's Response, and its Request Identifier
+  Msn atomic_response_msn_{};  // of the next Atomic Response from here
   Rtr rtr_ = Rtr::kNone;
   bool wake_ = false;
   std::optional<TerminateMessage> terminate_;

@@ -68,8 +68,6 @@ BufferPool::BufferPool(Registrar& registrar, const Options& options)
       idle_limit_(options.idle_bytes),
       large_limit_(options.call_bytes + options.reply_bytes + options.backward_bytes) {
   static_assert(kClassBytes.size() == kClasses);
-  for (std::size_t i = 1; i < kClasses; ++i)
-    free_[i].reserve(large_limit_ / class_bytes(i));  // release() never allocates
   if (process_) process_->join(*this);
 }
 
@@ -112,7 +110,7 @@ std::optional<Buffer> BufferPool::acquire(std::size_t bytes, Purpose purpose, st
     idle_ -= charge;
   } else {
     make_room(charge);
-    if ((piece = allocate(charge, purpose))) large_ += charge;
+    piece = allocate_large(charge, size_class, purpose);
   }
   if (!piece) {
     ++shortages_;
@@ -150,6 +148,7 @@ void BufferPool::release(Buffer& buffer) {
     free_[buffer.size_class_].push_back(piece);
   } else {
     large_ -= charge;
+    if (buffer.size_class_ != kOneOff) --pieces_[buffer.size_class_];
     free_piece(piece);
   }
 }
@@ -176,12 +175,16 @@ void BufferPool::free_last(std::size_t size_class) {
   const FreePiece piece = take_free(size_class);
   idle_ -= piece.storage.size();
   large_ -= piece.storage.size();
+  --pieces_[size_class];
   free_piece(piece);
 }
 
 void BufferPool::rest() {
   free_unused_slabs();
   for (const FreePiece& piece : free_[0]) forget_pages(piece.storage);
+  for (std::size_t i = 1; i < kClasses; ++i) {
+    if (pieces_[i] == 0) free_[i] = {};
+  }
 }
 
 void BufferPool::forget(const Buffer& buffer) {
@@ -228,6 +231,20 @@ std::optional<BufferPool::FreePiece> BufferPool::allocate(std::size_t bytes, Pur
   }
   registered_ += bytes;
   return FreePiece{storage, *lkey};
+}
+
+std::optional<BufferPool::FreePiece> BufferPool::allocate_large(std::size_t bytes, std::uint8_t size_class,
+                                                                Purpose purpose) {
+  if (size_class != kOneOff) {
+    std::vector<FreePiece>& free = free_[size_class];
+    const std::size_t count = pieces_[size_class] + 1;
+    if (free.capacity() < count) free.reserve(2 * count);  // release() never allocates
+  }
+  const auto piece = allocate(bytes, purpose);
+  if (!piece) return std::nullopt;
+  large_ += bytes;
+  if (size_class != kOneOff) ++pieces_[size_class];
+  return piece;
 }
 
 void BufferPool::free_piece(const FreePiece& piece) {

@@ -162,6 +162,8 @@ class BufferPool final : private MemoryBudget::Member {
   [[nodiscard]] static std::uint8_t class_of(std::size_t bytes);
   [[nodiscard]] std::optional<FreePiece> allocate(std::size_t bytes, Purpose purpose);
   [[nodiscard]] bool grow_small(Purpose purpose);
+  // A piece of that many octets, of class `size_class` or kOneOff.
+  [[nodiscard]] std::optional<FreePiece> allocate_large(std::size_t bytes, std::uint8_t size_class, Purpose purpose);
   // Whether none of its pieces is in use.
   [[nodiscard]] bool is_unused(const FreePiece& slab) const;
   void free_unused_slabs();
@@ -178,6 +180,7 @@ class BufferPool final : private MemoryBudget::Member {
   std::array<std::size_t, kPurposes> budget_{};
   std::array<std::size_t, kPurposes> in_use_{};
   std::array<std::vector<FreePiece>, kClasses> free_;  // the one used last at the back
+  std::array<std::size_t, kClasses> pieces_{};         // of each class above 4 KiB, used or not
   std::array<std::size_t, kClasses> unused_{};         // fewest in free_ since trim_unused()
   std::vector<FreePiece> small_slabs_;
   std::shared_ptr<MemoryBudget> process_;

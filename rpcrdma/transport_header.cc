@@ -113,7 +113,9 @@ void append_chunk(std::string& out, const WriteChunk& chunk) {
   out += ']';
 }
 
-const char* proc_name(Proc proc) {
+}  // namespace
+
+const char* name(Proc proc) {
   switch (proc) {  // req: RFC8166-4.1.2-13
     case Proc::kMsg:
       return "RDMA_MSG";
@@ -126,10 +128,8 @@ const char* proc_name(Proc proc) {
     case Proc::kError:
       return "RDMA_ERROR";
   }
-  return "?";
+  return "RDMA_?";
 }
-
-}  // namespace
 
 std::uint64_t WriteChunk::length() const {
   std::uint64_t sum = 0;
@@ -232,7 +232,7 @@ std::size_t Header::write_to(MutBytes out) const {
 
 std::string Header::to_string() const {
   std::string out;
-  append(out, "%s(xid=0x%" PRIx32 ", vers=%" PRIu32 ", credits=%" PRIu32, proc_name(proc), xid, version, credits);
+  append(out, "%s(xid=0x%" PRIx32 ", vers=%" PRIu32 ", credits=%" PRIu32, name(proc), xid, version, credits);
   if (proc == Proc::kError) {
     if (error.code == HeaderError::kVers) {
       append(out, ", ERR_VERS, low=%" PRIu32 ", high=%" PRIu32 ")", error.version_low, error.version_high);

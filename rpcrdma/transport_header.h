@@ -26,6 +26,7 @@ inline constexpr std::size_t kErrVersBytes = 28;
 // rdma_proc, octets 12..15. The values of kMsg, kNomsg and kError hold in every protocol version.
 // req: RFC8166-4.1.2-12
 enum class Proc : std::uint32_t { kMsg = 0, kNomsg = 1, kMsgp = 2, kDone = 3, kError = 4 };
+[[nodiscard]] const char* name(Proc proc);  // "RDMA_MSG"
 // rpc_rdma_errcode, octets 16..19 of an RDMA_ERROR.
 // req: RFC8166-4.1.2-9
 enum class HeaderError : std::uint32_t { kVers = 1, kChunk = 2 };

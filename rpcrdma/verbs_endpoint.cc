@@ -40,6 +40,9 @@ Completion VerbsEndpoint::translate(const verbs::Completion& c) {
       out.op = OpKind::kWrite;
       break;
     case verbs::WcOp::kRead:
+    case verbs::WcOp::kFetchAdd:  // never posted here
+    case verbs::WcOp::kCmpSwap:
+    case verbs::WcOp::kLocalInvalidate:
       out.op = OpKind::kRead;
       break;
   }

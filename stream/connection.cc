@@ -1,150 +1,61 @@
 #include "iwarp/stream/connection.h"
 
-#include <algorithm>
-#include <bit>
 #include <cassert>
-#include <limits>
 
 namespace iwarp::stream {
-namespace {
+using endpoint::Ending;
 
-constexpr std::size_t kDeepestQueue = std::size_t{1} << 24;
-
-Error not_posted(bool full) {
-  return full ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
-}
-
-}  // namespace
-
-Connection::Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options& options)
-    : options_(options),
-      sends_(options.sq_depth),
-      recvs_(options.rq_depth),
-      rx_(stags, who, recvs_, sends_, reads_),
-      tx_(stags, who, sends_, reads_) {}
+Connection::Connection(endpoint::Endpoint& endpoint, const Options& options)
+    : endpoint_(endpoint), options_(options), followed_(endpoint.phase()) {}
 
 Result<void> validate(const Options& options) {
   const auto invalid = [](const char* why) { return make_error(Errc::kInvalidArgument, why); };
-  if (options.sq_depth > kDeepestQueue) return invalid("stream::Options::sq_depth must be 0 to 16777216");
-  if (options.rq_depth > kDeepestQueue) return invalid("stream::Options::rq_depth must be 0 to 16777216");
   constexpr std::chrono::milliseconds kNone{0};
-  if (options.first_fpdu_timeout < kNone) return invalid("stream::Options::first_fpdu_timeout must be 0 ms or more");
-  if (options.close_timeout < kNone) return invalid("stream::Options::close_timeout must be 0 ms or more");
-  if (options.drain_timeout < kNone) return invalid("stream::Options::drain_timeout must be 0 ms or more");
-  if (options.unheard_wait < kNone) return invalid("stream::Options::unheard_wait must be 0 ms or more");
-  return {};
-}
-
-Result<void> Connection::post_send(const rdmap::SendWr& wr) {
-  if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);  // req: RFC5041-6.2.1-3
-  // req: RFC5040-1.1-1 RFC5041-5.2-3
-  if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
-    return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
-  if (wr.op == rdmap::SendOp::kRead) {
-    if (wr.sges.view().size() > 1)
-      return make_error(Errc::kInvalidArgument, "an RDMA Read has one sink buffer at most");
-    if (heard_ != Heard::kNothing && negotiated_.ord == 0)
-      return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read (ORD is 0)");
-  }
-  if (!sends_.post(wr)) return not_posted(sends_.full());
-  return {};
-}
-
-Result<void> Connection::post_recv(const rdmap::RecvWr& wr) {
-  // Also while closing in order: the peer may still be sending what it has.
-  if (phase_ > Phase::kFull && !receiving()) return make_error(Errc::kNotConnected);
-  if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
-    return make_error(Errc::kInvalidArgument, "receive of 4 GiB or more: no message is that long");
-  if (!recvs_.post(wr)) return not_posted(recvs_.full());
-  return {};
+  if (options.first_fpdu_timeout < kNone) return invalid("Options::first_fpdu_timeout must be 0 ms or more");
+  if (options.unheard_wait < kNone) return invalid("Options::unheard_wait must be 0 ms or more");
+  return endpoint::validate(options);
 }
 
 void Connection::start(mpa::Initiator initiator, TimePoint now) {
-  now_ = now;
+  endpoint_.at(now);
   is_initiator_ = true;
   startup_ = std::move(initiator);
-  step(Input::kStart);
+  endpoint_.start(endpoint::Opening::kAtOnce);
+  follow();
   drain_startup();
   assert(is_consistent());
 }
 
 void Connection::start(mpa::Responder responder, TimePoint now) {
-  now_ = now;
+  endpoint_.at(now);
   startup_ = std::move(responder);
-  deadline_ = add_saturating(now, options_.first_fpdu_timeout);  // for the Reply to leave
-  step(Input::kStart);
+  endpoint_.start(endpoint::Opening::kWhenHeard);  // req: RFC5044-7.1.2-18
+  follow();
+  startup_deadline_ = add_saturating(now, options_.first_fpdu_timeout);  // for the Reply to leave
   drain_startup();
   assert(is_consistent());
 }
 
-void Connection::step(Input on) {
-  if (const auto to = next(phase_, on)) enter(*to);
-}
-
-void Connection::enter(Phase phase) {
-  phase_ = phase;
-  if (phase == Phase::kClosed || (phase == Phase::kFinWait && ending_ != Ending::kOrderly)) {
-    flush();
-    gather_.clear();
-    tx_.abandon();
-  }
-  const auto linger = std::exchange(linger_end_, std::nullopt);
+// After each call that may have moved the phase: what that means for MPA and TCP. False: it has not moved.
+bool Connection::follow() {
+  const Phase phase = endpoint_.phase();
+  if (phase == followed_) return false;
+  followed_ = phase;
+  const bool in_order = endpoint_.ending() == Ending::kOrderly;
+  if (phase == Phase::kClosed || (phase == Phase::kEndWait && !in_order)) gather_.clear();
+  linger_end_.reset();
   if (phase > Phase::kDraining) wake_.end();
-  if (phase == Phase::kFinWait && ending_ != Ending::kOrderly && must_be_heard())
-    linger_end_ = add_saturating(now_, options_.unheard_wait);  // behind our Terminate
-  switch (phase) {
-    case Phase::kDraining:
-    case Phase::kTerminating:
-    case Phase::kFinWait:
-      arm_close_timer(now_);
-      break;
-    case Phase::kLingering:
-      deadline_ = linger ? *linger : add_saturating(now_, options_.unheard_wait);  // under way: one moment, not two
-      break;
-    case Phase::kClosed:
-      deadline_.reset();
-      fall_back_.reset();  // ended before anybody was told: one piece of news, not two
-      break;
-    case Phase::kIdle:
-    case Phase::kStartup:
-    case Phase::kFull:
-      break;
-  }
+  if (phase == Phase::kEndWait && !in_order && must_be_heard())
+    linger_end_ = add_saturating(endpoint_.now(), options_.unheard_wait);  // behind our Terminate
+  if (phase != Phase::kStartup) startup_deadline_.reset();
+  if (phase == Phase::kClosed) fall_back_.reset();  // ended before anybody was told: one piece of news, not two
+  if (phase == Phase::kTerminating) attempt([&] { gather_.drop_unbegun(); });
+  return true;
 }
 
-void Connection::arm_close_timer(TimePoint now) {
-  deadline_ = add_saturating(now, options_.close_timeout);
-  if (phase_ == Phase::kDraining) deadline_ = std::min(*deadline_, drain_end_);
-}
-
-void Connection::flush() {
-  sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2 RFC5041-3-4
-  recvs_.flush();
-  reads_.clear();
-}
-
-void Connection::end_with(Input on, const Error& reason) {
-  if (!next(phase_, on)) return;
-  if (phase_ <= Phase::kDraining) reason_ = reason;  // the first cause stands
-  if (on == Input::kAbort || on == Input::kAbortUnheard || on == Input::kTimeout) ending_ = Ending::kReset;
-  step(on);
-}
-
-void Connection::violation(const Error& error, const rdmap::TerminateMessage& message) {
-  if (!may_transmit() || phase_ == Phase::kFinWait) {  // req: RFC5044-7.1.2-18
-    end_with(Input::kAbort, error);
-    return;
-  }
-  if (!next(phase_, Input::kError)) return;
-  // req: RFC5040-3.2-3 RFC5040-3.2-7 RFC5040-3.2-10 RFC5040-5.1-3 RFC5040-5.3-7 RFC5041-7.1-9
-  reason_ = error;
-  // req: RFC5040-7.1-1 RFC5041-6.2.2-2 RFC5041-7.2-1 RFC5044-8-14 RFC5041-6.2.2-5 RFC5041-6.2.2-6 RFC5041-7.1-19
-  sent_terminate_ = message;
-  gather_.drop_unbegun();
-  tx_.abandon();
-  tx_.queue_terminate(message);  // req: RFC5044-8-15
-  flush();
-  step(Input::kError);
+// A violation that no segment is to blame for: of MPA, in the startup, or of memory that was to be sent.
+void Connection::broken(const Error& error) {
+  endpoint_.violation(error, rdmap::make_terminate(error, {}, 0, false));
 }
 
 void Connection::out_of_memory() {
@@ -154,40 +65,41 @@ void Connection::out_of_memory() {
   segment_pins_.clear();
   direct_.reset();
   carry_.clear();
-  if (phase_ == Phase::kStartup) startup_ = std::monostate{};
-  end_with(Input::kAbort, make_error(Errc::kResource, "no memory to go on with the connection"));
+  behind_reject_.reset();  // octets behind a reject may be missing: TCP is of no use to the application without them
+  if (phase() == Phase::kStartup) startup_ = std::monostate{};
+  endpoint_.end(Input::kAbort, make_error(Errc::kResource, "no memory to go on with the connection"));
+  follow();
 }
 
 void Connection::disconnect(TimePoint now) {
-  now_ = now;
-  if (phase_ == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
-  if (phase_ <= Phase::kFull) reason_ = make_error(Errc::kAborted, kClosedHere);
-  drain_end_ = add_saturating(now, options_.drain_timeout);
-  // req: RFC5040-6.2-2
-  step(Input::kDisconnect);
+  endpoint_.at(now);
+  if (phase() == Phase::kStartup) startup_ = std::monostate{};  // what it had to send does not matter any more
+  endpoint_.disconnect();
+  follow();
   check_drained();
   assert(is_consistent());
 }
 
 void Connection::abort(const Error& reason) {
-  if (phase_ == Phase::kStartup) startup_ = std::monostate{};
-  end_with(Input::kAbort, reason);
+  if (phase() == Phase::kStartup) startup_ = std::monostate{};
+  endpoint_.end(Input::kAbort, reason);
+  follow();
   assert(is_consistent());
 }
 
 void Connection::abort_sparing(const Error& reason, TimePoint now) {
-  now_ = now;
-  if (phase_ == Phase::kLingering) return;  // under way
-  if (!must_be_heard() || !next(phase_, Input::kAbortUnheard)) return abort(reason);
-  if (phase_ == Phase::kFinWait && !linger_end_) return abort(reason);  // its moment is over
-  if (phase_ <= Phase::kDraining) {
+  endpoint_.at(now);
+  if (phase() == Phase::kLingering) return;  // under way
+  if (!must_be_heard() || !next(phase(), Input::kAbortUnheard)) return abort(reason);
+  if (phase() == Phase::kEndWait && !linger_end_) return abort(reason);  // its moment is over
+  if (phase() <= Phase::kDraining) {
     // Octets wake the peer: the rest of a begun FPDU, or, between two messages, a wake. Later our Terminate does.
-    gather_.empty() && !tx_.mid_message() ? tx_.queue_wake() : tx_.drop_wake();
+    gather_.empty() && !endpoint_.mid_message() ? endpoint_.queue_wake() : endpoint_.drop_wake();
     attempt([&] { gather_.drop_unbegun(); });
-    tx_.abandon();
-    flush();
   }
-  end_with(Input::kAbortUnheard, reason);
+  // Under way: one moment, not two.
+  endpoint_.abort_unheard(reason, linger_end_ ? *linger_end_ : add_saturating(now, options_.unheard_wait));
+  follow();
   assert(is_consistent());
 }
 
@@ -203,190 +115,169 @@ bool Connection::waits_for_peer() const {
 void Connection::heard() {
   peer_is_awake_ = true;
   wake_.end();
-  tx_.drop_wake();
-  if (phase_ != Phase::kDraining) linger_end_.reset();
-  step(Input::kHeard);
-}
-
-// An FPDU came that is valid as far as MPA can tell.
-void Connection::heard_fpdu() {
-  if (heard_ == Heard::kFpdu) return;
-  heard_ = Heard::kFpdu;
-  linger_end_.reset();
-  if (phase_ == Phase::kFull) deadline_.reset();
+  endpoint_.drop_wake();
+  if (phase() != Phase::kDraining) linger_end_.reset();
+  endpoint_.heard();
 }
 
 void Connection::check_drained() {
-  if (phase_ != Phase::kDraining || !sends_.idle() || !gather_.empty() || !reads_.empty() || tx_.mid_message()) return;
-  if (waits_for_peer() && heard_ != Heard::kFpdu) {  // a part of an FPDU may want a Terminate yet
+  if (!endpoint_.drained() || !gather_.empty()) return;
+  if (waits_for_peer() && !endpoint_.has_heard_segment()) {  // a part of an FPDU may want a Terminate yet
     if (!linger_end_) {
-      linger_end_ = add_saturating(now_, options_.unheard_wait);
-      if (!peer_is_awake_) tx_.queue_wake();
+      linger_end_ = add_saturating(endpoint_.now(), options_.unheard_wait);
+      if (!peer_is_awake_) endpoint_.queue_wake();
     }
-    if (now_ < *linger_end_) return;
-    linger_end_.reset();
+    if (endpoint_.now() < *linger_end_) return;
   }
-  ending_ = Ending::kOrderly;
-  step(Input::kDrained);
-}
-
-std::size_t Connection::ord() const {
-  const std::size_t taken = rx_.rtr_response_due() ? 1 : 0;  // req: RFC6581-3-2 RFC6581-9.1-1
-  return negotiated_.ord > taken ? negotiated_.ord - taken : 0;
-}
-
-bool Connection::receiving() const {
-  // req: RFC5041-6.2.1-8
-  // req: RFC5044-7.2-1
-  return phase_ == Phase::kFull || phase_ == Phase::kDraining ||
-         (phase_ == Phase::kFinWait && ending_ == Ending::kOrderly);
+  endpoint_.finish();
+  follow();
 }
 
 void Connection::drain_startup() {
   if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) {
-    deadline_ = initiator->deadline();
+    startup_deadline_ = initiator->deadline();
     while (auto event = initiator->poll_event()) {
       if (auto* established = std::get_if<mpa::Established>(&*event)) {
         on_negotiated(*established);
       } else if (auto* rejected = std::get_if<mpa::Rejected>(&*event)) {
         rejected_with_ = rejected->enhanced;
+        behind_reject_.emplace();  // req: RFC5044-7.1.2-16
         peer_private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());
-        end_with(Input::kStartupFailed, make_error(Errc::kPeerRejected));
+        endpoint_.end(Input::kStartupFailed, make_error(Errc::kPeerRejected));
       } else {
         on_startup_failed(std::get<mpa::Failed>(*event));
       }
     }
   } else if (auto* responder = std::get_if<mpa::Responder>(&startup_)) {
-    if (const auto earlier = responder->deadline()) deadline_ = earlier;
+    if (const auto earlier = responder->deadline()) startup_deadline_ = earlier;
     while (auto event = responder->poll_event()) {
       if (auto* established = std::get_if<mpa::Established>(&*event)) {
         on_negotiated(*established);
       } else if (auto* failed = std::get_if<mpa::Failed>(&*event)) {
         on_startup_failed(*failed);
       } else if (std::holds_alternative<mpa::Rejected>(*event)) {
-        end_with(Input::kStartupFailed, make_error(Errc::kAborted, "rejected by the local application"));
+        endpoint_.end(Input::kStartupFailed, make_error(Errc::kAborted, "rejected by the local application"));
       }
     }
   }
+  follow();
 }
 
 void Connection::on_negotiated(const mpa::Established& e) {
   // req: RFC5040-6.1-5 RFC5040-6.1-7 RFC5040-6.1-3 RFC5040-6.1-4 RFC5040-6.1-6 RFC5040-6.1-8
   negotiated_ = e.negotiated;
-  heard_ = Heard::kParameters;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
   decoder_ = mpa::FpduDecoder(negotiated_.crc, negotiated_.markers_received);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10
-  // siw rounds its ORD up to a power of two and may have that many Reads outstanding.
-  // req: RFC5040-8.1.2-8 RFC5042-6.4.3.3-1 RFC5042-6.4.3.3-2 RFC5042-A-3
-  // req: RFC6581-3-1 RFC6581-9.1-1
-  reads_ = rdmap::InboundReads(negotiated_.ird == 0 ? 0 : std::bit_ceil(std::size_t{negotiated_.ird}));
-  deadline_.reset();
-  // req: RFC5041-6.1-1
-  step(Input::kNegotiated);
-  if (is_initiator_) {  // req: RFC6581-9.3-3
-    tx_.queue_rtr(e.rtr_to_send == mpa::Rtr::kWrite  ? rdmap::Rtr::kWrite
-                  : e.rtr_to_send == mpa::Rtr::kRead ? rdmap::Rtr::kRead
-                                                     : rdmap::Rtr::kNone);
-    if (e.rtr_to_send == mpa::Rtr::kRead) rx_.expect_rtr_response();
+  endpoint::Terms terms{.ird = negotiated_.ird, .ord = negotiated_.ord};
+  if (is_initiator_) {
+    terms.rtr = e.rtr_to_send;
   } else if (negotiated_.peer_to_peer) {
-    deadline_ = add_saturating(now_, options_.first_fpdu_timeout);  // req: RFC5044-7.1.2-32
+    terms.rtr_to_come = negotiated_.rtr;
+    // req: RFC5044-7.1.2-32
+    terms.first_segment_by = add_saturating(endpoint_.now(), options_.first_fpdu_timeout);
   }
-  // A Read can never be sent, and what is posted behind it must not overtake it.
-  if (negotiated_.ord == 0 && sends_.refuse_queued_reads(Errc::kInvalidArgument)) {
-    const Error error = make_error(Errc::kStartupLocal, "an RDMA Read was posted but the peer admits none");
-    violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC6581-9.3-4
-  }
+  endpoint_.establish(terms);
 }
 
 void Connection::on_startup_failed(const mpa::Failed& failed) {
   if (failed.error.tell_peer && failed.negotiated) {
     negotiated_ = *failed.negotiated;
-    violation(failed.error, rdmap::make_terminate(failed.error, {}, 0, false));  // req: RFC6581-8-1
+    broken(failed.error);  // req: RFC6581-8-1
     return;
   }
   if (failed.fallback != mpa::Fallback::kNone) {
     fall_back_ = {failed.error, failed.fallback};
-    deadline_.reset();
-    step(Input::kStartupRetry);
+    endpoint_.retry_startup();
     return;
   }
-  end_with(Input::kStartupFailed, failed.error);  // req: RFC5044-8-11
+  endpoint_.end(Input::kStartupFailed, failed.error);  // req: RFC5044-8-11
+}
+
+Result<void> Connection::settle_depths(std::uint16_t peer_ird, std::uint16_t peer_ord, TimePoint now) {
+  endpoint_.at(now);
+  if (phase() != Phase::kFull) return make_error(Errc::kNotConnected);
+  if (std::max(peer_ird, peer_ord) > mpa::kMaxIrdOrd)
+    return make_error(Errc::kInvalidArgument, "IRD and ORD go up to 16382");
+  const auto startup =
+      negotiated_.enhanced ? std::optional(enhanced::Depths{negotiated_.peer_ird, negotiated_.peer_ord}) : std::nullopt;
+  const enhanced::Depths open = enhanced::left_open({peer_ird, peer_ord}, startup);
+  if (std::min(open.ird, open.ord) == mpa::kNoIrdOrdNegotiation)
+    return make_error(Errc::kInvalidArgument, "IRD and ORD were settled by MPA startup");
+  // req: RFC6581-9.1-22
+  const enhanced::Depths fitted = enhanced::fit({negotiated_.ird, negotiated_.ord}, open, mpa::kMaxIrdOrd);
+  negotiated_.ird = fitted.ird;
+  negotiated_.ord = fitted.ord;
+  attempt([&] { endpoint_.settle(fitted.ird, fitted.ord); });
+  follow();
+  assert(is_consistent());
+  if (phase() != Phase::kFull) return endpoint_.reason();
+  return {};
 }
 
 std::optional<TimePoint> Connection::deadline() const {
-  std::optional<TimePoint> first = deadline_;
+  std::optional<TimePoint> first = startup_deadline_;
   // Behind what TCP has not taken there is no FIN yet, though the peer's moment be over: the close timer counts.
   const auto linger = gather_.empty() ? linger_end_ : std::nullopt;
-  for (const auto& other : {wake_.deadline(), linger}) {
+  for (const auto& other : {endpoint_.deadline(), wake_.deadline(), linger}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first;
 }
 
 void Connection::on_deadline(TimePoint now) {
-  now_ = now;
-  if (wake_.expire(now)) tx_.queue_wake();
+  endpoint_.at(now);
+  if (wake_.expire(now)) endpoint_.queue_wake();
   check_drained();
-  if (phase_ == Phase::kFinWait && linger_end_ && now >= *linger_end_) linger_end_.reset();
-  if (!deadline_ || now < *deadline_) return;
-  if (phase_ == Phase::kStartup) {
-    attempt([&] {
-      if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->on_deadline(now);
-      if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->on_deadline(now);
-      drain_startup();
-    });
-    if (phase_ == Phase::kStartup) {
-      startup_ = std::monostate{};
-      end_with(Input::kTimeout, make_error(Errc::kStartupTimeout, "peer did not take the MPA Reply"));
-    }
+  if (phase() == Phase::kEndWait && linger_end_ && now >= *linger_end_) linger_end_.reset();
+  if (phase() == Phase::kStartup) {
+    if (startup_deadline_ && now >= *startup_deadline_) startup_expired(now);
   } else {
-    deadline_.reset();
-    end_with(Input::kTimeout, phase_ == Phase::kFull
-                                  ? make_error(Errc::kStartupTimeout, "no FPDU arrived after the MPA Reply")
-                                  : make_error(Errc::kTimeout, "peer did not take what was left to send"));
+    endpoint_.on_deadline();
   }
+  follow();
   assert(is_consistent());
+}
+
+void Connection::startup_expired(TimePoint now) {
+  attempt([&] {
+    if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->on_deadline(now);
+    if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->on_deadline(now);
+    drain_startup();
+  });
+  if (phase() != Phase::kStartup) return;
+  startup_ = std::monostate{};
+  endpoint_.end(Input::kTimeout, make_error(Errc::kStartupTimeout, "peer did not take the MPA Reply"));
 }
 
 std::optional<Event> Connection::poll_event() {
   if (fall_back_) return *std::exchange(fall_back_, std::nullopt);
-  const Heard opener = !is_initiator_ && negotiated_.peer_to_peer ? Heard::kFpdu : Heard::kParameters;
-  switch (next(told_, heard_, opener, phase_)) {
-    case News::kNone:
-      break;
-    case News::kEstablished:
-      told_ = Told::kEstablished;
-      return Established{negotiated_, std::move(peer_private_data_)};
-    case News::kDisconnected:
-      return disconnected();
-  }
-  return std::nullopt;
+  const auto event = endpoint_.poll_event();
+  if (!event) return std::nullopt;
+  if (const auto* ended = std::get_if<endpoint::Ended>(&*event)) return disconnected(*ended);
+  return Established{negotiated_, std::move(peer_private_data_)};
 }
 
-Disconnected Connection::disconnected() {
+Disconnected Connection::disconnected(const endpoint::Ended& how) {
   Disconnected d;
-  // req: RFC5041-6.2.2-1 RFC5044-8-1 RFC5044-8-5
-  d.reason = reason_;
-  // req: RFC5040-3.2-4 RFC5040-3.2-13
-  d.received = rx_.peer_terminate();
-  d.sent = sent_terminate_;
-  d.was_established = told_ == Told::kEstablished;
+  d.reason = how.reason;
+  d.received = how.received;
+  d.sent = how.sent;
+  d.was_established = how.was_established;
   d.rejected_with = rejected_with_;
   if (!d.was_established) d.private_data = std::move(peer_private_data_);
-  told_ = Told::kDisconnected;
   return d;
 }
 
 LinkAction Connection::link_action() {
-  const LinkAction action = next(link_, phase_, ending_, !gather_.empty() || tx_pending() || linger_end_);
+  const LinkAction action = next(link_, phase(), endpoint_.ending(), !gather_.empty() || tx_pending() || linger_end_);
   if (action != LinkAction::kNone) link_ = action == LinkAction::kShutdownWrite ? Link::kHalfClosed : Link::kReleased;
   return action;
 }
 
 bool Connection::is_consistent() const {
   if (direct_ && (!may_place_early() || !carry_.empty())) return false;
-  if (phase_ == Phase::kClosed && (!gather_.empty() || deadline())) return false;
-  return phase_ != Phase::kTerminating || tx_.terminate_queued();
+  if (phase() != followed_ || (phase() == Phase::kClosed && (!gather_.empty() || deadline()))) return false;
+  return endpoint_.is_consistent();
 }
 
 }  // namespace iwarp::stream

@@ -1,6 +1,7 @@
-// The driven core of one iWARP connection: MPA startup, FPDUs, DDP and RDMAP from the byte stream to work completions.
-// It never blocks, never calls back and never sees a socket, a clock or a thread; the driver moves bytes and tells the
-// time (docs/DRIVING.md). Not thread-safe.
+// The driven core of one iWARP connection: MPA startup, FPDUs and the two ends of TCP. It is the half that puts an
+// endpoint::Endpoint, which has the queues, DDP and RDMAP, on a byte stream. It never blocks, never calls back and
+// never sees a socket, a clock or a thread; the driver moves bytes and tells the time (docs/DRIVING.md). Not
+// thread-safe.
 //
 // Nothing here throws: when there is no memory to go on with, the connection ends with kResource. What was delivered
 // before is intact.
@@ -17,25 +18,25 @@
 #include <vector>
 
 #include "iwarp/base/time.h"
+#include "iwarp/endpoint/endpoint.h"
 #include "iwarp/mpa/fpdu_decoder.h"
 #include "iwarp/mpa/fpdu_encoder.h"
 #include "iwarp/mpa/negotiation.h"
-#include "iwarp/rdmap/receiver.h"
-#include "iwarp/rdmap/transmitter.h"
 #include "iwarp/stream/carry.h"
 #include "iwarp/stream/early_wake.h"
-#include "iwarp/stream/outward.h"
-#include "iwarp/stream/phase.h"
+#include "iwarp/stream/link.h"
 #include "iwarp/stream/tx_gather.h"
 
 namespace iwarp::stream {
 
-// Limits of a connection, and how it is driven.
-struct Options {
-  // Requests that may be posted and not yet polled, per queue. Memory is taken for as many as there ever are at a time,
-  // 1.5 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
-  std::size_t sq_depth = 64;
-  std::size_t rq_depth = 64;  // receives, likewise
+using endpoint::Input;
+using endpoint::kClosedHere;
+using endpoint::name;
+using endpoint::Phase;
+
+// Limits of a connection, and how it is driven: those of its Endpoint (queue depths, RFC 7306, the time for an end),
+// and those of MPA and TCP.
+struct Options : endpoint::Options {
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
   mpa::FpduPolicy fpdu = mpa::FpduPolicy::kEmss;
   // With CRC and Markers off: receive the rest of a large FPDU straight into its final buffer. Default on: it saves a
@@ -44,11 +45,6 @@ struct Options {
   // Responder: for the Reply to leave, then, on a peer-to-peer connection, to the first FPDU. 10 s, as siw waits for a
   // Reply. Lower breaks slow peers, higher lets a silent one hold its resources longer.
   std::chrono::milliseconds first_fpdu_timeout{10000};
-  // From the end of our sending (Terminate or FIN) to the peer's FIN. 5 s. Then the connection is reset.
-  std::chrono::milliseconds close_timeout{5000};
-  // After disconnect(): how long the peer may take for what was posted before, however busily it does. 30 s. Lower cuts
-  // slow peers off, higher lets a hostile one keep a closing connection for longer.
-  std::chrono::milliseconds drain_timeout{30000};
   // Initiator: from its first FPDU to the peer's first octets, send a zero-length RDMA Write now and then (EarlyWake),
   // and, with the peer-to-peer model, before an end that comes sooner. Default on: Linux siw overlooks what arrives
   // before it has taken over the socket, until more comes, and crashes when a peer-to-peer connection ends overlooked.
@@ -62,8 +58,7 @@ struct Options {
   friend bool operator==(const Options&, const Options&) = default;
 };
 
-// kInvalidArgument, which names the option and its range: time-outs are not below zero (the greatest value means for
-// ever), queue depths at most 2^24.
+// As endpoint::validate().
 [[nodiscard]] Result<void> validate(const Options& options);
 
 // Different news: never merge them. kSilence: TCP has given up on a peer that answers nothing or takes nothing.
@@ -74,9 +69,6 @@ struct Established {
   mpa::Negotiated negotiated;           // what both ends have agreed on
   std::vector<std::byte> private_data;  // of the peer
 };
-
-// Error::why of an end that this side asked for with disconnect().
-inline constexpr const char* kClosedHere = "closed by the local application";
 
 // The connection is over; the last event. All work requests have completed or are about to be polled as kFlushed.
 struct Disconnected {
@@ -100,20 +92,17 @@ using Event = std::variant<Established, Disconnected, FallBack>;  // what poll_e
 
 class Connection {
  public:
-  // `stags` must outlive the connection. Precondition: validate(options) is ok.
-  Connection(ddp::StagTable& stags, ddp::StreamKey who, const Options& options);
+  // `endpoint` was made with the same options and must outlive the connection, which is the only one to drive it.
+  // Precondition: validate(options) is ok.
+  Connection(endpoint::Endpoint& endpoint, const Options& options);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
-  // --- Work requests. post_recv() is legal from construction on, post_send() before the connection is established
-  // waits for it. kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB
-  // or more, Read with several pieces), kResource (no memory for another request).
-  [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
-  // Posts a receive; as above.
-  [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
-  // Oldest completion of the send queue not yet taken; nullopt: there is none.
-  [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return sends_.poll(); }
-  // A completion with `invalidated` names an STag that the peer revoked: the owner waits until it is quiescent before
-  // it tells anybody.
-  [[nodiscard]] std::optional<rdmap::Completion> poll_recv() { return recvs_.poll(); }
+  // --- Work requests and completions: those of the endpoint, for who has only the connection at hand.
+  [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr) { return endpoint_.post_send(wr); }
+  [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr) { return endpoint_.post_recv(wr); }  // likewise
+  [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return endpoint_.poll_send(); }       // likewise
+  [[nodiscard]] std::optional<rdmap::Completion> poll_recv() { return endpoint_.poll_recv(); }       // likewise
 
   // --- Startup. Precondition: phase() is kIdle. The Responder has had its accept() called, or will be failed by its
   // own deadline.
@@ -157,17 +146,28 @@ class Connection {
   // that an orderly end or our Terminate began is not begun anew, and a Terminate that is due still leaves. Of any
   // other peer, and of one whose wait is over, it is abort().
   void abort_sparing(const Error& reason, TimePoint now);
+  // The peer's IRD and ORD (0..16382) as its application tells them, for what MPA startup has left open (revision 1, or
+  // 0x3FFF in its frames): ORD is lowered to the peer's IRD, IRD raised to the peer's ORD, but not from 0. How much
+  // memory that takes is the caller's to limit. kInvalidArgument: out of range, or startup has
+  // settled both; kNotConnected: not in full operation; kResource. Reads that are posted though ORD comes to 0 end the
+  // connection as they would at startup.
+  [[nodiscard]] Result<void> settle_depths(std::uint16_t peer_ird, std::uint16_t peer_ord, TimePoint now);
   // Effective maximum segment size of TCP, octets; may change at any time. Takes effect with the next segment cut.
   void set_emss(std::size_t emss) { emss_ = emss; }
 
   // Where it is in its life.
-  [[nodiscard]] Phase phase() const { return phase_; }
+  [[nodiscard]] Phase phase() const { return endpoint_.phase(); }
   // What both ends have agreed on; meaningful after Established.
   [[nodiscard]] const mpa::Negotiated& negotiated() const { return negotiated_; }
+  // The octets that came behind a Reply with R=1; null: the peer has not rejected. TCP belongs to the application then
+  // (RFC 5044 s7.1.2 rule 3), and so do they.
+  [[nodiscard]] const std::vector<std::byte>* behind_reject() const {
+    return behind_reject_ ? &*behind_reject_ : nullptr;
+  }
   // What was received so far.
-  [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return rx_.counters(); }
+  [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return endpoint_.rx_counters(); }
   // What was sent so far.
-  [[nodiscard]] const rdmap::TxCounters& tx_counters() const { return tx_.counters(); }
+  [[nodiscard]] const rdmap::TxCounters& tx_counters() const { return endpoint_.tx_counters(); }
   // Whether its members suit its phase: for tests and assertions.
   [[nodiscard]] bool is_consistent() const;
 
@@ -185,27 +185,23 @@ class Connection {
     }
   }
   void out_of_memory();
-  void step(Input on);
-  void enter(Phase phase);
+  bool follow();
   void drain_startup();
   void on_negotiated(const mpa::Established& established);
   void on_startup_failed(const mpa::Failed& failed);
-  void violation(const Error& error, const rdmap::TerminateMessage& message);
-  void end_with(Input on, const Error& reason);
-  void flush();
+  void broken(const Error& error);
+  void startup_expired(TimePoint now);
   void check_drained();
-  [[nodiscard]] Disconnected disconnected();
+  [[nodiscard]] Disconnected disconnected(const endpoint::Ended& how);
   void heard();
-  void heard_fpdu();
   [[nodiscard]] bool must_be_heard() const;
   [[nodiscard]] bool waits_for_peer() const;
-  void arm_close_timer(TimePoint now);
-  [[nodiscard]] bool receiving() const;
   // Without CRC and Markers octets may be placed before their FPDU is whole.
   [[nodiscard]] bool may_place_early() const { return !negotiated_.crc && !negotiated_.markers_received; }
-  // req: RFC5044-7.1.2-18
-  [[nodiscard]] bool may_transmit() const { return is_initiator_ || heard_ == Heard::kFpdu; }
-  [[nodiscard]] std::size_t ord() const;
+  // An FPDU came that is valid as far as MPA can tell.
+  void heard_fpdu() {
+    if (endpoint_.heard_segment()) linger_end_.reset();
+  }
 
   void choose_rx_buffers();
   void received(std::size_t n, TimePoint now);
@@ -217,43 +213,31 @@ class Connection {
   void stash(ConstBytes partial, std::size_t need);
   void process_carry();
   [[nodiscard]] bool begin_direct(ConstBytes partial);
-  void finish_segment();
 
   [[nodiscard]] ConstBytes startup_octets() const;
   void next_batch();
   void encode_batch();
   void batch_taken(std::size_t n, TimePoint now);
-  void encode(const rdmap::Transmitter::Segment& segment);
-  void encode_marked(const rdmap::Transmitter::Segment& segment);
+  void encode(const endpoint::Endpoint::Segment& segment);
+  void encode_marked(const endpoint::Endpoint::Segment& segment);
 
+  endpoint::Endpoint& endpoint_;
   Options options_;
-  Phase phase_ = Phase::kIdle;
+  Phase followed_;  // what follow() has seen
   bool is_initiator_ = false;
-  Heard heard_ = Heard::kNothing;
   bool peer_is_awake_ = false;  // octets of full operation came from it, good or bad
-  Told told_ = Told::kNothing;
   Link link_ = Link::kOpen;
-  Ending ending_ = Ending::kError;
   std::size_t emss_ = 1448;
 
   std::variant<std::monostate, mpa::Initiator, mpa::Responder> startup_;
   mpa::Negotiated negotiated_;
   std::vector<std::byte> peer_private_data_;
   std::optional<mpa::EnhancedData> rejected_with_;
+  std::optional<std::vector<std::byte>> behind_reject_;
   std::optional<FallBack> fall_back_;
-  Error reason_ = make_error(Errc::kAborted);
-  std::optional<rdmap::TerminateMessage> sent_terminate_;
-  std::optional<TimePoint> deadline_;
+  std::optional<TimePoint> startup_deadline_;
   EarlyWake wake_;
   std::optional<TimePoint> linger_end_;  // of the wait for an unheard peer before our FIN
-  TimePoint drain_end_{};
-  TimePoint now_{};
-
-  rdmap::SendQueue sends_;
-  rdmap::ReceiveQueue recvs_;
-  rdmap::InboundReads reads_{0};
-  rdmap::Receiver rx_;
-  rdmap::Transmitter tx_;
 
   // Receive side.
   mpa::FpduDecoder decoder_{true};
@@ -275,7 +259,7 @@ class Connection {
   std::span<const ConstBytes>
       batch_;  // of gather_, as given out; a member because GCC 12 loses a local one in attempt()
   std::vector<ddp::Pin> segment_pins_;
-  std::vector<rdmap::Transmitter::Done> done_;
+  std::vector<endpoint::Endpoint::Done> done_;
   std::array<ConstBytes, 1> startup_span_;
 };
 

@@ -19,11 +19,11 @@ constexpr std::size_t kLargestHeader = mpa::kLengthBytes + ddp::UntaggedHeader::
 
 // At the end of a read, though it end with an exception.
 struct LetGo {
-  explicit LetGo(rdmap::Receiver& r) : rx(r) {}
-  ~LetGo() { rx.let_go(); }
+  explicit LetGo(endpoint::Endpoint& e) : endpoint(e) {}
+  ~LetGo() { endpoint.let_go(); }
   LetGo(const LetGo&) = delete;
   LetGo& operator=(const LetGo&) = delete;
-  rdmap::Receiver& rx;
+  endpoint::Endpoint& endpoint;
 };
 
 }  // namespace
@@ -38,7 +38,7 @@ std::span<const MutBytes> Connection::rx_buffers(MutBytes scratch) {
 }
 
 void Connection::choose_rx_buffers() {
-  switch (phase_) {
+  switch (phase()) {
     case Phase::kIdle:
     case Phase::kClosed:
       // req: RFC5041-6.2-3
@@ -54,15 +54,15 @@ void Connection::choose_rx_buffers() {
     case Phase::kFull:
     case Phase::kDraining:
     case Phase::kTerminating:
-    case Phase::kFinWait:
+    case Phase::kEndWait:
     case Phase::kLingering:
       break;
   }
-  if (direct_ && receiving()) {
-    if (auto ok = rx_.targets(rx_pins_); !ok) {
+  if (direct_ && endpoint_.receiving()) {
+    if (!endpoint_.targets(rx_pins_)) {
       direct_.reset();
-      violation(ok.error(), rx_.terminate_for(ok.error()));
-      if (phase_ == Phase::kClosed) return;
+      follow();
+      if (phase() == Phase::kClosed) return;
     } else {
       for (const ddp::Pin& pin : rx_pins_) rx_spans_.push_back(pin.bytes());
       rx_spans_.push_back(MutBytes{trailer_}.first(direct_->trailer_left));
@@ -71,7 +71,7 @@ void Connection::choose_rx_buffers() {
       return;
     }
   }
-  if (!receiving()) {
+  if (!endpoint_.receiving()) {
     // req: RFC5041-7.1-18 RFC5040-7-3 RFC5044-8-13 RFC5040-5.4-11 RFC5041-3-11
     rx_spans_.push_back(scratch_);
     rx_mode_ = RxMode::kDiscard;
@@ -84,18 +84,19 @@ void Connection::choose_rx_buffers() {
 }
 
 void Connection::rx_commit(std::size_t n, TimePoint now) {
-  now_ = now;
+  endpoint_.at(now);
   attempt([&] { received(n, now); });
   assert(is_consistent());
 }
 
 void Connection::received(std::size_t n, TimePoint now) {
-  const LetGo let_go{rx_};
+  const LetGo let_go{endpoint_};
   const RxMode mode = std::exchange(rx_mode_, RxMode::kNone);
   if (n > 0 && mode != RxMode::kStartup && !peer_is_awake_) heard();
   switch (mode) {
     case RxMode::kNone:
     case RxMode::kDiscard:
+      follow();
       return;
     case RxMode::kStartup:
       rx_startup(scratch_.first(n), now);
@@ -109,6 +110,7 @@ void Connection::received(std::size_t n, TimePoint now) {
   }
   rx_pins_.clear();
   if (carry_.empty() && !direct_) carry_.release();  // an idle connection owns no staging memory
+  follow();
   check_drained();
 }
 
@@ -117,21 +119,22 @@ void Connection::rx_startup(MutBytes bytes, TimePoint now) {
   if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) used = initiator->rx(bytes, now);
   if (auto* responder = std::get_if<mpa::Responder>(&startup_)) used = responder->rx(bytes, now);
   drain_startup();
-  if (!receiving()) return;
+  if (behind_reject_) behind_reject_->assign(bytes.begin() + static_cast<std::ptrdiff_t>(used), bytes.end());
+  if (!endpoint_.receiving()) return;
   if (used < bytes.size()) heard();
   process(bytes.subspan(used));  // req: RFC5044-7.1-6 RFC5044-7.1.5-1
 }
 
 void Connection::rx_direct(std::size_t& n) {
-  const std::size_t payload = std::min(n, rx_.payload_remaining());
-  rx_.placed(payload);
+  const std::size_t payload = std::min(n, endpoint_.payload_remaining());
+  endpoint_.placed(payload);
   rx_pins_.clear();
   const std::size_t trailer = std::min(n - payload, direct_->trailer_left);
   direct_->trailer_left -= trailer;
-  if (rx_.payload_remaining() != 0 || direct_->trailer_left != 0) return;
+  if (endpoint_.payload_remaining() != 0 || direct_->trailer_left != 0) return;
   decoder_.skip(direct_->layout);
   direct_.reset();
-  finish_segment();
+  endpoint_.end_segment();
   process(scratch_.first(n - payload - trailer));
 }
 
@@ -142,22 +145,21 @@ void Connection::rx_carry(std::size_t& n) {
   if (!carry_.empty()) process_carry();
   MutBytes rest = scratch_.first(n - into_carry);
   // The carried FPDU may have turned out longer than what was asked for: what follows it continues it.
-  while (!rest.empty() && receiving() && (!carry_.empty() || direct_)) {
+  while (!rest.empty() && endpoint_.receiving() && (!carry_.empty() || direct_)) {
     if (direct_) {
-      const std::size_t payload = std::min(rest.size(), rx_.payload_remaining());
-      if (auto ok = rx_.place(rest.first(payload)); !ok) {
+      const std::size_t payload = std::min(rest.size(), endpoint_.payload_remaining());
+      if (!endpoint_.place(rest.first(payload))) {
         direct_.reset();
-        violation(ok.error(), rx_.terminate_for(ok.error()));
         return;
       }
       rest = rest.subspan(payload);
       const std::size_t trailer = std::min(rest.size(), direct_->trailer_left);
       direct_->trailer_left -= trailer;
       rest = rest.subspan(trailer);
-      if (rx_.payload_remaining() != 0 || direct_->trailer_left != 0) return;
+      if (endpoint_.payload_remaining() != 0 || direct_->trailer_left != 0) return;
       decoder_.skip(direct_->layout);
       direct_.reset();
-      finish_segment();
+      endpoint_.end_segment();
       break;
     }
     const std::size_t more = std::min(rest.size(), carry_.missing_bytes());
@@ -177,14 +179,13 @@ void Connection::process_carry() {
   } else if (auto* more = std::get_if<mpa::NeedMore>(&result)) {
     stash(carry_.arrived(), more->at_least);
   } else {
-    const Error& error = std::get<Error>(result);
-    violation(error, rdmap::make_terminate(error, {}, 0, false));
+    broken(std::get<Error>(result));
     carry_.clear();
   }
 }
 
 void Connection::process(MutBytes bytes) {
-  while (!bytes.empty() && receiving()) {  // req: RFC5044-5.1-5
+  while (!bytes.empty() && endpoint_.receiving()) {  // req: RFC5044-5.1-5
     auto result = decoder_.decode(bytes);
     if (auto* frame = std::get_if<mpa::FpduFrame>(&result)) {
       // req: RFC5041-3-5
@@ -195,8 +196,7 @@ void Connection::process(MutBytes bytes) {
       stash(bytes, more->at_least);
       return;
     } else {
-      const Error& error = std::get<Error>(result);                  // req: RFC5044-8-2 RFC5041-7-1
-      violation(error, rdmap::make_terminate(error, {}, 0, false));  // req: RFC5044-8-16
+      broken(std::get<Error>(result));  // req: RFC5044-8-2 RFC5041-7-1 RFC5044-8-16
       return;
     }
   }
@@ -206,22 +206,8 @@ void Connection::process_fpdu(const mpa::FpduFrame& frame) {
   last_fpdu_bytes_ = frame.fpdu_bytes;
   heard_fpdu();  // should DDP think otherwise, the peer may be told
   // req: RFC5041-3-9
-  auto ok = rx_.begin(frame.ulpdu, frame.ulpdu.size());
-  if (ok) ok = rx_.place(frame.ulpdu.subspan(rx_.header_bytes()));
-  if (!ok) {
-    violation(ok.error(), rx_.terminate_for(ok.error()));
-    return;
-  }
   // req: RFC5040-5.1-8 RFC5040-5.5-13 RFC5040-B-4
-  finish_segment();
-}
-
-void Connection::finish_segment() {
-  if (auto ok = rx_.end(); !ok) {
-    violation(ok.error(), rx_.terminate_for(ok.error()));
-    return;
-  }
-  if (rx_.peer_terminate()) end_with(Input::kPeerTerminate, make_error(Errc::kRemoteTerminate));
+  endpoint_.receive(frame.ulpdu);
 }
 
 // Keeps the start of an FPDU whose rest has not arrived, of which `need` octets are wanted next. `partial` may lie in
@@ -242,20 +228,14 @@ void Connection::stash(ConstBytes partial, std::size_t need) {
 // needs no check.
 bool Connection::begin_direct(ConstBytes partial) {
   if (!options_.direct_placement) return false;
-  if (!may_transmit()) return false;  // the first FPDU opens the way for ours, so it has to be whole
+  if (!endpoint_.may_transmit()) return false;  // the first FPDU opens the way for ours, so it has to be whole
   const auto layout = mpa::FpduDecoder::peek(partial);
   if (!layout || layout->fpdu_bytes - partial.size() < kDirectMinimum) return false;
   const ConstBytes ulpdu = partial.subspan(mpa::kLengthBytes);
   if (ulpdu.empty() || ulpdu.size() < rdmap::Receiver::head_bytes(ulpdu)) return false;
-  if (auto ok = rx_.begin(ulpdu, layout->ulpdu_bytes); !ok) {
-    violation(ok.error(), rx_.terminate_for(ok.error()));
-    return true;
-  }
-  if (!rx_.direct()) return false;
-  if (auto ok = rx_.place(ulpdu.subspan(rx_.header_bytes())); !ok) {
-    violation(ok.error(), rx_.terminate_for(ok.error()));
-    return true;
-  }
+  if (!endpoint_.begin_segment(ulpdu, layout->ulpdu_bytes)) return true;
+  if (!endpoint_.direct()) return false;
+  if (!endpoint_.place(ulpdu.subspan(endpoint_.header_bytes()))) return true;
   heard_fpdu();
   last_fpdu_bytes_ = layout->fpdu_bytes;
   direct_ = Direct{*layout, layout->trailer_bytes};
@@ -263,10 +243,10 @@ bool Connection::begin_direct(ConstBytes partial) {
 }
 
 void Connection::rx_end(TcpEnd how, TimePoint now) {
-  now_ = now;
-  if (phase_ == Phase::kStartup && how == TcpEnd::kSilence) {
+  endpoint_.at(now);
+  if (phase() == Phase::kStartup && how == TcpEnd::kSilence) {
     startup_ = std::monostate{};  // who is not there will not answer another Request either
-  } else if (phase_ == Phase::kStartup) {
+  } else if (phase() == Phase::kStartup) {
     attempt([&] {
       if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->rx_end(how == TcpEnd::kReset);
       if (auto* responder = std::get_if<mpa::Responder>(&startup_)) responder->rx_end(how == TcpEnd::kReset);
@@ -279,11 +259,12 @@ void Connection::rx_end(TcpEnd how, TimePoint now) {
     const char* why = how == TcpEnd::kReset ? "TCP connection reset by the peer"
                                             : "TCP gave the peer up: it took nothing, or did not answer";
     // req: RFC5040-6.2-3
-    end_with(Input::kPeerReset, make_error(Errc::kConnectionLost, why));
+    endpoint_.end(Input::kLost, make_error(Errc::kConnectionLost, why));
   } else {
-    end_with(Input::kPeerFin, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU")
-                                          : make_error(Errc::kPeerClosed));  // req: RFC5044-7.2-2
+    endpoint_.end(Input::kPeerEnd, inside_fpdu ? make_error(Errc::kConnectionLost, "peer closed TCP inside an FPDU")
+                                               : make_error(Errc::kPeerClosed));  // req: RFC5044-7.2-2
   }
+  follow();
   assert(is_consistent());
 }
 

@@ -27,15 +27,11 @@ ConstBytes Connection::startup_octets() const {
 }
 
 bool Connection::tx_pending() const {
-  if (!startup_octets().empty()) return true;
-  if (phase_ != Phase::kFull && phase_ != Phase::kDraining && phase_ != Phase::kTerminating &&
-      phase_ != Phase::kLingering)
-    return false;
-  return !gather_.empty() || (may_transmit() && tx_.ready(ord()));  // req: RFC6581-3-3
+  return !startup_octets().empty() || !gather_.empty() || endpoint_.ready();  // req: RFC6581-3-3
 }
 
 std::span<const ConstBytes> Connection::tx_buffers(TimePoint now) {
-  now_ = now;
+  endpoint_.at(now);
   if (const ConstBytes startup = startup_octets(); !startup.empty()) {
     startup_span_ = {startup};  // req: RFC6581-4.3-1
     return startup_span_;
@@ -49,36 +45,40 @@ void Connection::next_batch() {
   if (!tx_pending()) return;
   if (!gather_.resume()) {
     if (gather_.broken()) {
-      end_with(Input::kAbort, make_error(Errc::kLocalProtection, "memory was revoked under a partly sent FPDU"));
+      endpoint_.end(Input::kAbort, make_error(Errc::kLocalProtection, "memory was revoked under a partly sent FPDU"));
+      follow();
       return;
     }
-    const Error error = make_error(gather_.lost_read_source() ? Errc::kReadInvalidStag : Errc::kLocalProtection);
-    violation(error, rdmap::make_terminate(error, {}, 0, false));
+    broken(make_error(gather_.lost_read_source() ? Errc::kReadInvalidStag : Errc::kLocalProtection));
+    follow();
     (void)gather_.resume();
   }
   encode_batch();
+  batch_ = gather_.spans();
+  if (!batch_.empty()) return;
+  check_drained();  // the last request was a Local Invalidate
+  if (!endpoint_.ready()) return;
+  encode_batch();  // a wake before the end
   batch_ = gather_.spans();
 }
 
 void Connection::encode_batch() {
   // req: RFC5041-3-2 RFC5041-3-3 RFC5044-5.1-1
   const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_, negotiated_.markers_sent);
-  rdmap::Transmitter::Segment segment;
+  endpoint::Endpoint::Segment segment;
   while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchBytes && gather_.pieces() < kBatchPieces &&
-         tx_.ready(ord())) {
+         endpoint_.ready()) {
     segment_pins_.clear();
-    const auto given = tx_.next(mulpdu, ord(), segment, segment_pins_);  // req: RFC5044-3-3 RFC5044-4.5-4
-    if (!given) {
-      violation(given.error(), tx_.error_terminate());
-      continue;
+    if (endpoint_.next_segment(mulpdu, segment, segment_pins_)) {  // req: RFC5044-3-3 RFC5044-4.5-4
+      // req: RFC5040-6.1-2
+      encode(segment);
+    } else if (!follow()) {
+      break;
     }
-    if (!*given) break;
-    // req: RFC5040-6.1-2
-    encode(segment);
   }
 }
 
-void Connection::encode(const rdmap::Transmitter::Segment& segment) {
+void Connection::encode(const endpoint::Endpoint::Segment& segment) {
   if (negotiated_.markers_sent) return encode_marked(segment);
   const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
   assert(segment.copied_bytes == 0 || segment.copied_bytes == segment.payload_bytes);
@@ -122,7 +122,7 @@ void Connection::encode(const rdmap::Transmitter::Segment& segment) {
 }
 
 // With Markers all octets are copied: gathered, they would be pieces of 508 octets or less, dearer than a copy.
-void Connection::encode_marked(const rdmap::Transmitter::Segment& segment) {
+void Connection::encode_marked(const endpoint::Endpoint::Segment& segment) {
   const std::size_t ulpdu_bytes = segment.header_bytes + segment.payload_bytes;
   const std::size_t fpdu_bytes = mpa::fpdu_bytes(ulpdu_bytes);
   const std::uint64_t position = gather_.position();
@@ -140,7 +140,7 @@ void Connection::encode_marked(const rdmap::Transmitter::Segment& segment) {
 }
 
 void Connection::tx_commit(std::size_t n, TimePoint now) {
-  now_ = now;
+  endpoint_.at(now);
   if (!startup_octets().empty()) {
     attempt([&] {
       if (auto* initiator = std::get_if<mpa::Initiator>(&startup_)) initiator->tx_commit(n);
@@ -162,13 +162,9 @@ void Connection::batch_taken(std::size_t n, TimePoint now) {
   done_.clear();
   gather_.commit(n, done_);
   if (options_.early_wake) wake_.begin(now);  // a Responder has heard its peer before it sends
-  bool terminate_sent = false;
-  for (const auto& done : done_) {
-    tx_.segment_sent(done);
-    terminate_sent = terminate_sent || done.what == rdmap::Transmitter::Done::What::kTerminate;
-  }
-  if (phase_ == Phase::kDraining) arm_close_timer(now);  // the peer is taking data: time starts again
-  if (terminate_sent) step(Input::kTerminateSent);
+  for (const auto& done : done_) endpoint_.sent(done);
+  endpoint_.progress();
+  follow();
   check_drained();
 }
 

@@ -65,7 +65,8 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& app) {
   if (error.get_name() == "ArgumentMismatch" && colon != std::string::npos && text.ends_with(" missing"))
     return text.substr(0, colon) + ": a value is missing";
   const std::string path = command_path(app), before = text.substr(0, std::min(colon, text.size()));
-  return !before.empty() && colon != std::string::npos && path.ends_with(" " + before) ? text.substr(colon + 2) : text;
+  if (!before.empty() && colon != std::string::npos && path.ends_with(" " + before)) return text.substr(colon + 2);
+  return error_text(text);
 }
 
 }  // namespace
@@ -76,14 +77,20 @@ CommandLine::CommandLine() : app_("User-space iWARP: RDMA over plain TCP, withou
   app_.set_version_flag("--version", IWARP_VERSION, "Print the version and end");
   app_.require_subcommand(0, 1);
   app_.add_flag("--debug", verbose_, "Log more; stands before the command");
-  for (const auto add : {add_gateway, add_perf, add_probe, add_rping, add_top, add_trace}) {
+  for (const auto add : {add_gateway, add_perf, add_probe, add_profiles, add_rping, add_top, add_trace}) {
     Run run = add(app_);
     commands_.emplace_back(app_.get_subcommands({}).back(), std::move(run));
   }
   CLI::App* const help = app_.add_subcommand("help", "Print the help of a command");
   help->add_option("COMMAND", help_of_, "Such as gateway, or perf run");
+  help->footer("Example:\n  iwarp help perf run");
   commands_.emplace_back(help, [this] { return this->help(); });
-  app_.footer("`iwarp help COMMAND` and `iwarp COMMAND --help` explain a command; each has a man page, too.");
+  app_.footer(
+      "`iwarp help COMMAND` and `iwarp COMMAND --help` explain a command; each has a man page, too.\n"
+      "Examples:\n"
+      "  iwarp rping -s                   a server to ping, on this host\n"
+      "  iwarp rping -c -a HOST -C 3 -v   pings it\n"
+      "  iwarp trace nfs.pcap             what happened on an iWARP connection");
 }
 
 const CLI::App& CommandLine::chosen() const {

@@ -118,7 +118,7 @@ class Table {
     try {
       app.parse(arguments);
     } catch (const CLI::ParseError& e) {
-      problems_.push_back({table_.source().begin, without_dashes(e.what())});
+      problems_.push_back({table_.source().begin, without_dashes(error_text(e.what()))});
     }
   }
 
@@ -159,7 +159,7 @@ class Table {
       one.parse(std::vector<std::string>{argument});
     } catch (const CLI::RequiresError&) {  // of others in the table
     } catch (const CLI::ParseError& e) {
-      std::string text = e.what();
+      std::string text = error_text(e.what());
       if (const std::string prefix = "--" + name + ": "; text.rfind(prefix, 0) == 0) text.erase(0, prefix.size());
       problems_.push_back({at, name + ": " + without_dashes(text)});
       return false;
@@ -282,7 +282,40 @@ std::string located(const std::string& file, const toml::source_position& at, co
   return fmt::format("{}:{}:{}: {}", file, at.line, at.column, text);
 }
 
+std::string written(const CLI::Option& option) {
+  const Kind kind = kind_of(option);
+  if (kind == Kind::kFlag) return "true";
+  std::string value = option_value(option);
+  std::erase_if(value, [](char c) { return c == ' '; });
+  return kind == Kind::kNumber ? value : '"' + value + '"';
+}
+
+void add_key(std::vector<ConfigKey>& keys, const CLI::Option& option) {
+  keys.push_back({option.get_lnames().front(), written(option), without_dashes(option_text(option))});
+}
+
+template <class... Parts>
+std::vector<ConfigKey> keys_of(std::vector<ConfigKey> keys, Parts... parts) {
+  CLI::App app;
+  app.set_help_flag();
+  (parts.add(app), ...);
+  for (const CLI::Option* option : shown_options(app)) add_key(keys, *option);
+  return keys;
+}
+
 }  // namespace
+
+std::vector<ConfigKey> process_keys() {
+  return keys_of({}, ProcessFlags{}, LimitFlags{});
+}
+
+std::vector<ConfigKey> listener_keys() {
+  return keys_of({{"name", "\"NAME\"",
+                   fmt::format("Needed, and for one listener only: 1 to {} letters, digits, -, _ and period. Log "
+                               "lines begin with it",
+                               kMaxNameLength)}},
+                 ListenerFlags{}, LimitFlags{});
+}
 
 ReadConfig read_gateway_config(const std::string& file) {
   ReadConfig out;

@@ -22,6 +22,16 @@ struct ReadConfig {
   std::vector<std::string> errors;
 };
 
+// A key, for its manual page.
+struct ConfigKey {
+  std::string name;
+  std::string value;  // what to write: `true`, `SECONDS`, `"ADDR:PORT"`
+  std::string text;   // its meaning, with range and default
+};
+// Of [process], and of a [[listener]]; in the order of the flags.
+[[nodiscard]] std::vector<ConfigKey> process_keys();
+[[nodiscard]] std::vector<ConfigKey> listener_keys();
+
 [[nodiscard]] ReadConfig read_gateway_config(const std::string& file);
 
 }  // namespace iwarp::tools

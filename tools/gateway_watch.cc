@@ -66,6 +66,11 @@ void GatewayWatch::listeners_changed() {
   for (const gateway::FrontStatus& front : service_.fronts()) {
     if (front.listening && front.direction == gateway::Direction::kRdmaToTcp) listeners.push_back(front.local);
   }
+  if (listeners.empty()) {
+    spdlog::warn(
+        "rpcbind: there is nothing to register: no listener serves RDMA clients; give one with --rdma-listen, or leave "
+        "--rpcbind out");
+  }
   rpcbind_->serve(listeners);
 }
 

@@ -12,24 +12,6 @@ namespace {
 // Where the second column begins.
 constexpr std::size_t kTextColumn = 28;
 
-// The words of `text` in lines of at most 80 columns. The first line goes on behind `head`, the others begin with
-// `indent` spaces. A word that is too long has a line of its own.
-std::string filled(const std::string& head, std::size_t indent, const std::string& text) {
-  std::string out, line = head;
-  bool fresh = true;  // nothing but the head or the indent stands in the line
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (!fresh && line.size() + 1 + word.size() > kHelpColumns) {
-      out += line + "\n";
-      line = std::string(indent, ' ');
-      fresh = true;
-    }
-    line += (fresh ? "" : " ") + word;
-    fresh = false;
-  }
-  return out + line + "\n";
-}
-
 // Two columns: what it is called, and what it does.
 std::string entry(const std::string& name, const std::string& text) {
   std::string head = "  " + name, out;
@@ -100,6 +82,22 @@ std::string footer(const std::string& text) {
 }
 
 }  // namespace
+
+std::string filled(const std::string& head, std::size_t indent, const std::string& text) {
+  std::string out, line = head;
+  bool fresh = true;  // nothing but the head or the indent stands in the line
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!fresh && line.size() + 1 + word.size() > kHelpColumns) {
+      out += line + "\n";
+      line = std::string(indent, ' ');
+      fresh = true;
+    }
+    line += (fresh ? "" : " ") + word;
+    fresh = false;
+  }
+  return out + line + "\n";
+}
 
 std::string HelpFormat::make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const {
   std::string out = filled("", 0, app->get_description()) + usage(*app);

@@ -9,6 +9,10 @@ namespace iwarp::tools {
 
 inline constexpr std::size_t kHelpColumns = 80;
 
+// The words of `text` in lines of at most 80 columns. The first line goes on behind `head`, the others begin with
+// `indent` spaces. A word that is too long has a line of its own.
+[[nodiscard]] std::string filled(const std::string& head, std::size_t indent, const std::string& text);
+
 class HelpFormat final : public CLI::Formatter {
  public:
   [[nodiscard]] std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;

@@ -7,32 +7,14 @@
 
 #include "tools/man_text.h"
 #include "tools/option_words.h"
+#include "tools/roff.h"
 
 namespace iwarp::tools {
 namespace {
 
-// Text that roff prints as it is.
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) out += "\\&";
-    if (c == '\\') {
-      out += "\\e";
-    } else if (c == '-') {
-      out += "\\-";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string bold(const std::string& text) {
-  return "\\fB" + escaped(text) + "\\fR";
-}
-std::string italic(const std::string& text) {
-  return "\\fI" + escaped(text) + "\\fR";
-}
+using roff::bold;
+using roff::escaped;
+using roff::italic;
 
 std::string upper(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -47,18 +29,13 @@ std::string option_head(const CLI::Option& o) {
   return value.empty() ? head : head + (value.front() == ' ' ? " " + italic(value.substr(1)) : italic(value));
 }
 
-std::string option_entry(const CLI::Option& o) {
-  const std::string text = option_text(o);
-  return ".TP\n" + option_head(o) + "\n" + (text.empty() ? "\\&" : escaped(text)) + "\n";
-}
-
 // Options by their groups, as --help has them: those of no special group first.
 std::string options_text(const CLI::App& app) {
   std::string usual, grouped;
   for (const std::string& group : app.get_groups()) {
     std::string options;
     for (const CLI::Option* o : shown_options(app)) {
-      if (o->get_group() == group) options += option_entry(*o);
+      if (o->get_group() == group) options += roff::item(option_head(*o), option_text(*o));
     }
     if (options.empty()) continue;
     if (upper(group) == "OPTIONS") {
@@ -68,16 +45,6 @@ std::string options_text(const CLI::App& app) {
     }
   }
   return usual.empty() && grouped.empty() ? "" : ".SH OPTIONS\n" + usual + grouped;
-}
-
-std::string paragraphs(std::string_view text) {
-  std::string s;
-  for (;;) {
-    const std::size_t end = text.find("\n\n");
-    s += (s.empty() ? "" : ".PP\n") + escaped(std::string(text.substr(0, end))) + "\n";
-    if (end == std::string_view::npos) return s;
-    text.remove_prefix(end + 2);
-  }
 }
 
 // The sections of a --help footer: a line that begins with "Word:" or "Two words:" begins one. What is indented keeps
@@ -179,8 +146,7 @@ std::string section(const std::string& heading, FooterSections& footer, std::spa
   std::string s = footer.take(heading);
   if (!s.empty() || items.empty()) return s;
   s = ".SH \"" + heading + "\"\n";
-  for (const ManItem& item : items)
-    s += ".TP\n" + bold(std::string(item.name)) + "\n" + escaped(std::string(item.text)) + "\n";
+  for (const ManItem& item : items) s += roff::item(bold(std::string(item.name)), std::string(item.text));
   return s;
 }
 
@@ -189,11 +155,12 @@ void add_pages(std::vector<ManPage>& pages, const CLI::App& app, const std::stri
                const std::vector<std::string>& parents, const std::string& version) {
   const std::string page = name_of_page(command);
   const std::size_t index = pages.size();
-  pages.push_back({page, ""});
+  pages.push_back({page, "", '1'});
   std::string s = ".TH " + upper(page) + " 1 \"\" \"iwarp " + version + "\" \"User Commands\"\n.SH NAME\n" +
                   escaped(page) + " \\- " + escaped(app.get_description()) + "\n" + synopsis(command, app);
   const ManText* text = man_text(command);
-  s += ".SH DESCRIPTION\n" + paragraphs(text != nullptr ? std::string(text->description) : app.get_description() + ".");
+  s += ".SH DESCRIPTION\n" +
+       roff::paragraphs(text != nullptr ? std::string(text->description) : app.get_description() + ".");
   std::vector<std::string> related = parents;
   if (const auto list = shown_commands(app); !list.empty()) {
     s += ".SH COMMANDS\n";

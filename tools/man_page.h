@@ -10,6 +10,7 @@ namespace iwarp::tools {
 struct ManPage {
   std::string name;  // "iwarp-rping": the file is name.1
   std::string text;  // roff, man(7) macros
+  char section = '1';
 };
 
 // One for the command, and one for each of its subcommands and theirs.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -75,6 +76,19 @@ std::pair<std::string, std::string> without_default(const std::string& text) {
   return {text.substr(0, at), text.substr(from, text.size() - from - 1)};
 }
 
+// "0.100000" as "0.1".
+std::string without_zeros(const std::string& number) {
+  if (number.find('.') == std::string::npos) return number;
+  const std::string shorter = number.substr(0, number.find_last_not_of('0') + 1);
+  return shorter.back() == '.' ? shorter.substr(0, shorter.size() - 1) : shorter;
+}
+
+std::string either(const std::vector<std::string>& words) {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i) out += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + words[i];
+  return out;
+}
+
 // The parser keeps them in no certain order.
 std::vector<std::string> long_names(const std::set<CLI::Option*>& options) {
   std::vector<std::string> out;
@@ -141,6 +155,21 @@ std::string option_text(const CLI::Option& option) {
   if (option.get_required()) add("; ", "required");
   if (notes.empty()) return text;
   return text + (text.empty() ? "(" : " (") + notes + ")";
+}
+
+std::string error_text(const std::string& parsers) {
+  static const std::regex range("(.*: )Value (.*) not in range (.*) to (.*)"), choice("(.*: )(.*) not in \\{(.*)\\}"),
+      number("Could not convert: (.*) = (.*)"), excluded("(.*) excludes (.*)"), needed("(.*) requires (.*)");
+  std::smatch m;
+  if (std::regex_match(parsers, m, range))
+    return m.str(1) + "'" + m.str(2) + "' is not a number from " + without_zeros(m.str(3)) + " to " +
+           without_zeros(m.str(4));
+  if (std::regex_match(parsers, m, choice))
+    return m.str(1) + "unknown value '" + m.str(2) + "': use " + either(Type::split(m.str(3), ','));
+  if (std::regex_match(parsers, m, number)) return m.str(1) + ": '" + m.str(2) + "' is no such number";
+  if (std::regex_match(parsers, m, excluded)) return m.str(1) + " does not go with " + m.str(2);
+  if (std::regex_match(parsers, m, needed)) return m.str(1) + " needs " + m.str(2);
+  return parsers;
 }
 
 }  // namespace iwarp::tools

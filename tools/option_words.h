@@ -28,4 +28,8 @@ namespace iwarp::tools {
 // default that is no value is written at the end of the description: "(default as many as there are)".
 [[nodiscard]] std::string option_text(const CLI::Option& option);
 
+// What the parser says of a wrong value or of flags that do not go together, without its own words: "--crc: unknown
+// value 'no': use on or off". Others pass unchanged.
+[[nodiscard]] std::string error_text(const std::string& parsers);
+
 }  // namespace iwarp::tools

@@ -63,7 +63,7 @@ void print(const std::string& text) {
 }
 
 Run add_perf(CLI::App& app) {
-  CLI::App* cmd = app.add_subcommand("perf", "Measures throughput and latency beside plain TCP");
+  CLI::App* cmd = app.add_subcommand("perf", "Measure throughput and latency beside plain TCP");
   cmd->require_subcommand(1);
   cmd->footer(
       "Examples:\n"

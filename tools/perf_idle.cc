@@ -6,6 +6,7 @@
 #include "tools/perf/idle.h"
 #include "tools/perf/rdma_side.h"
 #include "tools/perf_command.h"
+#include "tools/profile_flag.h"
 #include "tools/recorder.h"
 
 namespace iwarp::tools {
@@ -16,6 +17,7 @@ using Json = nlohmann::ordered_json;
 struct Flags {
   std::string peer;
   std::size_t connections = 10000;
+  ProfileFlag profile;
   JsonFlag json;
   RecorderFlags recorder;
 };
@@ -58,7 +60,7 @@ int run(const Flags& flags) {
   try {
     OtherEnd other(peer);
     const ProgressLine line;
-    report = perf::measure_idle(other.control(), other.host(), flags.connections,
+    report = perf::measure_idle(other.control(), other.host(), flags.connections, flags.profile.name(),
                                 [&](const std::string& text) { line.say(text); });
   } catch (const std::runtime_error&) {
     if (perf::interrupted) return kExitInterrupted;
@@ -73,11 +75,12 @@ int run(const Flags& flags) {
 
 Run add_perf_idle(CLI::App& perf) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* idle = perf.add_subcommand("idle", "Opens many connections and tells what they cost while they do nothing");
+  CLI::App* idle = perf.add_subcommand("idle", "Open many connections, and tell what they cost while they do nothing");
   add_peer(*idle, flags->peer);
   idle->add_option("--connections", flags->connections, "How many")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  flags->profile.add(*idle, "Options");
   flags->json.add(*idle, "Print the figures as JSON");
   flags->recorder.add(*idle);
   idle->footer(

@@ -12,6 +12,7 @@
 #include "tools/perf/server.h"
 #include "tools/perf_command.h"
 #include "tools/perf_run_flags.h"
+#include "tools/standard_output.h"
 
 namespace iwarp::tools {
 namespace {
@@ -48,6 +49,7 @@ class Picture {
 struct Outcome {
   std::vector<Row> rows;
   std::string failure;
+  bool output_failed = false;  // that of standard output, which the command line tells
 };
 
 Json to_json(const PerfRunFlags& flags, const Outcome& outcome) {
@@ -83,6 +85,9 @@ class Session {
         if (interrupted) break;
         add(outcome, runner.run(spec));
       }
+    } catch (const StandardOutputError& e) {
+      outcome.failure = e.what();
+      outcome.output_failed = true;
     } catch (const std::runtime_error& e) {
       if (!interrupted) outcome.failure = e.what();
     }
@@ -104,8 +109,8 @@ class Session {
       return;
     }
     const Units units = flags_.plan().units;
-    if (prints_) print(flags_.markdown ? markdown_line(row, units) : table_.add(row));
     outcome.rows.push_back(std::move(row));
+    if (prints_) print(flags_.markdown ? markdown_line(outcome.rows.back(), units) : table_.add(outcome.rows.back()));
   }
 
   const PerfRunFlags& flags_;
@@ -126,10 +131,10 @@ int run(const PerfRunFlags& flags) {
 
   const Outcome outcome = Session(flags, std::move(specs)).run(peer);
   const std::vector<Row>& rows = outcome.rows;
-  if (!flags.json.on_standard_output() && !flags.markdown && !rows.empty())
+  if (!flags.json.on_standard_output() && !flags.markdown && !rows.empty() && !outcome.output_failed)
     print('\n' + notes(rows, flags.plan().best));
   if (const std::string text = warning(rows); !text.empty()) spdlog::warn("{}", text);
-  if (!outcome.failure.empty()) spdlog::error("{}", outcome.failure);
+  if (!outcome.failure.empty() && !outcome.output_failed) spdlog::error("{}", outcome.failure);
   if (json) json->write("perf run", to_json(flags, outcome));
   if (picture && !rows.empty()) picture->write(plot(rows, flags.plan().units, subtitle(flags, rows.front())));
   if (interrupted) return kExitInterrupted;
@@ -140,7 +145,7 @@ int run(const PerfRunFlags& flags) {
 
 Run add_perf_run(CLI::App& perf) {
   auto flags = std::make_shared<PerfRunFlags>();
-  CLI::App* cmd = perf.add_subcommand("run", "Runs tests and prints a table");
+  CLI::App* cmd = perf.add_subcommand("run", "Run tests and print a table");
   flags->add(*cmd);
   return [flags] { return run(*flags); };
 }

@@ -58,11 +58,28 @@ std::chrono::milliseconds length_of_sample(const PerfRunFlags& flags) {
   return std::chrono::milliseconds(static_cast<long>(flags.seconds * 1000));
 }
 
+const char* word_of(mpa::FpduPolicy policy) {
+  switch (policy) {
+    case mpa::FpduPolicy::kEmss:
+      return "emss";
+    case mpa::FpduPolicy::k16k:
+      return "16k";
+    case mpa::FpduPolicy::kMax:
+      break;
+  }
+  return "max";
+}
+
 Spec spec_of(const PerfRunFlags& flags, Test test, std::uint32_t size) {
   Spec s = flags.spec;
   s.test = test;
   s.size = size;
-  s.crc = flags.crc == "on";
+  stream::ProfileSettings usual;
+  usual.stream.fpdu = mpa::FpduPolicy::kMax;  // of this command
+  flags.profile.profile().apply(usual);
+  s.profile = flags.profile.name();
+  s.crc = flags.crc ? *flags.crc == "on" : usual.policy.crc == mpa::Policy::Crc::kOn;
+  s.fpdu = flags.fpdu.value_or(word_of(usual.stream.fpdu));
   s.direct = flags.placement == "direct";
   s.stable = flags.source == "stable";
   s.manual = flags.progress == "manual" || test == Test::kWriteLat;
@@ -100,14 +117,13 @@ std::string list_of_tests() {
 constexpr const char* kFooter =
     "Each test is measured beside plain TCP that does the same work: a sample of each is a pair. A row is printed as\n"
     "soon as it is measured; Ctrl-C prints what there is.\n"
-    "Columns, as in perftest:\n"
+    "Columns: as in perftest.\n"
     "  octets, iterations       of an operation; operations in all samples\n"
     "  BW peak, BW average      the best sample, and the mean of the samples; 1 GB/s is 10^9 octets a second\n"
     "  MsgRate                  millions of operations a second, the mean of the samples\n"
-    "  t_min ... t_max          microseconds, half of a round trip: the least of all; the most frequent (the fullest "
-    "bin\n"
-    "                           of a histogram of bins of 5 % of the median); the median; 99 % and 99.9 % took no\n"
-    "                           longer; the largest of all. Where not of all, the median of the samples' figures\n"
+    "  t_min, t_max             microseconds, half of a round trip: the least and the largest of all operations\n"
+    "  t_typical ... p99.9      the most frequent (the fullest bin of 5 % of the median), the median, and what 99 % "
+    "and 99.9 % did not exceed; medians of the samples' figures\n"
     "  TCP, ratio (range)       plain TCP's average; iwarp / TCP: median, least and largest of the pairs\n"
     "  CPU                      seconds of processor time for 10^9 octets, this end + the other\n"
     "Much depends on the congestion control of TCP (--congestion): it is named below the table.\n"
@@ -146,13 +162,13 @@ void PerfRunFlags::add(CLI::App& run) {
   run.add_option("--threads", spec.threads, "Connections, with a thread each at both ends")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  profile.add(run, "Options");
   run.add_option("--crc", crc, "Checksums (CRC32c) over all that is sent")
       ->check(CLI::IsMember({"on", "off"}))
-      ->capture_default_str();
-  run.add_option("--fpdu", spec.fpdu,
-                 "Size of the frames (FPDUs) in the TCP stream: a TCP segment, 16 KiB, or up to 64 KiB")
+      ->default_str("on");
+  run.add_option("--fpdu", fpdu, "Size of the frames (FPDUs) in the TCP stream: a TCP segment, 16 KiB, or up to 64 KiB")
       ->check(CLI::IsMember({"emss", "16k", "max"}))
-      ->capture_default_str();
+      ->default_str("max");
   run.add_option("--placement", placement,
                  "With CRC off: receive large payloads straight into place, or by way of a buffer")
       ->check(CLI::IsMember({"direct", "staged"}))
@@ -167,7 +183,8 @@ void PerfRunFlags::add(CLI::App& run) {
       ->capture_default_str();
   run.add_option("--congestion", spec.congestion,
                  "TCP congestion control, such as cubic, of iwarp and plain TCP at both ends; "
-                 "net.ipv4.tcp_available_congestion_control must list it (without: what each system has)");
+                 "net.ipv4.tcp_available_congestion_control must list it (without: what each system has)")
+      ->type_name("NAME");
   run.add_option("--cpus", cpus, "Processors for this end and the other, such as 0,1: needed where both poll")
       ->delimiter(',')
       ->allow_extra_args(false)

@@ -11,6 +11,7 @@
 #include "tools/json_file.h"
 #include "tools/perf/runner.h"
 #include "tools/perf/spec.h"
+#include "tools/profile_flag.h"
 #include "tools/recorder.h"
 
 namespace iwarp::tools {
@@ -25,7 +26,8 @@ struct PerfRunFlags {
   perf::Spec spec;
   std::uint32_t list = 64;
   std::optional<std::uint32_t> depth;
-  std::string crc = "on";
+  ProfileFlag profile;
+  std::optional<std::string> crc, fpdu;
   std::string progress = "auto";
   std::string placement = "direct";
   std::string source = "stable";

@@ -47,8 +47,9 @@ int run(const Flags& flags) {
 
 Run add_perf_serve(CLI::App& perf) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* serve = perf.add_subcommand("serve", "The other end: waits for `iwarp perf run`");
-  serve->add_option("--listen", flags->listen, "ADDRESS:PORT of the control connection; tests use any free ports")
+  CLI::App* serve = perf.add_subcommand("serve", "Be the other end: wait for `iwarp perf run`");
+  serve->add_option("--listen", flags->listen, "Address and port of the control connection; tests use any free ports")
+      ->type_name("ADDRESS:PORT")
       ->capture_default_str();
   serve->add_flag("--once", flags->once, "End when the first client has gone");
   serve

@@ -17,9 +17,10 @@ const std::map<std::string, mpa::FpduPolicy> kFpdu = {
 std::string check_rtr(const std::string& list) {
   std::istringstream in(list);
   for (std::string form; std::getline(in, form, ',');) {
-    if (form != "write" && form != "read") return "unknown RTR form '" + form + "': use write, read or write,read";
+    if (form != "write" && form != "read" && form != "send")
+      return "unknown RTR form '" + form + "': use write, read or send, or several such as write,read";
   }
-  return list.empty() ? "at least one RTR form is needed: write, read or write,read" : "";
+  return list.empty() ? "at least one RTR form is needed: write, read or send" : "";
 }
 
 template <class T>
@@ -42,25 +43,26 @@ CLI::Validator one_of(const std::map<std::string, T>& values) {
 
 void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord, First first) {
   first_ = first;
-  ird_ = ord_ = ird_ord;
+  usual_ird_ord_ = ird_ord;
   const std::string group = "Connection set-up";
+  profile_.add(app, group);
   app.add_option("--mpa-rev", revision_,
                  "Revision of the connection set-up: 2 agrees on --ird, --ord and --rtr (RFC 6581), 1 does not")
       ->check(CLI::IsMember({1U, 2U}))
-      ->capture_default_str()
+      ->default_str("2")
       ->group(group);
   app.add_option("--crc", crc_,
                  "Checksum of every frame. prefer-off: none, unless the peer wants it; off: refuse such a peer")
       ->check(one_of(kCrc))
       ->type_name("on|prefer-off|off")
-      ->capture_default_str()
+      ->default_str("on")
       ->group(group);
   app.add_option("--markers", markers_,
                  "Markers in the stream, by which a receiver finds frames. serve: send them to a peer that asks; ask: "
                  "want them from the peer, too; refuse: refuse a peer that asks")
       ->check(one_of(kMarkers))
       ->type_name("serve|ask|refuse")
-      ->capture_default_str()
+      ->default_str("serve")
       ->group(group);
   auto* p2p = app.add_flag_callback(
       "--p2p", [this] { peer_to_peer_ = true; },
@@ -74,49 +76,62 @@ void PolicyFlags::add(CLI::App& app, std::uint16_t ird_ord, First first) {
          "--no-p2p", [this] { peer_to_peer_ = false; }, "Never ask for that")
       ->excludes(p2p)
       ->group(group);
-  app.add_option("--rtr", rtr_, "Forms of that message to offer and take: write, read or both")
-      ->type_name("FORM[,FORM]")
+  app.add_option("--rtr", rtr_,
+                 "Forms of that message to offer and take: write, read, send. An RDMA Write or Read is what hardware "
+                 "knows; no known peer takes a Send")
+      ->type_name("FORM[,FORM...]")
       ->check(check_rtr)
-      ->capture_default_str()
+      ->default_str("write,read")
       ->group(group);
   app.add_option("--ird", ird_, "RDMA Reads that the peer may have under way here; up to 128 if the peer asks for more")
       ->check(CLI::Range(0, 16382))
-      ->capture_default_str()
+      ->default_str(std::to_string(ird_ord))
       ->group(group);
   app.add_option("--ord", ord_, "RDMA Reads to have under way at the peer")
       ->check(CLI::Range(0, 16382))
-      ->capture_default_str()
+      ->default_str(std::to_string(ird_ord))
       ->group(group);
   app.add_option("--fpdu", fpdu_,
                  "Length of frames. emss: what fits a TCP segment, as hardware wants it; 16k: 16 KiB; max: 64 KiB, "
                  "best between programs on loopback")
       ->check(one_of(kFpdu))
       ->type_name("emss|16k|max")
-      ->capture_default_str()
+      ->default_str("emss")
       ->group(group);
+  auto* wake = app.add_flag_callback(
+      "--wake", [this] { early_wake_ = true; },
+      "When connecting: send empty RDMA Writes to a peer that has not answered yet; the default, but with profiles of "
+      "RNICs. They wake Linux siw, which overlooks what comes early");
+  wake->group(group);
   app.add_flag_callback(
-         "--no-wake", [this] { early_wake_ = false; },
-         "When connecting: send no empty RDMA Writes to a peer that has not answered yet. They wake Linux siw, which "
-         "overlooks what comes early")
+         "--no-wake", [this] { early_wake_ = false; }, "Never send those")
+      ->excludes(wake)
       ->group(group);
 }
 
 void PolicyFlags::apply(stream::Options& options) const {
-  options.fpdu = kFpdu.at(fpdu_);
-  options.early_wake = early_wake_;
+  profile_.profile().apply(options);
+  if (fpdu_) options.fpdu = kFpdu.at(*fpdu_);
+  if (early_wake_) options.early_wake = *early_wake_;
 }
 
 mpa::Policy PolicyFlags::policy() const {
   mpa::Policy p;
-  p.revision = static_cast<std::uint8_t>(revision_);
-  p.crc = kCrc.at(crc_);
-  p.markers = kMarkers.at(markers_);
-  p.peer_to_peer = peer_to_peer_.value_or(first_ == First::kPeerToPeer) && revision_ == 2;
-  p.allow_peer_to_peer_fallback = peer_to_peer_.value_or(true);
-  p.rtr_write = rtr_.find("write") != std::string::npos;
-  p.rtr_read = rtr_.find("read") != std::string::npos;
-  p.ird = ird_;
-  p.ord = ord_;
+  p.peer_to_peer = first_ == First::kPeerToPeer;
+  p.ird = p.ord = usual_ird_ord_;
+  profile_.profile().apply(p);
+  if (revision_) p.revision = static_cast<std::uint8_t>(*revision_);
+  if (crc_) p.crc = kCrc.at(*crc_);
+  if (markers_) p.markers = kMarkers.at(*markers_);
+  if (peer_to_peer_) p.peer_to_peer = p.allow_peer_to_peer_fallback = *peer_to_peer_;
+  p.peer_to_peer = p.peer_to_peer && p.revision == 2;
+  if (rtr_) {
+    p.rtr_write = rtr_->find("write") != std::string::npos;
+    p.rtr_read = rtr_->find("read") != std::string::npos;
+    p.rtr_send = rtr_->find("send") != std::string::npos;
+  }
+  p.ird = ird_.value_or(p.ird);
+  p.ord = ord_.value_or(p.ord);
   if (auto ok = mpa::validate(p); !ok) throw CLI::ValidationError("connection policy", ok.error().why);
   return p;
 }

@@ -1,12 +1,15 @@
-// Command line flags for connection policy, the same wherever a connection is made or accepted.
+// Command line flags for connection policy, the same wherever a connection is made or accepted. What is not said is
+// as the profile has it, or else as the command.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "iwarp/mpa/fpdu_encoder.h"
 #include "iwarp/mpa/policy.h"
 #include "iwarp/stream/connection.h"
+#include "tools/profile_flag.h"
 
 namespace iwarp::tools {
 
@@ -21,16 +24,15 @@ class PolicyFlags {
   void apply(stream::Options& options) const;
 
  private:
-  unsigned revision_ = 2;
-  std::string crc_ = "on";
-  std::string markers_ = "serve";
+  // Of the command.
   First first_ = First::kPeerToPeer;
-  std::optional<bool> peer_to_peer_;
-  std::string rtr_ = "write,read";
-  std::uint16_t ird_ = 32;
-  std::uint16_t ord_ = 32;
-  std::string fpdu_ = "emss";
-  bool early_wake_ = true;
+  std::uint16_t usual_ird_ord_ = 32;
+  // What was said.
+  ProfileFlag profile_;
+  std::optional<unsigned> revision_;
+  std::optional<std::string> crc_, markers_, rtr_, fpdu_;
+  std::optional<bool> peer_to_peer_, early_wake_;
+  std::optional<std::uint16_t> ird_, ord_;
 };
 
 }  // namespace iwarp::tools

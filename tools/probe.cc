@@ -16,7 +16,7 @@ Run add_probe(CLI::App& app) {
   auto* listen = cmd->add_option("--listen", flags->listen,
                                  "Examine an initiator instead: take its connections at this address and port "
                                  "(default: all addresses, port 20049)")
-                     ->type_name("[ADDRESS:PORT]")
+                     ->type_name("ADDRESS:PORT")
                      ->expected(0, 1)
                      ->excludes(peer);
   cmd->add_option("--timeout", flags->timeout_seconds, "Seconds to wait for each connection and each answer")
@@ -33,6 +33,7 @@ Run add_probe(CLI::App& app) {
          "for port 20049, else none")
       ->capture_default_str();
   cmd->add_option("--only", flags->only, "Ask only these questions, separated by commas, in this order")
+      ->type_name("QUESTION")
       ->delimiter(',')
       ->allow_extra_args(false);
   flags->json.add(*cmd, "Print the report as JSON");
@@ -45,9 +46,10 @@ Run add_probe(CLI::App& app) {
       "takes only one question.\n"
       "Answers to an initiator, one for each connection that it makes, each closed after its first message:\n" +
       list_of(probe::trials()) +
-      "Let it connect so often, such as by: while sleep 1; do iwarp rping -c -a HOST -p PORT -C 1; done\n"
+      "The initiator has to connect so often, in a loop for instance:\n"
+      "  while sleep 1; do iwarp rping -c -a HOST -p PORT -C 1; done\n"
       "Examples:\n"
-      "  iwarp probe 10.0.0.2                         all that the server at port 20049 negotiates\n"
+      "  iwarp probe 10.0.0.2                         the server at port 20049\n"
       "  iwarp probe 10.0.0.2:7174 --only enhanced    one connection\n"
       "  iwarp probe [::1]:7174 --json --timeout 1    for scripts\n"
       "  iwarp probe --listen 0.0.0.0:7174            what an initiator does\n"

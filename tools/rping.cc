@@ -235,7 +235,8 @@ Run add_rping(CLI::App& app) {
          "-C,--count", flags->count,
          "Client: iterations (default: until interrupted). A server, like rdma-core's, leaves the number to its client")
       ->check(CLI::Range(0, 2147483647));
-  cmd->add_option("-I,--source", flags->source, "Client: address of this host to connect from (default: any)");
+  cmd->add_option("-I,--source", flags->source, "Client: address of this host to connect from (default: any)")
+      ->type_name("ADDRESS");
   cmd->add_option("--timeout", flags->timeout_seconds,
                   "Seconds to wait for each step of the other side, the set-up of the connection included; 0: for ever "
                   "(default: 10 to connect, 5 to set up, 60 for each message)")

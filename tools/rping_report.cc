@@ -6,13 +6,6 @@
 #include <cmath>
 
 namespace iwarp::tools::rping {
-namespace {
-
-const char* name(mpa::Rtr form) {
-  return form == mpa::Rtr::kRead ? "read" : form == mpa::Rtr::kWrite ? "write" : "none";
-}
-
-}  // namespace
 
 // Welford's way: a sum of squares would lose the small differences.
 void RoundTrips::add(std::chrono::nanoseconds took) {
@@ -70,8 +63,8 @@ nlohmann::ordered_json to_json(const Report& r) {
   if (r.negotiated) {
     const mpa::Negotiated& n = *r.negotiated;
     j["connection"] = {
-        {"revision", n.revision}, {"enhanced", n.enhanced}, {"crc", n.crc}, {"peer_to_peer", n.peer_to_peer},
-        {"rtr", name(n.rtr)},     {"ird", n.ird},           {"ord", n.ord}};
+        {"revision", n.revision},       {"enhanced", n.enhanced}, {"crc", n.crc}, {"peer_to_peer", n.peer_to_peer},
+        {"rtr", enhanced::name(n.rtr)}, {"ird", n.ird},           {"ord", n.ord}};
   }
   j["end"] = r.end;
   j["interrupted"] = r.interrupted;

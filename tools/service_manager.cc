@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -52,6 +53,8 @@ ServiceManager::ServiceManager() : watchdog_(wanted_watchdog()) {
   }
   if (address[0] == '@') address[0] = '\0';
   fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
+  (void)::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   address_ = std::move(address);
 }
 
@@ -59,34 +62,36 @@ ServiceManager::~ServiceManager() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void ServiceManager::tell(const std::string& lines) {
+void ServiceManager::tell(const std::string& lines, Wait wait) {
   if (address_.empty()) return;
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   std::memcpy(to.sun_path, address_.data(), address_.size());
   // The name of an abstract socket ends where its address does; a path has a null behind it.
   const auto size = offsetof(sockaddr_un, sun_path) + address_.size() + (address_[0] == '\0' ? 0 : 1);
-  if (::sendto(fd_, lines.data(), lines.size(), MSG_NOSIGNAL | MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to),
+  const int flags = MSG_NOSIGNAL | (wait == Wait::kNo ? MSG_DONTWAIT : 0);
+  if (::sendto(fd_, lines.data(), lines.size(), flags, reinterpret_cast<const sockaddr*>(&to),
                static_cast<socklen_t>(size)) < 0)
     spdlog::warn("the service manager cannot be told: {}", std::strerror(errno));
 }
 
 void ServiceManager::ready(const std::string& status) {
-  tell("READY=1\nSTATUS=" + status + "\n");
+  tell("READY=1\nSTATUS=" + status + "\n", Wait::kYes);
 }
 
 void ServiceManager::reloading() {
-  tell(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\n", monotonic_microseconds()));
+  tell(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\n", monotonic_microseconds()), Wait::kYes);
 }
 
 void ServiceManager::stopping(std::chrono::seconds limit) {
   constexpr std::chrono::microseconds kMore = std::chrono::seconds(10);
-  tell(fmt::format("STOPPING=1\nSTATUS=waiting for outstanding RPCs\nEXTEND_TIMEOUT_USEC={}\n",
-                   (kMore + limit).count()));
+  tell(
+      fmt::format("STOPPING=1\nSTATUS=waiting for outstanding RPCs\nEXTEND_TIMEOUT_USEC={}\n", (kMore + limit).count()),
+      Wait::kYes);
 }
 
 void ServiceManager::alive() {
-  tell("WATCHDOG=1\n");
+  tell("WATCHDOG=1\n", Wait::kNo);
 }
 
 }  // namespace iwarp::tools

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,12 @@ class ServiceManager {
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
+  // Whether there is somebody to tell.
+  [[nodiscard]] bool told() const { return !address_.empty(); }
+  // How long news may wait for room in the queue of whoever is told, before they are lost with a warning. Signs of life
+  // do not wait: the next one follows.
+  static constexpr std::chrono::seconds kPatience{2};
+
   // It serves, from now on or again; `status` is one line for people.
   void ready(const std::string& status);
   // ready() follows, whether the reload succeeds or not.
@@ -27,7 +34,8 @@ class ServiceManager {
   void alive();
 
  private:
-  void tell(const std::string& lines);
+  enum class Wait : std::uint8_t { kNo, kYes };
+  void tell(const std::string& lines, Wait wait);
 
   std::string address_;  // as it stands in a sockaddr_un; empty: nobody
   int fd_ = -1;

@@ -66,7 +66,7 @@ class Outputs final : public TraceOutput {
     }
   }
   void start(Duration since_1970) override { each(&TraceOutput::start, since_1970); }
-  void opened(const trace::Record& record) override { each<const trace::Record&>(&TraceOutput::opened, record); }
+  void seen(const trace::Record& record) override { each<const trace::Record&>(&TraceOutput::seen, record); }
   void add(const trace::Record& record) override { each<const trace::Record&>(&TraceOutput::add, record); }
   void finish(const trace::Capture::Counts& counts) override {
     each<const trace::Capture::Counts&>(&TraceOutput::finish, counts);
@@ -110,7 +110,7 @@ std::optional<trace::LinkType> link_type(int dlt) {
 void give(trace::Capture& capture, const trace::RecordFilter& filter, TraceOutput& output, bool flush) {
   const auto records = capture.take();
   for (const trace::Record& r : records) {
-    if (r.is("tcp", "Open")) output.opened(r);
+    output.seen(r);
     if (filter.wants(r)) output.add(r);
   }
   if (flush && !records.empty()) std::fflush(stdout);

@@ -24,7 +24,8 @@ class Page final : public TraceOutput {
     if (file_ == nullptr) cannot_write();
   }
 
-  void opened(const trace::Record& r) override {
+  void seen(const trace::Record& r) override {
+    if (!r.is("tcp", "Open")) return;
     const auto text = [&r](std::string_view field) {
       const trace::Field* f = r.pdu.find(field);
       return f == nullptr ? std::string() : f->value;

@@ -72,9 +72,10 @@ class SummaryOutput final : public TraceOutput {
   explicit SummaryOutput(const JsonFlag* to) {
     if (to != nullptr) json_.emplace(*to);
   }
-  void opened(const trace::Record& record) override { summary_.open(record); }
+  void seen(const trace::Record& record) override { summary_.see(record); }
   void add(const trace::Record& record) override { summary_.add(record); }
-  void finish(const trace::Capture::Counts&) override {
+  void finish(const trace::Capture::Counts& counts) override {
+    summary_.forgot(counts.forgotten_rpcs, counts.given_up);
     if (json_) {
       json_->write("trace", to_json(summary_));
     } else {
@@ -104,6 +105,21 @@ Json to_json(const trace::Record& r, Duration start) {
 }
 
 Json to_json(const trace::Summary& summary) {
+  const auto connection_row = [](const char* key, const Json& name, const trace::Summary::Connection& c) {
+    return Json{{key, name},
+                {"client", c.client},
+                {"server", c.server},
+                {"tx_bytes", c.bytes[0]},
+                {"rx_bytes", c.bytes[1]},
+                {"tx_messages", c.messages[0]},
+                {"rx_messages", c.messages[1]},
+                {"sends", c.sends},
+                {"writes", c.writes},
+                {"reads", c.reads},
+                {"calls", c.calls},
+                {"errors", c.errors},
+                {"end", c.end}};
+  };
   Json out;
   Json& procedures = out["procedures"] = Json::array();
   for (const auto& [name, p] : summary.procedures()) {
@@ -126,21 +142,14 @@ Json to_json(const trace::Summary& summary) {
   }
   Json& connections = out["connections"] = Json::array();
   for (const auto& [name, c] : summary.connections()) {
-    if (!c.is_iwarp) continue;
-    connections.push_back({{"connection", name},
-                           {"client", c.client},
-                           {"server", c.server},
-                           {"tx_bytes", c.bytes[0]},
-                           {"rx_bytes", c.bytes[1]},
-                           {"tx_messages", c.messages[0]},
-                           {"rx_messages", c.messages[1]},
-                           {"sends", c.sends},
-                           {"writes", c.writes},
-                           {"reads", c.reads},
-                           {"calls", c.calls},
-                           {"errors", c.errors},
-                           {"end", c.end}});
+    if (c.is_iwarp) connections.push_back(connection_row("connection", name, c));
   }
+  if (summary.other_connections() > 0) {
+    Json& others = out["other_connections"] = connection_row("count", summary.other_connections(), summary.others());
+    for (const char* key : {"client", "server", "end"}) others.erase(key);
+  }
+  const trace::Summary::Forgotten& f = summary.forgotten();
+  out["forgotten"] = {{"rpcs", f.rpcs}, {"connections", f.connections}, {"latencies", f.latencies}};
   return out;
 }
 

@@ -16,8 +16,8 @@ class TraceOutput {
   virtual ~TraceOutput() = default;
   // When the first packet was captured, since 1970. Before any record.
   virtual void start(Duration) {}
-  // The record that opens a connection, wanted or not.
-  virtual void opened(const trace::Record&) {}
+  // Each record, wanted or not, before it is added.
+  virtual void seen(const trace::Record&) {}
   // A record that is wanted.
   virtual void add(const trace::Record& record) = 0;
   // Nothing more comes. What cannot be written is an error for the caller to find in the file, or throws

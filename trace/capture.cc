@@ -34,7 +34,10 @@ void Capture::packet(Duration at, LinkType link, ConstBytes captured, std::size_
   }
   Connection& c = it->second;
   ages_.splice(ages_.end(), ages_, c.age);
-  if (!c.ignored) feed(c, d, s, at);
+  if (c.ignored) return;
+  feed(c, d, s, at);
+  count_memory(c);
+  if (held_bytes_ > options_.max_bytes) make_room(at);
 }
 
 Capture::Connections::iterator Capture::find(const TcpSegment& s, Direction& d) {
@@ -50,6 +53,7 @@ Capture::Connections::iterator Capture::find(const TcpSegment& s, Direction& d) 
 Capture::Connections::iterator Capture::add(const Key& key, Duration at, bool syn) {
   if (connections_.size() >= kMaxConnections) {
     const auto oldest = connections_.find(ages_.front());
+    if (!oldest->second.ignored) ++counts_.given_up;
     give_up(oldest->second, at);
     connections_.erase(oldest);
     ages_.pop_front();
@@ -142,9 +146,41 @@ void Capture::collect(Connection& c) {
     ++counts_.connections;
     for (const Direction d : {Direction::kTx, Direction::kRx}) counts_.totals += c.decoder.totals(d);
   }
+  counts_.forgotten_rpcs += c.decoder.forgotten_rpcs();
   c.decoder = Decoder(DecoderOptions{});
   c.halves = {};
   c.ignored = true;
+  count_memory(c);
+}
+
+void Capture::count_memory(Connection& c) {
+  const std::size_t now = c.ignored ? 0 : c.decoder.memory() + c.halves[0].memory() + c.halves[1].memory();
+  held_bytes_ = held_bytes_ - c.bytes + now;
+  c.bytes = now;
+}
+
+// More than what is needed, so that not each packet has to look for it.
+void Capture::make_room(Duration at) {
+  const std::size_t enough = options_.max_bytes / 4 * 3;
+  for (auto age = ages_.begin(); age != ages_.end() && held_bytes_ > enough; ++age) {
+    Connection& c = connections_.at(*age);
+    if (c.ignored) continue;
+    c.decoder.set_frame(0);  // no packet of its own
+    for (const Direction d : {Direction::kTx, Direction::kRx}) {
+      c.halves[index(d)].on_end();
+      drain(c, d, at);
+      c.halves[index(d)].resume();
+    }
+    c.decoder.forget();
+    take_from(c);
+    count_memory(c);
+  }
+  for (auto age = ages_.begin(); age != ages_.end() && held_bytes_ > enough; ++age) {
+    Connection& c = connections_.at(*age);
+    if (c.bytes == 0) continue;
+    ++counts_.given_up;
+    give_up(c, at);
+  }
 }
 
 void Capture::finish(Duration at) {

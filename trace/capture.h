@@ -1,9 +1,9 @@
 // Trace of a capture file: packets in, records out. Follows every TCP connection that may be iWARP and leaves the
 // others alone. Pure: reading the file is the caller's business.
 //
-// Memory: for each connection at most TcpReassembly::kMaxHeldBytes and three FPDUs in each direction, and what RpcView
-// keeps; CallBook::kMaxCalls Calls; at most kMaxConnections are followed at a time, beyond that the one that was silent
-// for longest is ended.
+// Memory: at most kMaxConnections are followed at a time, beyond that the one that was silent for longest is ended. All
+// of them together keep CaptureOptions::max_bytes, and CallBook::kMaxCalls Calls. Beyond that connections forget what
+// is under way, those that were silent for longest first; what that does not help, ends them.
 #pragma once
 
 #include <functional>
@@ -24,6 +24,9 @@ struct CaptureOptions {
   std::optional<std::uint16_t> port;    // only connections with this port at either end
   std::optional<std::uint64_t> stream;  // only the connection of this number
   bool verbose = false;                 // also a record for each FPDU and DDP segment
+  // Of data and RPCs that are under way on all connections. Default 256 MiB: 128 RPCs with chunks on each of 200
+  // connections. Less than the 1 MiB that one connection may need costs RPCs and octets that come out of order.
+  std::size_t max_bytes = std::size_t{256} << 20;
 };
 
 class Capture {
@@ -49,6 +52,9 @@ class Capture {
     std::uint64_t cut = 0;          // packets without whole headers
     std::uint64_t connections = 0;  // iWARP connections
     Totals totals;                  // of those, both directions
+    // For want of memory: RPCs of which less is known than was captured, connections that were no longer followed.
+    std::uint64_t forgotten_rpcs = 0;
+    std::uint64_t given_up = 0;  // connections
   };
   // Of the connections that are over; complete after finish().
   [[nodiscard]] const Counts& counts() const { return counts_; }
@@ -61,7 +67,8 @@ class Capture {
     std::array<TcpReassembly, 2> halves;  // by Direction
     std::array<bool, 2> begun{};
     std::array<bool, 2> ended{};
-    bool ignored = false;  // over, or not ours: kept so that late packets do not make a new one
+    bool ignored = false;   // over, or not ours: kept so that late packets do not make a new one
+    std::size_t bytes = 0;  // its part of held_bytes_
     std::list<Key>::iterator age;
   };
   using Connections = std::map<Key, Connection>;
@@ -74,10 +81,13 @@ class Capture {
   void give_up(Connection& c, Duration at);
   void collect(Connection& c);
   void take_from(Connection& c);
+  void count_memory(Connection& c);
+  void make_room(Duration at);
 
   CaptureOptions options_;
   Connections connections_;
   std::list<Key> ages_;  // the one that was silent for longest first
+  std::size_t held_bytes_ = 0;
   std::uint64_t next_number_ = 1;
   std::vector<Record> records_;
   std::shared_ptr<CallBook> calls_ = std::make_shared<CallBook>();

@@ -5,19 +5,20 @@
 namespace iwarp::trace {
 namespace {
 
-// Only what continues `head` is taken.
-void extend(std::vector<std::byte>& head, std::uint64_t at, ConstBytes bytes) {
-  if (at > head.size() || head.size() - at >= bytes.size() || head.size() >= ChunkView::kMaxHeadBytes) return;
-  const ConstBytes news = bytes.subspan(static_cast<std::size_t>(head.size() - at));
-  const ConstBytes keep = news.first(std::min(news.size(), ChunkView::kMaxHeadBytes - head.size()));
-  head.insert(head.end(), keep.begin(), keep.end());
-}
-
 bool holds(const rpcrdma::Segment& s, Stag handle, std::uint64_t offset) {
   return s.handle == handle && offset >= s.offset && offset - s.offset < s.length;
 }
 
 }  // namespace
+
+void ChunkView::extend(std::vector<std::byte>& head, std::uint64_t at, ConstBytes bytes) {
+  if (at > head.size() || head.size() - at >= bytes.size() || head.size() >= kMaxHeadBytes) return;
+  const ConstBytes news = bytes.subspan(static_cast<std::size_t>(head.size() - at));
+  const ConstBytes keep = news.first(std::min(news.size(), kMaxHeadBytes - head.size()));
+  head_bytes_ -= head.capacity();
+  head.insert(head.end(), keep.begin(), keep.end());
+  head_bytes_ += head.capacity();
+}
 
 void ChunkView::add(const rpcrdma::Header& h, const std::shared_ptr<SeenRpc>& rpc) {
   const auto same = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
@@ -57,7 +58,19 @@ void ChunkView::remove(const SeenRpc& rpc) {
   const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.rpc.get() == &rpc; });
   if (it == entries_.end()) return;
   segments_ -= it->sources.size() + it->targets.size();
+  head_bytes_ -= it->call_head.capacity() + it->reply_head.capacity();
   entries_.erase(it);
+}
+
+void ChunkView::clear() {
+  entries_ = {};
+  reads_ = {};
+  segments_ = head_bytes_ = 0;
+}
+
+std::size_t ChunkView::memory() const {
+  return head_bytes_ + segments_ * sizeof(Place) + entries_.size() * sizeof(Entry) +
+         (reads_[0].size() + reads_[1].size()) * sizeof(Read);
 }
 
 const ChunkView::Entry* ChunkView::find(const SeenRpc& rpc) const {

@@ -29,6 +29,10 @@ class ChunkView {
   void add(const rpcrdma::Header& header, const std::shared_ptr<SeenRpc>& rpc);
   // Its Reply came.
   void remove(const SeenRpc& rpc);
+  // All of them.
+  void clear();
+  // Octets of memory, about.
+  [[nodiscard]] std::size_t memory() const;
 
   // A message that `from` sent. The RPC it belongs to, whose octets are counted; nullptr if none is known.
   std::shared_ptr<SeenRpc> on_write(Direction from, const Message& message);
@@ -69,10 +73,13 @@ class ChunkView {
   };
 
   [[nodiscard]] const Entry* find(const SeenRpc& rpc) const;
+  // Only what continues `head` is taken.
+  void extend(std::vector<std::byte>& head, std::uint64_t at, ConstBytes bytes);
   Found find_place(Direction owner, bool source, Stag handle, std::uint64_t offset);
 
   std::deque<Entry> entries_;  // the oldest first
   std::size_t segments_ = 0;
+  std::size_t head_bytes_ = 0;             // memory of all heads
   std::array<std::deque<Read>, 2> reads_;  // by who asked
 };
 

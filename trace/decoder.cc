@@ -99,6 +99,17 @@ void Decoder::finish(Duration at) {
   }
 }
 
+std::size_t Decoder::memory() const {
+  std::size_t out = rpc_.memory();
+  for (const Half& h : halves_) out += h.stream.memory() + h.messages.memory();
+  return out;
+}
+
+void Decoder::forget() {
+  rpc_.forget();
+  for (Half& h : halves_) h.stream.shrink();
+}
+
 void Decoder::add(Duration at, Direction d, std::string_view layer, Pdu pdu) {
   push(d, at, layer, std::move(pdu));
 }
@@ -174,7 +185,7 @@ void Decoder::on(Direction d, Duration at, const HalfStream::Fpdu& item) {
     const bool cut = item.ulpdu.size() < item.ulpdu_bytes;
     return undecoded(d, item.seen_bytes, cut ? "the capture lacks the DDP header" : header.error().why);
   }
-  const auto op = rdmap::check_control(*header);
+  const auto op = rdmap::check_control(*header, rdmap::Extensions::kRfc7306);
   if (!op) return undecoded(d, item.seen_bytes, op.error().why);
   flush_undecoded(d, at);
   const std::size_t header_bytes = ddp::header_size(*header);

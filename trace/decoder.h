@@ -70,6 +70,12 @@ class Decoder {
   [[nodiscard]] std::vector<Record> take() { return std::exchange(records_, {}); }
   // What was seen of a direction so far.
   [[nodiscard]] const Totals& totals(Direction d) const { return half(d).totals; }
+  // Octets of memory, about.
+  [[nodiscard]] std::size_t memory() const;
+  // Gives back what it can: RPCs under way are forgotten.
+  void forget();
+  // RPCs that were forgotten so far, here or because there were too many.
+  [[nodiscard]] std::uint64_t forgotten_rpcs() const { return rpc_.forgotten(); }
   // The stream begins with something else than an MPA startup frame: give it up.
   [[nodiscard]] bool is_not_mpa() const { return half(Direction::kTx).not_mpa || half(Direction::kRx).not_mpa; }
 

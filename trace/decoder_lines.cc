@@ -1,4 +1,6 @@
 // The records of RDMAP messages and DDP segments.
+#include "iwarp/base/wire.h"
+#include "iwarp/rdmap/atomic.h"
 #include "iwarp/rdmap/read_request.h"
 #include "iwarp/rdmap/terminate_message.h"
 #include "iwarp/trace/decoder.h"
@@ -37,6 +39,36 @@ std::optional<Pdu> read_request(const Message& m) {
   return pdu;
 }
 
+std::optional<Pdu> immediate(const Message& m) {
+  Pdu pdu(rdmap::to_string(m.op));
+  pdu.number("msn", m.msn);
+  if (m.length == rdmap::kImmediateBytes && m.head.size() == m.length)
+    return pdu.hex("data", load_be<std::uint64_t>(m.head));
+  if (m.head.size() == m.length) return std::nullopt;
+  return pdu;
+}
+
+std::optional<Pdu> atomic_request(const Message& m) {
+  Pdu pdu("AtomicRequest");
+  pdu.number("msn", m.msn);
+  const auto r = rdmap::AtomicRequest::parse(m.head);
+  if (!r && m.head.size() == m.length) return std::nullopt;
+  if (!r) return pdu;
+  const bool add = r->code == static_cast<std::uint8_t>(rdmap::AtomicCode::kFetchAdd);
+  pdu.word("op", add ? "FetchAdd" : r->known() ? "CmpSwap" : std::to_string(r->code)).number("id", r->id);
+  pdu.hex("stag", raw(r->stag)).hex("to", r->to).hex("data", r->operands.data).hex("mask", r->operands.mask);
+  if (!add) pdu.hex("compare", r->operands.compare).hex("compare_mask", r->operands.compare_mask);
+  return pdu;
+}
+
+std::optional<Pdu> atomic_response(const Message& m) {
+  Pdu pdu("AtomicResponse");
+  pdu.number("msn", m.msn);
+  if (const auto r = rdmap::AtomicResponse::parse(m.head)) return pdu.number("id", r->id).hex("original", r->original);
+  if (m.head.size() == m.length) return std::nullopt;
+  return pdu;
+}
+
 std::optional<Pdu> terminate(const Message& m) {
   Pdu pdu("Terminate");
   const auto t = rdmap::TerminateMessage::parse(m.head);
@@ -64,6 +96,12 @@ void Decoder::write(Direction d, Duration at, const Message& m) {
     if (const auto r = rdmap::ReadRequest::parse(m.head)) read.rpc = rpc_.on_read_request(d, *r);
   } else if (m.op == Opcode::kTerminate) {
     pdu = terminate(m);
+  } else if (rdmap::is_immediate(m.op)) {
+    pdu = immediate(m);
+  } else if (m.op == Opcode::kAtomicRequest) {
+    pdu = atomic_request(m);
+  } else if (m.op == Opcode::kAtomicResponse) {
+    pdu = atomic_response(m);
   } else {
     pdu.emplace(rdmap::to_string(m.op)).hex("stag", raw(m.stag)).hex("to", m.to);
     length_of(*pdu, m);

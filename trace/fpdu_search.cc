@@ -5,6 +5,7 @@
 #include "iwarp/mpa/crc32c.h"
 #include "iwarp/mpa/fpdu_decoder.h"
 #include "iwarp/mpa/fpdu_encoder.h"
+#include "iwarp/rdmap/atomic.h"
 #include "iwarp/rdmap/control.h"
 #include "iwarp/rdmap/read_request.h"
 
@@ -25,9 +26,14 @@ bool plausible(ConstBytes head, std::size_t ulpdu_bytes) {
   if (ulpdu_bytes < ddp::expected_header_size(ulpdu)) return false;
   const auto header = ddp::parse_segment_header(ulpdu);
   if (!header || (ulpdu[0] & kReservedDdp) != std::byte{0} || (ulpdu[1] & kReservedRdmap) != std::byte{0}) return false;
-  const auto op = rdmap::check_control(*header);
+  const auto op = rdmap::check_control(*header, rdmap::Extensions::kRfc7306);
   if (!op) return false;
-  return *op != rdmap::Opcode::kReadRequest || ulpdu_bytes == ddp::UntaggedHeader::kSize + rdmap::ReadRequest::kSize;
+  if (*op == rdmap::Opcode::kReadRequest) return ulpdu_bytes == ddp::UntaggedHeader::kSize + rdmap::ReadRequest::kSize;
+  if (*op == rdmap::Opcode::kAtomicRequest)
+    return ulpdu_bytes == ddp::UntaggedHeader::kSize + rdmap::AtomicRequest::kSize;
+  if (*op == rdmap::Opcode::kAtomicResponse)
+    return ulpdu_bytes == ddp::UntaggedHeader::kSize + rdmap::AtomicResponse::kSize;
+  return !rdmap::is_immediate(*op) || ulpdu_bytes == ddp::UntaggedHeader::kSize + rdmap::kImmediateBytes;
 }
 
 bool crc_fits(ConstBytes fpdu) {

@@ -101,6 +101,11 @@ void HalfStream::close() {
   closed_ = true;
 }
 
+void HalfStream::shrink() {
+  drop_taken();
+  buffer_.shrink_to_fit();
+}
+
 void HalfStream::stop(const char* why) {
   state_ = State::kStopped;
   why_stopped_ = why;

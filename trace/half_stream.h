@@ -54,6 +54,10 @@ class HalfStream {
   void close();
   [[nodiscard]] std::optional<Item> next();
 
+  // Octets of memory, and room that is not needed given back: what the last item refers to is gone then.
+  [[nodiscard]] std::size_t memory() const { return buffer_.capacity(); }
+  void shrink();
+
   // The FPDUs that follow have Markers; before the first of them. Behind a loss that goes beyond one FPDU nothing is
   // read any more.
   void set_markers(bool on) { markers_ = on; }

@@ -7,7 +7,7 @@ namespace iwarp::trace {
 namespace {
 
 std::size_t group_of(const ddp::SegmentHeader& header, rdmap::Opcode op) {
-  if (const auto* u = std::get_if<ddp::UntaggedHeader>(&header)) return 2 + u->qn;  // check_control(): at most 2
+  if (const auto* u = std::get_if<ddp::UntaggedHeader>(&header)) return 2 + u->qn;  // check_control(): at most 3
   return op == rdmap::Opcode::kWrite ? 0 : 1;
 }
 
@@ -64,6 +64,12 @@ std::vector<Message> MessageAssembler::interrupt() {
     over.push_back(*std::exchange(g.open, std::nullopt));
   }
   return over;
+}
+
+std::size_t MessageAssembler::memory() const {
+  std::size_t out = 0;
+  for (const Group& g : groups_) out += g.open ? g.open->head.capacity() : 0;
+  return out;
 }
 
 }  // namespace iwarp::trace

@@ -37,10 +37,12 @@ class MessageAssembler {
                                          std::size_t payload_bytes);
   // Segments may have been lost: gives the messages that were under way, and takes any order next.
   [[nodiscard]] std::vector<Message> interrupt();
+  // Octets of memory of the messages that are under way.
+  [[nodiscard]] std::size_t memory() const;
 
  private:
-  // Write, Read Response, and the three untagged queues.
-  static constexpr std::size_t kGroups = 5;
+  // Write, Read Response, and the four untagged queues.
+  static constexpr std::size_t kGroups = 6;
   struct Group {
     std::optional<Message> open;
     std::optional<std::uint32_t> next_msn = 1;

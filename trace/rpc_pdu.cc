@@ -13,27 +13,9 @@
 namespace iwarp::trace {
 namespace {
 
-using rpcrdma::Proc;
-
 constexpr std::uint32_t kMountPath[] = {1, 3};  // MNT and UMNT have a path as argument
 constexpr std::size_t kMaxPathBytes = 1024;     // MNTPATHLEN
 constexpr std::size_t kMaxShownText = 64;
-
-const char* proc_name(Proc proc) {
-  switch (proc) {
-    case Proc::kMsg:
-      return "RDMA_MSG";
-    case Proc::kNomsg:
-      return "RDMA_NOMSG";
-    case Proc::kMsgp:
-      return "RDMA_MSGP";
-    case Proc::kDone:
-      return "RDMA_DONE";
-    case Proc::kError:
-      return "RDMA_ERROR";
-  }
-  return "RDMA_?";
-}
 
 std::string to_text(const rpcrdma::Segment& s) {
   char text[64];
@@ -111,9 +93,9 @@ void add_denial(Pdu& pdu, ConstBytes message) {
 }  // namespace
 
 Pdu header_pdu(const rpcrdma::Header& h) {
-  Pdu pdu(proc_name(h.proc));
+  Pdu pdu(rpcrdma::name(h.proc));
   pdu.hex("xid", h.xid).number("vers", h.version).number("credits", h.credits);
-  if (h.proc == Proc::kError) {
+  if (h.proc == rpcrdma::Proc::kError) {
     const bool versions = h.error.code == rpcrdma::HeaderError::kVers;
     pdu.word("error", versions ? "ERR_VERS" : "ERR_CHUNK");
     if (versions) pdu.number("low", h.error.version_low).number("high", h.error.version_high);

@@ -11,6 +11,7 @@ using rpcrdma::Header;
 using rpcrdma::Proc;
 
 constexpr unsigned kMaxGuesses = 4;
+constexpr std::size_t kCallBytes = 384;  // memory of a Call with its SeenRpc, about
 
 // Strict, because a wrong guess mislabels everything that follows.
 bool looks_like_rpc(const Header& h, ConstBytes payload) {
@@ -107,7 +108,7 @@ RpcView::Events RpcView::on_send(Direction d, const Message& m, const When& when
 
 void RpcView::on_call(const Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
                       Events& events) {
-  if (calls_.size() >= kMaxCalls) calls_.clear();
+  if (calls_.size() >= kMaxCalls) forget();
   Call call;
   call.rpc = std::make_shared<SeenRpc>();
   call.rpc->xid = h.xid;
@@ -122,28 +123,52 @@ void RpcView::on_call(const Header& h, Direction d, const Message& m, ConstBytes
   if (h.proc == Proc::kMsg) {
     add_call(call, payload, m.length - (m.head.size() - payload.size()), when, events);
   }
-  calls_[{d, h.xid}] = std::move(call);
+  keep({d, h.xid}, std::move(call));
+}
+
+std::size_t RpcView::Call::memory() const {
+  return kCallBytes + read_positions.capacity() * sizeof(std::uint32_t);
+}
+
+void RpcView::keep(const Key& key, Call call) {
+  (void)take(key);  // a Call with its xid that was never answered
+  call_bytes_ += call.memory();
+  calls_.emplace(key, std::move(call));
+}
+
+std::optional<RpcView::Call> RpcView::take(const Key& key) {
+  auto node = calls_.extract(key);
+  if (node.empty()) return std::nullopt;
+  call_bytes_ -= node.mapped().memory();
+  return std::move(node.mapped());
+}
+
+void RpcView::forget() {
+  forgotten_ += calls_.size();
+  calls_.clear();
+  call_bytes_ = 0;
+  chunks_.clear();
 }
 
 void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
                        Events& events) {
   std::shared_ptr<SeenRpc> rpc;
-  if (auto call = calls_.extract({opposite(d), h.xid})) {
-    rpc = call.mapped().rpc;
+  if (auto call = take({opposite(d), h.xid})) {
+    rpc = call->rpc;
     rpc->send_bytes += m.length;
     events.back().record.rpc = rpc;
     // A Call whose chunk was not read to its end: what was seen of it must do.
-    if (!rpc->known) add_call_of_chunk(call.mapped(), when, events);
+    if (!rpc->known) add_call_of_chunk(*call, when, events);
   }
   if (h.proc == Proc::kMsg) {
     add_reply(rpc, write_chunks_of(h), payload, m.length - (m.head.size() - payload.size()), when, events);
   } else if (rpc != nullptr && h.reply_chunk) {
     const ConstBytes head = chunks_.reply_head(*rpc);
     const std::uint64_t bytes = h.reply_chunk->length();
-    if (rpcrdma::rpc_xid(head) == h.xid) {
-      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(head.size(), bytes));
-      add_reply(rpc, write_chunks_of(h), head.first(n), bytes, when, events);
-    }
+    // What was collected is no Reply when its xid is another one.
+    const bool is_reply = rpcrdma::rpc_xid(head) == h.xid;
+    const auto n = is_reply ? static_cast<std::size_t>(std::min<std::uint64_t>(head.size(), bytes)) : 0;
+    add_reply(rpc, write_chunks_of(h), head.first(n), bytes, when, events);
   }
   if (rpc != nullptr) {
     if (rpc->known) options_.book->reply(options_.ends, *rpc);
@@ -154,9 +179,9 @@ void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstByte
 void RpcView::on_error(const Header& h, Direction d, Events& events) {
   Record& r = events.back().record;
   r.error = true;
-  const auto call = calls_.extract({opposite(d), h.xid});
+  const auto call = take({opposite(d), h.xid});
   if (!call) return;
-  r.rpc = call.mapped().rpc;
+  r.rpc = call->rpc;
   if (r.rpc->known) options_.book->reply(options_.ends, *r.rpc);
   chunks_.remove(*r.rpc);
 }
@@ -192,16 +217,17 @@ void RpcView::add_call(Call& call, ConstBytes message, std::uint64_t bytes, cons
 void RpcView::add_reply(const std::shared_ptr<SeenRpc>& rpc, const std::vector<bool>& write_chunks, ConstBytes message,
                         std::uint64_t bytes, const When& when, Events& events) {
   auto reply = reply_pdu(message, bytes, write_chunks, rpc.get(), when);
-  if (!reply) {
-    events.push_back(unreadable("rpc", kNoRpc, message.size(), bytes));
-    return;
-  }
   Event e;
-  e.record.layer = "rpc";
-  e.record.pdu = std::move(reply->pdu);
-  e.record.error = reply->error;
+  if (reply) {
+    e.record.layer = "rpc";
+    e.record.pdu = std::move(reply->pdu);
+    e.record.error = reply->error;
+    e.record.xid = rpcrdma::rpc_xid(message);
+  } else {
+    e = unreadable("rpc", kNoRpc, message.size(), bytes);
+    if (rpc != nullptr) e.record.xid = rpc->xid;
+  }
   e.record.rpc = rpc;
-  e.record.xid = rpcrdma::rpc_xid(message);
   if (rpc != nullptr) e.record.latency = when.at - rpc->sent.at;
   events.push_back(std::move(e));
 }

@@ -59,14 +59,24 @@ class RpcView {
   };
   Read on_read_response(Direction direction, const Message& message, const When& when);
 
+  // Forgets all RPCs that are under way.
+  void forget();
+  // How many were forgotten so far, for want of memory.
+  [[nodiscard]] std::uint64_t forgotten() const { return forgotten_; }
+  // Octets of memory, about.
+  [[nodiscard]] std::size_t memory() const { return call_bytes_ + chunks_.memory(); }
+
  private:
   using Key = std::pair<Direction, std::uint32_t>;  // who called, xid
   struct Call {
     std::shared_ptr<SeenRpc> rpc;
     std::vector<std::uint32_t> read_positions;  // of data that is not in the Call
+    [[nodiscard]] std::size_t memory() const;
   };
 
   [[nodiscard]] std::optional<rpcrdma::ParsedHeader> parse(const Message& message, Events& events);
+  void keep(const Key& key, Call call);
+  std::optional<Call> take(const Key& key);
   void on_call(const rpcrdma::Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
                Events& events);
   void on_reply(const rpcrdma::Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
@@ -82,6 +92,8 @@ class RpcView {
   unsigned guesses_ = 0;
   // Calls without a Reply so far; forgotten when there are too many.
   std::map<Key, Call> calls_;
+  std::size_t call_bytes_ = 0;  // memory of them
+  std::uint64_t forgotten_ = 0;
   ChunkView chunks_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace iwarp::trace {
 
@@ -13,42 +14,57 @@ Duration Summary::Procedure::latency(double part) const {
   return all[static_cast<std::size_t>(rank)];
 }
 
-Summary::Connection& Summary::connection(const std::string& name) {
-  const auto [it, is_new] = index_.try_emplace(name, connections_.size());
-  if (is_new) connections_.emplace_back(name, Connection{});
-  return connections_[it->second].second;
+Summary::Place Summary::place_of(const std::string& name) {
+  if (const auto known = index_.find(name); known != index_.end()) return known->second;
+  if (connections_.size() >= kMaxConnections) make_room();
+  const Place place = connections_.emplace(connections_.end(), name, Connection{});
+  index_.emplace(name, place);
+  return place;
 }
 
-void Summary::add(const Record& r) {
-  Connection& c = connection(r.connection);
-  if (r.error && r.pdu.name() != "Total") ++c.errors;
-  if (r.layer == "tcp") return add_tcp(r, c);
-  if (r.layer == "rdmap") {
-    if (r.pdu.name().starts_with("Send")) ++c.sends;
-    if (r.pdu.name() == "Write") ++c.writes;
-    if (r.pdu.name() == "ReadRequest") ++c.reads;
-    if (r.pdu.name() == "Terminate") c.end = "Terminate";
-    return;
+void Summary::make_room() {
+  if (over_.empty()) return;
+  const Place oldest = over_.front();
+  over_.pop_front();
+  const Connection& c = oldest->second;
+  if (c.is_iwarp) {
+    ++other_connections_;
+    for (const std::size_t d : {0, 1}) {
+      others_.bytes[d] += c.bytes[d];
+      others_.messages[d] += c.messages[d];
+    }
+    others_.sends += c.sends;
+    others_.writes += c.writes;
+    others_.reads += c.reads;
+    others_.calls += c.calls;
+    others_.errors += c.errors;
   }
-  if (r.is("mpa", "Reply") && r.error) c.end = "rejected";
-  if (r.is("rpc", "Call")) ++c.calls;
-  if (r.layer == "rpc" || r.layer == "rpcrdma") add_rpc(r);
+  index_.erase(oldest->first);
+  connections_.erase(oldest);
 }
 
-void Summary::open(const Record& r) {
+void Summary::see(const Record& r) {
+  const Place place = place_of(r.connection);
+  Connection& c = place->second;
+  if (r.is("rdmap", "Terminate")) c.end = "Terminate";
+  if (r.is("mpa", "Reply") && r.error) c.end = "rejected";
+  if (r.layer != "tcp") return;
+  see_tcp(r, c);
+  const bool is_last = r.is("tcp", "Total") && r.direction == Direction::kRx;
+  if (is_last || !c.is_iwarp) end(place);
+}
+
+void Summary::see_tcp(const Record& r, Connection& c) {
   const auto text = [&r](std::string_view field) {
     const Field* f = r.pdu.find(field);
     return f == nullptr ? std::string() : f->value;
   };
-  Connection& c = connection(r.connection);
-  c.client = text("client");
-  c.server = text("server");
-}
-
-void Summary::add_tcp(const Record& r, Connection& c) {
   const std::string_view name = r.pdu.name();
   const bool told = c.end == "Terminate" || c.end == "rejected";
-  if (name == "Total") {
+  if (name == "Open") {
+    c.client = text("client");
+    c.server = text("server");
+  } else if (name == "Total") {
     c.bytes[index(r.direction)] = r.pdu.number_of("bytes");
     c.messages[index(r.direction)] = r.pdu.number_of("messages");
   } else if (name == "Reset" && !told) {
@@ -60,11 +76,41 @@ void Summary::add_tcp(const Record& r, Connection& c) {
   }
 }
 
+void Summary::end(Place place) {
+  if (!std::exchange(place->second.over, true)) over_.push_back(place);
+}
+
+void Summary::add(const Record& r) {
+  Connection& c = place_of(r.connection)->second;
+  if (r.error && r.pdu.name() != "Total") ++c.errors;
+  if (r.layer == "rdmap") {
+    if (r.pdu.name().starts_with("Send")) ++c.sends;
+    if (r.pdu.name() == "Write") ++c.writes;
+    if (r.pdu.name() == "ReadRequest") ++c.reads;
+    return;
+  }
+  if (r.is("rpc", "Call")) ++c.calls;
+  if (r.layer == "rpc" || r.layer == "rpcrdma") add_rpc(r);
+}
+
+void Summary::forgot(std::uint64_t rpcs, std::uint64_t connections) {
+  forgotten_.rpcs += rpcs;
+  forgotten_.connections += connections;
+}
+
+Summary::Procedure& Summary::procedure(const std::string& name) {
+  const auto known = procedures_.find(name);
+  if (known != procedures_.end()) return known->second;
+  return procedures_[procedures_.size() < kMaxProcedures ? name : kOtherProcedures];
+}
+
 void Summary::add_rpc(const Record& r) {
   if (r.rpc == nullptr || !r.rpc->known) return;
   const bool call = r.is("rpc", "Call");
-  if (!call && !r.is("rpc", "Reply") && !r.is("rpcrdma", "RDMA_ERROR")) return;
-  Procedure& p = procedures_[r.rpc->name];
+  // One that could not be read, or was not wholly captured, is an answer too.
+  const bool answer = (r.layer == "rpc" && r.direction != r.rpc->caller) || r.is("rpcrdma", "RDMA_ERROR");
+  if (!call && !answer) return;
+  Procedure& p = procedure(r.rpc->name);
   p.calls += call;
   p.retransmissions += r.retransmission;
   if (call) return;
@@ -73,7 +119,13 @@ void Summary::add_rpc(const Record& r) {
   p.send_bytes += r.rpc->send_bytes;
   p.write_bytes += r.rpc->write_bytes;
   p.read_bytes += r.rpc->read_bytes;
-  if (r.latency && p.latencies.size() < kMaxLatencies) p.latencies.push_back(*r.latency);
+  if (!r.latency) return;
+  if (p.latencies.size() >= kMaxLatencies || latencies_ >= kMaxAllLatencies) {
+    ++forgotten_.latencies;
+    return;
+  }
+  p.latencies.push_back(*r.latency);
+  ++latencies_;
 }
 
 }  // namespace iwarp::trace

@@ -54,12 +54,27 @@ void add_procedures(std::string& out, const Summary& summary) {
 void add_connections(std::string& out, const Summary& summary) {
   append(out, "%4s %-21s %-21s %8s %8s %8s %7s %7s %7s %6s  %s\n", "conn", "client", "server", "tx", "rx", "Sends",
          "Writes", "Reads", "RPCs", "errors", "end");
-  for (const auto& [name, c] : summary.connections()) {
-    if (!c.is_iwarp) continue;
+  const auto row = [&out](const std::string& name, const Summary::Connection& c) {
     append(out, "%4s %-21s %-21s %8s %8s %8s %7s %7s %7s %6s  %s\n", name.c_str(), c.client.c_str(), c.server.c_str(),
            count(c.bytes[0]).c_str(), count(c.bytes[1]).c_str(), count(c.sends).c_str(), count(c.writes).c_str(),
            count(c.reads).c_str(), count(c.calls).c_str(), count(c.errors).c_str(), c.end.c_str());
+  };
+  if (summary.other_connections() > 0) {
+    Summary::Connection all = summary.others();
+    all.client = count(summary.other_connections()) + " others";
+    all.end = "over";
+    row("", all);
   }
+  for (const auto& [name, c] : summary.connections()) {
+    if (c.is_iwarp) row(name, c);
+  }
+}
+
+// Nothing if nothing was.
+void add_forgotten(std::string& out, const Summary::Forgotten& f) {
+  if (f == Summary::Forgotten{}) return;
+  append(out, "\nForgotten, for want of memory: %s RPCs under way, the end of %s connections, %s latencies\n",
+         count(f.rpcs).c_str(), count(f.connections).c_str(), count(f.latencies).c_str());
 }
 
 }  // namespace
@@ -71,6 +86,7 @@ std::string to_text(const Summary& summary) {
     out += '\n';
   }
   add_connections(out, summary);
+  add_forgotten(out, summary.forgotten());
   return out;
 }
 

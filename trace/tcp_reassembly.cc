@@ -69,6 +69,11 @@ void TcpReassembly::on_end() {
   give_up_holes_ = true;
 }
 
+void TcpReassembly::resume() {
+  give_up_holes_ = false;
+  current_ = {};
+}
+
 std::optional<TcpReassembly::Item> TcpReassembly::next() {
   if (lost_ > 0) return Lost{std::exchange(lost_, 0)};
   while (!held_.empty()) {

@@ -40,11 +40,16 @@ class TcpReassembly {
   void on_other_packet();
   // No more will come: whatever is missing is lost.
   void on_end();
+  // More comes after all. Between on_end() and this, nothing waits behind a hole any longer: it is for a caller that
+  // has no memory to wait.
+  void resume();
   // What comes next in the stream. Spans are valid until the next call of any of these.
   [[nodiscard]] std::optional<Item> next();
 
   // Sequence number of the SYN, if it was captured: then the stream is known from its first octet.
   [[nodiscard]] std::optional<std::uint32_t> syn() const { return syn_; }
+  // Octets of memory.
+  [[nodiscard]] std::size_t memory() const { return held_bytes_ + current_.capacity(); }
   // Octets that came more than once.
   [[nodiscard]] std::uint64_t repeated_bytes() const { return repeated_; }
 

@@ -112,7 +112,7 @@ void CompletionQueue::Shared::close() {
     const std::lock_guard lock(mu_);
     queue_ = nullptr;
     replace(Notify::kNext, nullptr, nullptr);
-    entries_ = Ring<Completion>(0);
+    entries_ = ChunkedRing<Completion>(0);
   }
   while (waking_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
 }

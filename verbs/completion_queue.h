@@ -17,7 +17,7 @@
 #include <optional>
 #include <span>
 
-#include "iwarp/base/ring.h"
+#include "iwarp/base/chunked_ring.h"
 #include "iwarp/base/time.h"
 #include "iwarp/rdmap/work_request.h"
 #include "iwarp/verbs/driver.h"
@@ -54,8 +54,9 @@ class CompletionQueue {
 
   // `capacity`: completions that may wait unpolled. Room for all that can complete before the application polls: a
   // request leaves its queue depth when its completion comes here, so whoever posts without polling needs more than the
-  // sum of the depths. Overflow ends the queue pair that overflows it (and no other, RFC 5040 s8.1.1 item 10).
-  // `progress` (the engine) serves wait_for(); it must outlive this object.
+  // sum of the depths. Memory is taken for as many as there ever are at a time, 256 octets for eight; a want of it is
+  // an overflow. Overflow ends the queue pair that overflows it (and no other, RFC 5040 s8.1.1 item 10). `progress`
+  // (the engine) serves wait_for(); it must outlive this object.
   explicit CompletionQueue(std::size_t capacity, Progress* progress = nullptr);
   // Waits while the engine is being told of a completion of this queue; that does not block.
   ~CompletionQueue();
@@ -125,7 +126,7 @@ class CompletionQueue::Shared {
 
   const ForkGuard process_;
   mutable std::mutex mu_;
-  Ring<Completion> entries_;
+  ChunkedRing<Completion> entries_;
   CompletionQueue* queue_;
   Notifier* notifier_ = nullptr;
   std::shared_ptr<SharedNotifier> shared_notifier_;  // the same, if it is one

@@ -28,6 +28,24 @@ Result<Stag> Context::register_memory(const ddp::Registration& registration) {
   return stags_.register_memory(registration, *number);  // req: RFC5040-8.1.1-9 RFC5042-6.1.1-7
 }
 
+Result<Stag> Context::reregister(Stag stag, const ddp::Registration& registration, std::optional<std::uint8_t> key) {
+  if (!alive()) return make_error(Errc::kInvalidArgument, "context used after fork()");
+  if (const auto ok = ddp::StagTable::check(registration); !ok) return ok.error();
+  const auto present = static_cast<std::uint8_t>(raw(stag));
+  if (!key) {
+    const std::lock_guard lock(mu_);
+    const auto number = random();
+    if (!number) return make_error(Errc::kResource, "no random number for another key: is there memory?");
+    key = static_cast<std::uint8_t>(present + 1 + *number % 255);  // any but the present one
+  }
+  // With the same key the STag would never have been dead.
+  if (*key == present)
+    return make_error(Errc::kInvalidArgument, "the key of a region is registered anew with another one");
+  invalidate(stag);
+  const std::lock_guard lock(mu_);
+  return stags_.renew(stag, registration, *key);
+}
+
 void Context::fence(Stag stag) {
   while (alive() && !stags_.quiescent(stag)) std::this_thread::yield();
 }

@@ -28,6 +28,11 @@ class Context {
   // Enters memory into the STag table, under a key that nobody can predict. kResource: no entry, memory or random
   // key. kInvalidArgument: used after fork().
   [[nodiscard]] Result<Stag> register_memory(const ddp::Registration& registration);
+  // Revokes the STag, waits as deregister() does, and gives its index to `registration` with another key: `key`, or one
+  // that is drawn. kInvalidArgument: ddp::StagTable::check(), `key` is the present one, used after fork(). kResource:
+  // no random key. After an error the STag is as it was.
+  [[nodiscard]] Result<Stag> reregister(Stag stag, const ddp::Registration& registration,
+                                        std::optional<std::uint8_t> key);
   // Revokes the STag, waits until no access to it is under way (at most what one call of a connection does: the
   // copies and checks of one read, or of one batch to send, and the system call) and frees it. In a forked child these
   // three do nothing: an access that was under way when it forked would never end there.

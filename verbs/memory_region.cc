@@ -5,21 +5,34 @@
 
 namespace iwarp::verbs {
 
-Result<MemoryRegion> MemoryRegion::register_memory(const ProtectionDomain& pd, MutBytes memory,
-                                                   const Options& options) {
+ddp::Registration MemoryRegion::registration(const ProtectionDomain& pd, MutBytes memory, const Options& options) {
+  const std::uint64_t address = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::uint64_t iova = options.iova.value_or(address);
   ddp::Registration r;
   r.memory = memory;
-  r.base_to = options.base_to.value_or(reinterpret_cast<std::uintptr_t>(memory.data()));
+  r.base_to = options.base_to.value_or(iova);
   r.pd = pd.id();
   r.stream = options.stream;
   r.access = options.access;
+  r.iova_shift = iova - address;
+  return r;
+}
+
+void MemoryRegion::names(const ddp::Registration& r, Stag stag) {
+  memory_ = r.memory;
+  base_to_ = r.base_to;
+  iova_shift_ = r.iova_shift;
+  stag_ = stag;
+}
+
+Result<MemoryRegion> MemoryRegion::register_memory(const ProtectionDomain& pd, MutBytes memory,
+                                                   const Options& options) {
+  const ddp::Registration r = registration(pd, memory, options);
   const auto stag = pd.context()->register_memory(r);
   if (!stag) return stag.error();
   MemoryRegion region;
   region.context_ = pd.context();
-  region.memory_ = memory;
-  region.base_to_ = r.base_to;
-  region.stag_ = *stag;
+  region.names(r, *stag);
   return region;
 }
 
@@ -34,6 +47,7 @@ Result<MemoryRegion> MemoryRegion::register_read_only(const ProtectionDomain& pd
   o.access = options.access;
   o.base_to = options.base_to;
   o.stream = options.stream;
+  o.iova = options.iova;
   auto made = register_memory(pd, as_known, o);
   if (made) made->read_only_ = true;
   return made;
@@ -44,7 +58,8 @@ rdmap::Sge MemoryRegion::sge(std::size_t offset, std::size_t length) const {
     throw std::out_of_range("MemoryRegion::sge: not within the region");
   if (length > std::numeric_limits<std::uint32_t>::max())
     throw std::out_of_range("MemoryRegion::sge: longer than 4 GiB - 1");
-  return {memory_.data() + offset, static_cast<std::uint32_t>(length), stag_};
+  auto* const at = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(iova() + offset));  // NOLINT
+  return {at, static_cast<std::uint32_t>(length), stag_};
 }
 
 MemoryRegion::MemoryRegion(MemoryRegion&& other) noexcept
@@ -52,6 +67,7 @@ MemoryRegion::MemoryRegion(MemoryRegion&& other) noexcept
       memory_(std::exchange(other.memory_, {})),
       read_only_(other.read_only_),
       base_to_(other.base_to_),
+      iova_shift_(std::exchange(other.iova_shift_, 0)),
       stag_(std::exchange(other.stag_, {})) {}
 
 MemoryRegion& MemoryRegion::operator=(MemoryRegion&& other) noexcept {
@@ -61,9 +77,23 @@ MemoryRegion& MemoryRegion::operator=(MemoryRegion&& other) noexcept {
     memory_ = std::exchange(other.memory_, {});
     read_only_ = other.read_only_;
     base_to_ = other.base_to_;
+    iova_shift_ = std::exchange(other.iova_shift_, 0);
     stag_ = std::exchange(other.stag_, {});
   }
   return *this;
+}
+
+Result<void> MemoryRegion::reregister(const ProtectionDomain& pd, MutBytes memory, const Options& options,
+                                      std::optional<std::uint8_t> key) {
+  if (!context_) return make_error(Errc::kInvalidArgument, "there is no region to register anew");
+  if (pd.context() != context_)
+    return make_error(Errc::kInvalidArgument, "a region is registered anew within its context only");
+  const ddp::Registration r = registration(pd, memory, options);
+  const auto stag = context_->reregister(stag_, r, key);
+  if (!stag) return stag.error();
+  names(r, *stag);
+  read_only_ = false;
+  return {};
 }
 
 void MemoryRegion::invalidate() {

@@ -22,6 +22,11 @@ Result<void> check(const QueuePair::Options& options) {
   return stream::validate(options.stream);
 }
 
+// What may be made of them, if nothing can be done with it.
+stream::Options usable_options(const Result<void>& usable, const stream::Options& options) {
+  return usable ? options : stream::Options{};
+}
+
 }  // namespace
 
 QueuePair::QueuePair(const ProtectionDomain& pd, const Options& options)
@@ -32,7 +37,8 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const Options& options)
       recv_cq_(shared(options.recv_cq)),
       usable_(check(options)),
       number_(next_number()),
-      core_(pd.context()->stags(), who_, usable_ ? options.stream : stream::Options{}) {}
+      endpoint_(pd.context()->stags(), who_, usable_options(usable_, options.stream)),
+      core_(endpoint_, usable_options(usable_, options.stream)) {}
 
 QueuePair::~QueuePair() = default;
 
@@ -50,7 +56,7 @@ Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* pos
   const std::lock_guard lock(mu_);
   Result<void> result;
   for (const SendWr& wr : list) {
-    result = core_.post_send(wr);
+    result = endpoint_.post_send(wr);
     if (!result) break;
     if (posted != nullptr) ++*posted;
   }
@@ -68,7 +74,7 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
   const std::lock_guard lock(mu_);
   Result<void> result;
   for (const RecvWr& wr : list) {
-    result = core_.post_recv(wr);
+    result = endpoint_.post_recv(wr);
     if (!result) break;
     if (posted != nullptr) ++*posted;
   }
@@ -99,21 +105,22 @@ void QueuePair::kick() {
 }
 
 void QueuePair::drain_completions() {
-  const bool fit = drain(send_cq_, &stream::Connection::poll_send) && drain(recv_cq_, &stream::Connection::poll_recv);
+  const bool fit = drain(send_cq_, &endpoint::Endpoint::poll_send) && drain(recv_cq_, &endpoint::Endpoint::poll_recv);
   if (fit) return;
   // The end has flushed what was posted on either side: every request completes.
-  (void)drain(send_cq_, &stream::Connection::poll_send);
-  (void)drain(recv_cq_, &stream::Connection::poll_recv);
+  (void)drain(send_cq_, &endpoint::Endpoint::poll_send);
+  (void)drain(recv_cq_, &endpoint::Endpoint::poll_recv);
 }
 
-bool QueuePair::drain(const Cq& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)()) {
+bool QueuePair::drain(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)()) {
   bool fit = true;
-  while (auto c = (core_.*poll)()) {
+  while (auto c = (endpoint_.*poll)()) {
     std::array<Completion, 8> some;  // for one turn of the queue's lock
     std::size_t n = 0;
-    for (; c; c = n < some.size() ? (core_.*poll)() : std::nullopt) {
-      // The peer revoked this STag: nobody hears of it while an access through another connection is still under way.
+    for (; c; c = n < some.size() ? (endpoint_.*poll)() : std::nullopt) {
+      // This STag is revoked: nobody hears of it while an access through another connection is still under way.
       if (c->invalidated) pd_.context()->fence(c->invalidated_stag);
+      if (c->silent) continue;
       some[n++] = {*c, number_};
     }
     if (cq->push(std::span{some}.first(n))) continue;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 
+#include "iwarp/endpoint/endpoint.h"
 #include "iwarp/stream/connection.h"
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
@@ -46,7 +47,7 @@ class QueuePair {
   // Whatever is done with such a queue pair, connecting included, fails with the same error.
   [[nodiscard]] const Result<void>& usable() const { return usable_; }
 
-  // See stream::Connection for the errors. The memory named must stay registered and untouched until the completion.
+  // See endpoint::Endpoint for the errors. The memory named must stay registered and untouched until the completion.
   [[nodiscard]] Result<void> post_send(const SendWr& wr) { return post_send(std::span{&wr, 1}); }
   // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if
   // given) tells how many.
@@ -91,7 +92,7 @@ class QueuePair {
   // What keeps a request from being posted at all.
   [[nodiscard]] Result<void> may_post() const;
   // False when the queue overflowed, which has ended the connection.
-  [[nodiscard]] bool drain(const Cq& cq, std::optional<rdmap::Completion> (stream::Connection::*poll)());
+  [[nodiscard]] bool drain(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)());
 
   ProtectionDomain pd_;
   ddp::StreamKey who_;
@@ -99,7 +100,8 @@ class QueuePair {
   Result<void> usable_;
   std::uint32_t number_;
   TurnMutex mu_;
-  stream::Connection core_;
+  endpoint::Endpoint endpoint_;
+  stream::Connection core_;  // puts the endpoint on MPA and TCP
   Driver* driver_ = nullptr;
 };
 

@@ -36,7 +36,8 @@ struct End {
                                    ddp::Access::kLocalWrite | ddp::Access::kRemoteRead | ddp::Access::kRemoteWrite},
                                   number)
                  .value()),
-        connection(stags, key, made_options(fpdu)) {
+        endpoint(stags, key, made_options(fpdu)),
+        connection(endpoint, made_options(fpdu)) {
     connection.set_emss(kEmss);
   }
   ~End() {
@@ -53,6 +54,7 @@ struct End {
   ddp::StreamKey key;
   std::vector<std::byte> memory;
   Stag stag;
+  endpoint::Endpoint endpoint;
   Connection connection;
 };
 

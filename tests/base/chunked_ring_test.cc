@@ -82,5 +82,22 @@ TEST(ChunkedRing, TakesNoMoreThanTwoChunksBeyondItsCapacity) {
   }
 }
 
+TEST(ChunkedRing, ReservesSoThatAddSucceeds) {
+  ChunkedRing<int> ring(20);
+  EXPECT_TRUE(ring.reserve(0));
+  EXPECT_EQ(ring.allocated(), 0u);
+  EXPECT_TRUE(ring.reserve(9));
+  EXPECT_EQ(ring.allocated(), 16u);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(ring.push(i));
+  EXPECT_FALSE(ring.reserve(1));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ring.pop(), i);
+  EXPECT_TRUE(ring.reserve(5));
+  EXPECT_FALSE(ring.reserve(6));
+  const std::size_t before = ring.allocated();
+  for (int i = 20; i < 25; ++i) ASSERT_TRUE(ring.push(i));
+  EXPECT_EQ(ring.allocated(), before);
+  for (int i = 5; i < 25; ++i) EXPECT_EQ(ring.pop(), i);
+}
+
 }  // namespace
 }  // namespace iwarp

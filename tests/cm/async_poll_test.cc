@@ -130,6 +130,27 @@ TEST_F(AsyncPoll, MakesRoomForAnotherWait) {
   EXPECT_EQ(std::get<1>(get(std::move(first_ended ? second : first))).wr_id, 5U);
 }
 
+// A completion that comes while one wait makes room for another is told of once.
+TEST(AsyncPollEngine, LosesNothingWhenAWaitMakesRoom) {
+  boost::asio::io_context io;
+  Engine engine(io);
+  CompletionQueue cq(engine, 4);
+  std::vector<std::uint64_t> ids;
+  const auto told = [&](const Error& e, const verbs::Completion& c) {
+    if (e.code == Errc::kOk) ids.push_back(c.wr_id);
+  };
+  cq.async_poll_one(told);
+  io.poll();  // it waits
+  cq.async_poll_one(told);
+  io.restart();
+  EXPECT_EQ(io.poll_one(), 1U);  // now the second one does, and the first has not yet heard of it
+  ASSERT_TRUE(cq.push(completion(5)));
+  ASSERT_TRUE(cq.push(completion(6)));
+  io.restart();
+  io.poll();
+  EXPECT_EQ(ids, (std::vector<std::uint64_t>{5, 6}));
+}
+
 TEST_F(AsyncPoll, GivesWayToAChannel) {
   auto waiting = cq_.async_poll_one(as_error(use_future));
   verbs::CompletionChannel channel;

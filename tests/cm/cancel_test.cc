@@ -152,6 +152,32 @@ TEST_F(Cancel, OfConnectDuringMpaStartup) {
   EXPECT_EQ(peer.end(), RawTcp::End::kReset);
 }
 
+// Asks for it when the peer ends a connection.
+struct CancelsAtTheEnd : ByteTap {
+  explicit CancelsAtTheEnd(boost::asio::cancellation_signal& with) : signal(with) {}
+  void sent(const std::vector<ConstBytes>&, TimePoint) override {}
+  void received(const std::vector<ConstBytes>&, TimePoint) override {}
+  void sent_end(End, TimePoint) override {}
+  void received_end(End, TimePoint) override { signal.emit(cancellation_type::terminal); }
+  boost::asio::cancellation_signal& signal;
+};
+
+// The peer does not like the first Request: the next connection does not begin any more.
+TEST_F(Cancel, OfConnectBetweenTheConnectionsOfAFallback) {
+  engine_.set_tap_maker([&](const TapTarget&) { return std::make_shared<CancelsAtTheEnd>(signal_); });
+  RawListener peer;
+  Node client(engine_);
+  client.recv(7);
+  async_connect(engine_, client.qp, to_port(peer.port()), token<std::shared_ptr<Connection>>(told_));
+  {
+    RawTcp first = peer.accept();
+    EXPECT_TRUE(read_frame(first, false).complete);
+  }
+  EXPECT_EQ(get(told_.get_future()), Errc::kAborted);
+  client.expect(verbs::WcOp::kRecv, 7, Errc::kFlushed);
+  EXPECT_FALSE(peer.anybody(100));
+}
+
 TEST_F(Cancel, OfARequestsAccept) {
   const auto listener = listen(engine_);
   RawTcp peer = RawTcp::connect(listener->local().port());
@@ -173,6 +199,22 @@ TEST_F(Cancel, OfAListenerEndsItsWaitAndLosesNoRequest) {
   Node client(engine_), server(engine_);
   (void)join(client, server, *listener);
   listener->cancel();
+}
+
+// In this order: nothing runs before the three are asked for.
+TEST(CancelListener, OfAnAcceptThatIsRefusedLeavesTheOneThatWaits) {
+  boost::asio::io_context io;
+  Engine engine(io);
+  const auto listener = listen(engine);
+  std::optional<Errc> first, second;
+  boost::asio::cancellation_signal signal;
+  listener->async_accept([&](const Error& e, const std::unique_ptr<ConnectRequest>&) { first = e.code; });
+  listener->async_accept(boost::asio::bind_cancellation_slot(
+      signal.slot(), [&](const Error& e, const std::unique_ptr<ConnectRequest>&) { second = e.code; }));
+  signal.emit(cancellation_type::total);
+  io.poll();
+  EXPECT_EQ(second, Errc::kInvalidArgument);
+  EXPECT_EQ(first, std::nullopt);
 }
 
 TEST_F(CancelTcp, OfAConnectorEndsAllItsAttempts) {

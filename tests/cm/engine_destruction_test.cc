@@ -2,6 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <boost/asio/bind_executor.hpp>
+#include <optional>
+
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
 
@@ -101,6 +104,58 @@ TEST(EngineDestruction, WithARequestInAPendingHandler) {
     boost::asio::post(engine.io(), [request] {});
   }
   EXPECT_NE(peer.end(), RawTcp::End::kTimeout);
+}
+
+// Whether the accept that was started before has got its request, whose handler waits for its executor.
+bool handed_over(Engine& engine, Listener& listener) {
+  return eventually([&] {
+    engine.poll();
+    auto another = listener.async_accept(cm::as_error(boost::asio::use_future));
+    engine.poll();
+    return another.wait_for(0s) != std::future_status::ready;  // else it was refused: the first still waits
+  });
+}
+
+// The executor of the handler is not the engine's, and runs after the engine has gone.
+TEST(EngineDestruction, WithARequestThatWaitsInAnotherExecutor) {
+  RawTcp peer;
+  boost::asio::io_context later;
+  std::optional<Errc> heard;
+  bool had_request = false;
+  {
+    Engine engine(Engine::Mode::kManual);
+    const auto listener = listen(engine);
+    peer = RawTcp::connect(listener->local().port());
+    ASSERT_TRUE(peer.send(octets(good_request())));
+    listener->async_accept(
+        boost::asio::bind_executor(later, [&](const Error& e, const std::unique_ptr<ConnectRequest>& request) {
+          heard = e.code;
+          had_request = request != nullptr;
+        }));
+    ASSERT_TRUE(handed_over(engine, *listener));
+    EXPECT_FALSE(heard.has_value());
+  }
+  EXPECT_NE(peer.end(), RawTcp::End::kTimeout) << "rejected with its engine";
+  later.poll();
+  EXPECT_EQ(heard, Errc::kAborted);
+  EXPECT_FALSE(had_request);
+}
+
+// As before, but the executor never runs it.
+TEST(EngineDestruction, WithARequestInAnExecutorThatDropsIt) {
+  RawTcp peer;
+  std::optional<boost::asio::io_context> later(std::in_place);
+  {
+    Engine engine(Engine::Mode::kManual);
+    const auto listener = listen(engine);
+    peer = RawTcp::connect(listener->local().port());
+    ASSERT_TRUE(peer.send(octets(good_request())));
+    listener->async_accept(boost::asio::bind_executor(
+        *later, [](const Error&, const std::unique_ptr<ConnectRequest>&) { FAIL() << "it was dropped"; }));
+    ASSERT_TRUE(handed_over(engine, *listener));
+  }
+  EXPECT_NE(peer.end(), RawTcp::End::kTimeout);
+  later.reset();
 }
 
 TEST(EngineDestruction, BorrowedContextGoesOn) {

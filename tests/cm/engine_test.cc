@@ -125,6 +125,36 @@ TEST(Engine, ALongWaitIsOneSleep) {
   none_waiter.join();
 }
 
+TEST(Engine, ADeadlineIsKeptThoughAnEarlierWaitHadAFarOne) {
+  Engine engine(Engine::Mode::kManual);
+  std::promise<void> soon, never;
+  const auto told = soon.get_future(), untold = never.get_future();
+  boost::asio::post(engine.io(), [&] { soon.set_value(); });
+  EXPECT_TRUE(engine.wait_for(told, 1h));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(engine.wait_for(untold, 1200ms));  // longer than Asio sleeps at a time
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+}
+
+// It has come while poll() was at work, and nobody polls again.
+TEST(Engine, AThreadTakesOverFromAPollerThatLeaves) {
+  Engine engine(Engine::Mode::kManual);
+  verbs::CompletionQueue cq(4, &engine);
+  std::promise<void> polling;
+  std::thread waiter([&] {
+    get(polling.get_future());
+    EXPECT_TRUE(cq.wait_for(20s));
+  });
+  boost::asio::post(engine.io(), [&] {
+    polling.set_value();
+    std::this_thread::sleep_for(200ms);  // the other one follows by then
+  });
+  engine.poll();
+  std::this_thread::sleep_for(50ms);
+  boost::asio::post(engine.io(), [&] { EXPECT_TRUE(cq.push(verbs::Completion{})); });
+  waiter.join();
+}
+
 // A thread that sleeps in poll(2) on its own needs the background thread.
 TEST(Engine, AThreadThatWaitsForAFutureDoesTheIo) {
   Engine engine;

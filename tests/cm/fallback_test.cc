@@ -121,6 +121,41 @@ TEST_P(Fallback, BeginsWithWhatWorkedAndForgetsWhatDoesNotAnyMore) {
   EXPECT_NE(get_outcome(std::move(connecting)).error.code, Errc::kOk);
 }
 
+// Neither says that the peer has changed.
+TEST_P(Fallback, RemembersThoughThePeerRejectsOrTheApplicationGivesUp) {
+  mpa::Policy policy;
+  policy.peer_to_peer = false;
+  auto connecting = start_connect(client_, to_port(peer_.port(), policy));
+  EXPECT_FALSE(refuse(2));
+  const auto next = [&](mpa::StartupFrame reply) {
+    RawTcp peer = peer_.accept();
+    EXPECT_TRUE(read_frame(peer, false).frame.enhanced_data.peer_to_peer);
+    EXPECT_TRUE(peer.send(octets(reply)));
+    return peer;
+  };
+  const RawTcp first = next(good_reply());
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+
+  Node rejected(engine_);
+  connecting = start_connect(rejected, to_port(peer_.port(), policy));
+  mpa::StartupFrame no = good_reply();
+  no.reject = true;
+  const RawTcp second = next(no);
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kPeerRejected);
+
+  Node given_up(engine_);
+  connecting = start_connect(given_up, to_port(peer_.port(), policy));
+  RawTcp third = peer_.accept();
+  EXPECT_TRUE(read_frame(third, false).frame.enhanced_data.peer_to_peer);
+  given_up.qp->abort();
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kAborted);
+
+  Node last(engine_);
+  connecting = start_connect(last, to_port(peer_.port(), policy));
+  const RawTcp fourth = next(good_reply());
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+}
+
 TEST_P(Fallback, NotWithoutPermission) {
   mpa::Policy policy;
   policy.allow_revision_1_fallback = false;
@@ -156,6 +191,37 @@ TEST_P(Fallback, SecondConnectionMayBeRefused) {
   const Outcome c = get_outcome(std::move(connecting));
   EXPECT_EQ(c.error.code, Errc::kConnectionRefused) << c.error.why;
   client_.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
+}
+
+// Nobody takes the second one, nor refuses it.
+TEST_P(Fallback, SecondConnectionHasATimeLimitToo) {
+  RawListener full(0);
+  ConnectOptions o = to_port(full.port());
+  o.connect_timeout = 1s;
+  auto connecting = start_connect(client_, o);
+  RawTcp peer = full.accept();
+  ASSERT_TRUE(read_frame(peer, false).complete);
+  std::vector<std::unique_ptr<Node>> others;
+  std::vector<Connecting> in_the_queue;
+  while (others.size() < 8) {
+    others.push_back(std::make_unique<Node>(engine_));
+    ConnectOptions patient = to_port(full.port());
+    patient.connect_timeout = patient.policy.startup_timeout = 10min;
+    in_the_queue.push_back(start_connect(*others.back(), patient));
+  }
+  ASSERT_TRUE(eventually([&] { return full.anybody(0); }));
+  std::this_thread::sleep_for(
+      100ms);  // mostly the queue is full by then, and what is refused later has no limit either
+  if (GetParam() == How::kReset) {
+    peer.reset();
+  } else {
+    peer.close();
+  }
+  const Outcome c = get_outcome(std::move(connecting));
+  EXPECT_EQ(c.connection, nullptr);
+  EXPECT_TRUE(std::string(c.error.why).starts_with("Connection timed out")) << c.error.why;
+  for (auto& other : others) other->qp->abort();
+  for (auto& waiting : in_the_queue) (void)get_outcome(std::move(waiting));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ends, Fallback, ::testing::Values(How::kFin, How::kReset), [](const auto& p) {

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "iwarp/enhanced/private_depths.h"
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
 #include "tests/support/segments.h"
@@ -127,6 +128,74 @@ TEST_F(Startup, SettlesIrdAndOrdOnBothSides) {
   EXPECT_EQ(server.peer_ord, 40);
 }
 
+// Revision 1, as SMB Direct does it: 8 octets of private data each way, and both applications tell their own end.
+TEST_F(Startup, ApplicationsSettleIrdAndOrdInTheirPrivateData) {
+  COVERS("RFC6581-9.1-22");
+  const auto listener = listen(server_engine_);
+  mpa::Policy policy;
+  policy.revision = 1;
+  policy.ird = 4;
+  policy.ord = 40;
+  ConnectOptions o = to(*listener, policy);
+  const auto asks = enhanced::write_private_depths({policy.ird, policy.ord});
+  o.private_data.assign(asks.begin(), asks.end());
+  auto connecting = start_connect(client_, o);
+  const auto request = next_request(*listener);
+  EXPECT_FALSE(request->enhanced());
+  const auto told = enhanced::parse_private_depths(request->private_data());
+  ASSERT_TRUE(told);
+  ConnectRequest::AcceptOptions accept;
+  accept.ird = 8;
+  accept.ord = 16;
+  accept.told = told;
+  const auto answer = enhanced::write_private_depths(enhanced::answer_private_depths({8, 16}, *told));
+  accept.private_data.assign(answer.begin(), answer.end());
+  auto accepting = request->async_accept(server_.qp, accept, cm::as_error(boost::asio::use_future));
+  const Outcome c = get_outcome(std::move(connecting)), s = get_outcome(std::move(accepting));
+  ASSERT_EQ(c.error.code, Errc::kOk);
+  ASSERT_EQ(s.error.code, Errc::kOk);
+  const auto theirs = enhanced::parse_private_depths(c.connection->private_data());
+  ASSERT_TRUE(theirs);
+  const enhanced::Depths peer = enhanced::crossed(*theirs);
+  ASSERT_TRUE(c.connection->settle_depths(peer.ird, peer.ord));
+  const mpa::Negotiated client = c.connection->negotiated(), server = s.connection->negotiated();
+  EXPECT_EQ(server.ord, 4) << "lowered to what the client admits";
+  EXPECT_EQ(server.ird, 40) << "raised to what the client wants";
+  EXPECT_EQ(client.ord, 8) << "what the server could do when it answered";
+  EXPECT_EQ(client.ird, 4);
+  ping_pong(client_, server_);
+  EXPECT_STREQ(name(s.connection->settle_depths(16383, 1).error().code), "invalid_argument");
+  c.connection->abort();
+  EXPECT_STREQ(name(c.connection->settle_depths(1, 1).error().code), "not_connected");
+}
+
+TEST_F(Startup, SettledIrdAndOrdAreNotTheApplicationsAnyMore) {
+  const auto listener = listen(server_engine_);
+  const Ends ends = join(client_, server_, *listener);
+  EXPECT_STREQ(name(ends.client.connection->settle_depths(1, 1).error().code), "invalid_argument");
+  EXPECT_STREQ(name(ends.server.connection->settle_depths(1, 1).error().code), "invalid_argument");
+}
+
+// What the application of the other end needs, and what the peer can: seen at both ends.
+TEST_F(Startup, RejectionStatesTheOrdThatIsNeeded) {
+  COVERS("RFC6581-9.1-13");
+  COVERS("RFC6581-9.1-20");
+  const auto listener = listen(server_engine_);
+  mpa::Policy policy;
+  policy.ird = 2;
+  auto connecting = start_connect(client_, to(*listener, policy));
+  const auto request = next_request(*listener);
+  EXPECT_EQ(request->peer_ird(), 2);
+  EXPECT_EQ(request->reject({}, 16383).error().code, Errc::kInvalidArgument);
+  EXPECT_TRUE(request->reject(pattern(5), 100).ok());
+  const Outcome c = get_outcome(std::move(connecting));
+  ASSERT_EQ(c.error.code, Errc::kPeerRejected);
+  const auto how = c.connection->disconnected();
+  EXPECT_EQ(how->private_data, pattern(5));
+  ASSERT_TRUE(how->rejected_with);
+  EXPECT_EQ(how->rejected_with->ord, 100);
+}
+
 TEST_F(Startup, RejectionCarriesPrivateDataAndIrdOrd) {
   COVERS("RFC6581-9.1-20");
   const auto listener = listen(server_engine_);
@@ -233,6 +302,67 @@ TEST_F(Startup, BindsTheLocalAddressAskedFor) {
   o.local = {boost::asio::ip::make_address("127.0.0.2"), 0};
   const Ends ends = join(client_, server_, *listener, o);
   EXPECT_EQ(ends.server.connection->remote().address(), o.local->address());
+}
+
+// Though TCP still remembers the connection that had the port before.
+TEST_F(Startup, BindsALocalPortThatWasInUseAMomentAgo) {
+  const auto listener = listen(server_engine_), another = listen(server_engine_);
+  ConnectOptions o = to(*listener);
+  o.local = {boost::asio::ip::address_v4::loopback(), 0};
+  const Ends before = join(client_, server_, *listener, o);
+  ASSERT_NE(before.client.connection, nullptr);
+  before.client.connection->disconnect();  // first, so that this end remembers
+  (void)ending(*before.client.connection);
+  Node client(client_engine_), server(server_engine_);
+  o.port = another->local().port();
+  o.local = before.client.connection->local();
+  const Ends ends = join(client, server, *another, o);
+  ASSERT_NE(ends.server.connection, nullptr);
+  EXPECT_EQ(ends.server.connection->remote(), *o.local);
+}
+
+TEST_F(Startup, WhatIsPostedWhileItConnectsIsSent) {
+  boost::asio::io_context io;
+  Engine engine(io);
+  Node client(engine);
+  const auto listener = listen(server_engine_);
+  auto connecting = start_connect(client, to(*listener));
+  client.send(1, 16);  // nothing has moved yet
+  auto asked = listener->async_accept(cm::as_error(boost::asio::use_future));
+  server_.recv(2);
+  std::unique_ptr<ConnectRequest> request;
+  Connecting accepting;
+  EXPECT_TRUE(eventually([&] {
+    io.restart();
+    io.poll();
+    if (request == nullptr && asked.valid() && asked.wait_for(0s) == std::future_status::ready) {
+      request = std::get<1>(asked.get());
+      accepting = request->async_accept(server_.qp, {}, cm::as_error(boost::asio::use_future));
+    }
+    return connecting.wait_for(0s) == std::future_status::ready && !client.cq.empty();
+  }));
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+  verbs::Completion sent;
+  ASSERT_EQ(client.cq.poll({&sent, 1}), 1U);
+  EXPECT_STREQ(name(sent.status), "ok");
+  server_.expect(verbs::WcOp::kRecv, 2);
+}
+
+TEST_F(Startup, ARequestOutlivesTheRefusalOfAQueuePairThatWasUsed) {
+  const auto listener = listen(server_engine_);
+  (void)join(client_, server_, *listener);
+  Node client(client_engine_), server(server_engine_);
+  auto connecting = start_connect(client, to(*listener));
+  const auto request = next_request(*listener);
+  EXPECT_EQ(get_outcome(request->async_accept(server_.qp, {}, cm::as_error(boost::asio::use_future))).error.code,
+            Errc::kInvalidArgument);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+  EXPECT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kOk);
+  const Node fresh(server_engine_);
+  EXPECT_EQ(get_outcome(request->async_accept(fresh.qp, {}, cm::as_error(boost::asio::use_future))).error.code,
+            Errc::kInvalidArgument)
+      << "decided";
 }
 
 // What the peer has sent lies in the receiver's socket, or has been read.

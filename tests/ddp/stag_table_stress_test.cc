@@ -60,8 +60,9 @@ TEST(StagTableStress, RevokedMemoryBelongsToItsOwnerAgain) {
   std::vector<std::byte> memory(kBytes);
   peers.emplace_back([&] {
     HeldRegion held;
+    const std::uint64_t iova = reinterpret_cast<std::uintptr_t>(&memory[192]);
     for (unsigned n = 0; !stop.load(); ++n) {
-      const auto last = table.local(held, Stag{published.load()}, kMe.pd, Access::kLocalWrite, &memory[192], 64);
+      const auto last = table.local(held, Stag{published.load()}, kMe.pd, Access::kLocalWrite, iova, 64);
       if (last) std::memset(last->data(), 0x53, last->size());
       if (!last || n % 8 == 0) std::this_thread::yield();
       if (n % 4 == 0) held.release();

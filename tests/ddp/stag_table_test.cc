@@ -35,6 +35,10 @@ class StagTableTest : public ::testing::Test {
     table_.release(stag);
   }
 
+  std::uint64_t address(std::ptrdiff_t offset = 0) const {
+    return reinterpret_cast<std::uintptr_t>(memory_.data()) + static_cast<std::uint64_t>(offset);
+  }
+
   test::Bytes memory_ = test::Bytes(100);
   StagTable table_;
   std::mt19937_64 random_{1};
@@ -74,7 +78,7 @@ TEST_F(StagTableTest, AHeldRegionStaysOnOneRegionAndIsCheckedEachTime) {
   const Stag s = add(), read_only = add(Access::kRemoteRead);
   HeldRegion held;
   const auto at = [&](Stag stag, std::ptrdiff_t offset, std::size_t length, PdId pd = kMe.pd) {
-    return table_.local(held, stag, pd, Access::kLocalWrite, memory_.data() + offset, length);
+    return table_.local(held, stag, pd, Access::kLocalWrite, address(offset), length);
   };
   for (int i = 0; i < 2; ++i) {
     const auto octets = at(s, 10, 20);
@@ -95,7 +99,7 @@ TEST_F(StagTableTest, AHeldRegionIsHeldUntilReleasedButNotItsRight) {
   const Stag s = add();
   HeldRegion held;
   const auto at = [&](Stag stag) {
-    return table_.local(held, stag, kMe.pd, Access::kLocalWrite, memory_.data(), 1).has_value();
+    return table_.local(held, stag, kMe.pd, Access::kLocalWrite, address(), 1).has_value();
   };
   EXPECT_TRUE(at(s));
   EXPECT_FALSE(table_.quiescent(s));
@@ -237,22 +241,71 @@ TEST(StagFaults, HaveTheirTerminateCodes) {
 
 TEST_F(StagTableTest, LocalAddresses) {
   const Stag s = add(Access::kLocalWrite);
-  const auto p = table_.pin_local(s, PdId{1}, Access::kLocalWrite, memory_.data() + 99, 1);
+  const auto p = table_.pin_local(s, PdId{1}, Access::kLocalWrite, address(99), 1);
   ASSERT_TRUE(p.ok);
   EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 99);
-  EXPECT_TRUE(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data() + 100, 0).ok);
-  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data() + 99, 2).fault, StagFault::kBounds);
-  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data(), ~std::size_t{0}).fault,
-            StagFault::kBounds);
-  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, nullptr, 1).fault, StagFault::kBounds);
-  EXPECT_EQ(table_.pin_local(s, PdId{2}, Access::kLocalRead, memory_.data(), 1).fault, StagFault::kNotAssociated);
-  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, memory_.data(), 1).fault,
-            StagFault::kInvalid);
+  EXPECT_TRUE(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(100), 0).ok);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(99), 2).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(), ~std::size_t{0}).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{1}, Access::kLocalRead, 0, 1).fault, StagFault::kBounds);
+  EXPECT_EQ(table_.pin_local(s, PdId{2}, Access::kLocalRead, address(), 1).fault, StagFault::kNotAssociated);
+  EXPECT_EQ(table_.pin_local(Stag{raw(s) ^ 1}, PdId{1}, Access::kLocalRead, address(), 1).fault, StagFault::kInvalid);
   const Stag read_only = add(Access::kLocalRead);
-  EXPECT_EQ(table_.pin_local(read_only, PdId{1}, Access::kLocalWrite, memory_.data(), 1).fault, StagFault::kAccess);
-  EXPECT_EQ(table_.to_of(s, PdId{1}, memory_.data() + 30), 1030U);
-  EXPECT_EQ(table_.to_of(s, PdId{2}, memory_.data() + 30), std::nullopt);
-  EXPECT_EQ(table_.to_of(s, PdId{1}, memory_.data() + 101), std::nullopt);
+  EXPECT_EQ(table_.pin_local(read_only, PdId{1}, Access::kLocalWrite, address(), 1).fault, StagFault::kAccess);
+  EXPECT_EQ(table_.to_of(s, PdId{1}, address(30)), 1030U);
+  EXPECT_EQ(table_.to_of(s, PdId{2}, address(30)), std::nullopt);
+  EXPECT_EQ(table_.to_of(s, PdId{1}, address(101)), std::nullopt);
+}
+
+// The IOVA of the first octet is 1 << 40, whatever its address and its Tagged Offset.
+TEST_F(StagTableTest, LocalAccessesNameIovas) {
+  constexpr std::uint64_t kIova = std::uint64_t{1} << 40;
+  const auto s = table_.register_memory({memory_, 1000, PdId{1}, StreamId::kAny, kAll, kIova - address()}, random_());
+  ASSERT_TRUE(s);
+  const auto p = table_.pin_local(*s, PdId{1}, Access::kLocalWrite, kIova + 30, 70);
+  ASSERT_TRUE(p.ok);
+  EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 30);
+  EXPECT_EQ(p.pin.bytes().size(), 70U);
+  const auto local = [&](std::uint64_t iova, std::size_t length) {
+    return table_.pin_local(*s, PdId{1}, Access::kLocalWrite, iova, length).ok;
+  };
+  EXPECT_TRUE(local(kIova, 100));
+  EXPECT_TRUE(local(kIova + 100, 0));
+  EXPECT_FALSE(local(kIova, 101));
+  EXPECT_FALSE(local(kIova + 99, 2));
+  EXPECT_FALSE(local(kIova + 101, 0));
+  EXPECT_FALSE(local(kIova - 1, 1));
+  EXPECT_FALSE(local(kIova - 1, 0));
+  EXPECT_FALSE(local(kIova + 1, ~std::uint64_t{0})) << "the end wraps";
+  EXPECT_FALSE(local(address(), 1)) << "the address is no name of it";
+  HeldRegion held;
+  const auto copied = table_.local(held, *s, PdId{1}, Access::kLocalWrite, kIova + 7, 3);
+  ASSERT_TRUE(copied);
+  EXPECT_EQ(copied->data(), memory_.data() + 7);
+  held.release();
+  EXPECT_EQ(table_.to_of(*s, PdId{1}, kIova + 30), 1030U);
+  EXPECT_EQ(table_.to_of(*s, PdId{1}, address(30)), std::nullopt);
+  EXPECT_EQ(fault(*s, kMe, 1000, 100), std::nullopt) << "peers name Tagged Offsets";
+}
+
+TEST_F(StagTableTest, IovasAtTheEdgesOfTheAddressSpace) {
+  const auto with_iova = [&](std::uint64_t iova) {
+    return table_.register_memory({memory_, 0, PdId{1}, StreamId::kAny, kAll, iova - address()}, random_());
+  };
+  const auto lowest = with_iova(0);
+  ASSERT_TRUE(lowest);
+  const auto first = table_.pin_local(*lowest, PdId{1}, Access::kLocalRead, 0, 100);
+  ASSERT_TRUE(first.ok);
+  EXPECT_EQ(first.pin.bytes().data(), memory_.data());
+  EXPECT_FALSE(table_.pin_local(*lowest, PdId{1}, Access::kLocalRead, ~std::uint64_t{0}, 1).ok);
+  const std::uint64_t highest = ~std::uint64_t{0} - 100;
+  const auto last = with_iova(highest);
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(table_.pin_local(*last, PdId{1}, Access::kLocalRead, highest + 99, 1).ok);
+  EXPECT_FALSE(table_.pin_local(*last, PdId{1}, Access::kLocalRead, highest + 99, 2).ok);
+  const auto wraps = with_iova(highest + 2);
+  ASSERT_FALSE(wraps);
+  EXPECT_EQ(wraps.error().code, Errc::kInvalidArgument);
 }
 
 TEST_F(StagTableTest, InvalidationEndsAllAccess) {
@@ -266,7 +319,7 @@ TEST_F(StagTableTest, InvalidationEndsAllAccess) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(fault(s, kMe, 1000, 1), std::nullopt);  // use does not use it up
   EXPECT_TRUE(table_.invalidate(s));
   EXPECT_EQ(fault(s, kMe, 1000, 1), StagFault::kInvalid);
-  EXPECT_FALSE(table_.pin_local(s, PdId{1}, Access::kLocalRead, memory_.data(), 1).ok);
+  EXPECT_FALSE(table_.pin_local(s, PdId{1}, Access::kLocalRead, address(), 1).ok);
   EXPECT_FALSE(table_.invalidate(s));
   EXPECT_FALSE(table_.valid(s));
 }
@@ -280,6 +333,24 @@ TEST_F(StagTableTest, RemoteInvalidation) {
   EXPECT_FALSE(table_.valid(s));
   EXPECT_EQ(table_.invalidate_remote(s, kMe).error().code, Errc::kCannotInvalidate);  // twice
   EXPECT_EQ(table_.invalidate_remote(Stag{0x777777}, kMe).error().code, Errc::kCannotInvalidate);
+}
+
+TEST_F(StagTableTest, LocalInvalidation) {
+  COVERS("RFC5040-8.1.1-5");
+  const Stag s = add(Access::kLocalRead, 1000, StreamId{77});
+  EXPECT_EQ(table_.invalidate_local(s, PdId{2}).error().code, Errc::kLocalProtection);
+  EXPECT_TRUE(table_.valid(s));
+  EXPECT_TRUE(table_.quiescent(s)) << "a refusal holds nothing";
+  EXPECT_TRUE(table_.invalidate_local(s, PdId{1}).ok()) << "whatever its rights and its stream";
+  EXPECT_FALSE(table_.valid(s));
+  EXPECT_TRUE(table_.quiescent(s));
+  EXPECT_TRUE(table_.invalidate_local(s, PdId{1}).ok()) << "the peer may have been sooner";
+  EXPECT_EQ(table_.invalidate_local(Stag{raw(s) ^ 1}, PdId{1}).error().code, Errc::kLocalProtection);
+  EXPECT_EQ(table_.invalidate_local(Stag{}, PdId{1}).error().code, Errc::kLocalProtection);
+  const Stag renewed =
+      table_.renew(s, {memory_, 1000, PdId{1}, StreamId::kAny, kAll}, static_cast<std::uint8_t>(raw(s) + 1));
+  EXPECT_EQ(table_.invalidate_local(s, PdId{1}).error().code, Errc::kLocalProtection);
+  EXPECT_TRUE(table_.valid(renewed));
 }
 
 TEST_F(StagTableTest, RemoteInvalidationOfWhatIsNotThePeers) {
@@ -318,7 +389,7 @@ TEST_F(StagTableTest, PinKeepsTheMemoryBusy) {
 TEST_F(StagTableTest, ARefusedAccessHoldsNothing) {
   const Stag s = add();
   const auto stranger = table_.pin(s, kStranger, Access::kRemoteWrite, 1000, 1);
-  const auto outside = table_.pin_local(s, kMe.pd, Access::kLocalWrite, memory_.data(), 101);
+  const auto outside = table_.pin_local(s, kMe.pd, Access::kLocalWrite, address(), 101);
   EXPECT_FALSE(stranger.ok);
   EXPECT_FALSE(outside.ok);
   EXPECT_TRUE(table_.quiescent(s)) << "though the results are still here";
@@ -356,6 +427,41 @@ TEST_F(StagTableTest, SuspendedPinOfARegistrationWhoseSlotWasReusedIsDead) {
     ASSERT_LT(table_.size(), 10U);
   }
   EXPECT_FALSE(p.pin.resume());
+}
+
+TEST_F(StagTableTest, RenewedRegistrationHasTheSameIndexAndAnotherKey) {
+  const Stag old = add_with_key(7);
+  ASSERT_TRUE(table_.invalidate(old));
+  test::Bytes other(50);
+  const Stag renewed = table_.renew(old, {other, 9, PdId{2}, StreamId::kAny, Access::kRemoteRead}, 200);
+  EXPECT_EQ(raw(renewed), (raw(old) & 0xFFFFFF00) | 200);
+  EXPECT_FALSE(table_.valid(old));
+  EXPECT_EQ(fault(old, kMe, 1000, 1), StagFault::kInvalid);
+  const auto p = table_.pin(renewed, kStranger, Access::kRemoteRead, 9, 50);
+  ASSERT_TRUE(p.ok);
+  EXPECT_EQ(p.pin.bytes().data(), other.data());
+  EXPECT_EQ(fault(renewed, kStranger, 9, 51, Access::kRemoteRead), StagFault::kBounds);
+  EXPECT_EQ(fault(renewed, kStranger, 9, 1), StagFault::kAccess);
+  EXPECT_EQ(fault(renewed, kMe, 9, 1, Access::kRemoteRead), StagFault::kNotAssociated);
+  EXPECT_FALSE(table_.invalidate(old));
+  EXPECT_EQ(table_.size(), 1U);
+}
+
+// What a slow peer was promised stays suspended for as long as that peer likes; meanwhile keys and short counts come
+// around.
+TEST_F(StagTableTest, SuspendedPinIsDeadHoweverOftenItsRegionWasRenewed) {
+  Stag s = add_with_key(0);
+  auto p = table_.pin(s, kMe, Access::kRemoteWrite, 1000, 10);
+  ASSERT_TRUE(p.ok);
+  p.pin.suspend();
+  for (unsigned i = 1; i <= 65536; ++i) {
+    ASSERT_TRUE(table_.invalidate(s));
+    s = table_.renew(s, {memory_, 1000, PdId{1}, StreamId::kAny, kAll}, static_cast<std::uint8_t>(i));
+  }
+  EXPECT_EQ(raw(s) & 0xFF, 0U) << "the STag is the one of the beginning";
+  EXPECT_TRUE(table_.valid(s));
+  EXPECT_FALSE(p.pin.resume());
+  EXPECT_TRUE(table_.quiescent(s));
 }
 
 TEST_F(StagTableTest, FreedIndexRestsFor65536Registrations) {

@@ -110,6 +110,7 @@ class Run {
       const std::string line = writer_.line(record);
       FUZZ_CHECK(!line.empty() && line.back() == ')');
       FUZZ_CHECK(short_writer_.line(record).size() <= std::max(kColumns, line.find(',') + kCutEnd));
+      summary_.see(record);
       summary_.add(record);
       FUZZ_CHECK(std::all_of(line.begin(), line.end(), [](unsigned char c) { return std::isprint(c) != 0; }));
     }

@@ -31,6 +31,8 @@ struct Setup {
     policy.ird = (b & 2) != 0 ? in.u16() : 32;
     policy.ord = (b & 4) != 0 ? in.u16() : 32;
     policy.max_ird = (b & 8) != 0 ? in.u16() : 128;
+    policy.rtr_send = (b & 16) != 0;
+    policy.negotiate_depths = (b & 32) == 0;
   }
 };
 

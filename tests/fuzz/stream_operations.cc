@@ -161,14 +161,31 @@ void World::post(Script& in) {
   rdmap::SendWr wr;
   wr.wr_id = id;
   wr.op = static_cast<rdmap::SendOp>(kind % 5);
-  wr.sges = pieces(in, wr.op == rdmap::SendOp::kRead ? 2 : rdmap::kMaxSge);
+  wr.sges = pieces(in, rdmap::kMaxSge);
   wr.fence = kind >= 128;
   wr.solicited = (kind & 64) != 0;
   if (wr.op != rdmap::SendOp::kSend) {
     wr.remote_stag = Stag{in.u32()};
     wr.remote_to = in.u16();
   }
+  if ((kind & 32) != 0) vary(in, wr);
   post(wr);
+}
+
+// What is no other message on the wire.
+void World::vary(Script& in, rdmap::SendWr& wr) {
+  switch (wr.op) {
+    case rdmap::SendOp::kRead:
+      wr.op = rdmap::SendOp::kReadInvalidate;
+      break;
+    case rdmap::SendOp::kSendInvalidate:
+      wr.op = rdmap::SendOp::kLocalInvalidate;
+      wr.local_stag = memory_[in.u8() % memory_.size()].region->stag();
+      wr.sges = {};
+      break;
+    default:
+      wr.inline_data = true;
+  }
 }
 
 void World::revoke(Script& in) {
@@ -176,7 +193,7 @@ void World::revoke(Script& in) {
   if (m.revoked) return;
   if (peer_.end.stags().valid(m.region->stag())) {
     m.region->revoke();
-  } else {  // the peer has invalidated it
+  } else {  // the peer has invalidated it, or a work request
     FUZZ_CHECK(peer_.end.stags().quiescent(m.region->stag()));
     peer_.end.stags().release(m.region->stag());
   }

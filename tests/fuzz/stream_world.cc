@@ -22,6 +22,7 @@ test::RawPeerOptions peer_options(const Setup& s) {
   o.finish_startup = !startup;
   o.ird = o.ord = 4;
   o.stream.sq_depth = o.stream.rq_depth = 8;
+  o.stream.max_inline = 1000;
   o.stream.fpdu = mpa::FpduPolicy::kMax;
   o.scratch_bytes = s.scratch_bytes;
   return o;
@@ -174,7 +175,7 @@ void World::end_tcp(stream::TcpEnd how) {
 // --- The application.
 
 void World::post(const rdmap::SendWr& wr) {
-  if (wr.op != rdmap::SendOp::kRead) {
+  if (!is_read(wr.op)) {
     for (const rdmap::Sge& sge : wr.sges.view()) unsteady_ |= sge.lkey != memory_.back().region->stag();
   }
   if (peer_.end.conn().post_send(wr).ok()) posted_sends_.push_back(wr.wr_id);

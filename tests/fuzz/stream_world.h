@@ -74,6 +74,7 @@ class World {
   void feed_pdu(Script& in);
   void answer_read(Script& in);
   void post(Script& in);
+  void vary(Script& in, rdmap::SendWr& wr);
   void revoke(Script& in);
   void end_tcp(stream::TcpEnd how);
   void finish();

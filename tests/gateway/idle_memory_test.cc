@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kConnections = 200;
-constexpr std::size_t kEach = 128;  // KiB. The aim is 64: queues of completions, Receives and Calls are in the way
+constexpr std::size_t kEach = 64;  // KiB
 
 // A process with a gateway in it.
 class GatewayProcess {

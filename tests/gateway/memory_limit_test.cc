@@ -105,15 +105,42 @@ TEST_F(MemoryLimit, RefusesConnectionsWhenItIsUsedUp) {
   expect_still_serving();
 }
 
-// All at once: each is looked at before any of them has taken memory.
+// Each is looked at before any of them has taken memory: the server's connections come when all are waiting for them.
 TEST_F(MemoryLimit, RefusesConnectionsThatComeTogether) {
+  constexpr int kClients = 20, kFirst = 2;
   options.process_memory_bytes = 8u << 20;
-  open();
+  options.backend_timeout = 60s;
+  tcp::acceptor late(loop.io, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  late.listen(0);  // drops SYNs while its queue is full
+  std::vector<tcp::socket> first;
+  for (int n = 0; n < kFirst; ++n) {
+    first.emplace_back(loop.io).async_connect(late.local_endpoint(), [](boost::system::error_code) {});
+  }
+  loop.run_for(20ms);
+  const auto process = std::make_shared<Process>(loop.io, ProcessOptions::of_one(options));
+  auto opened = RdmaFront::open(gateway_engine, {boost::asio::ip::make_address("127.0.0.1"), 0},
+                                {"127.0.0.1", late.local_endpoint().port()}, options, process);
+  ASSERT_TRUE(opened.ok());
+  front = std::move(*opened);
   std::vector<std::unique_ptr<RdmaClient>> clients;
-  for (int n = 0; n < 20; ++n) {
+  for (int n = 0; n < kClients; ++n) {
     clients.push_back(std::make_unique<RdmaClient>(loop, client_engine));
     clients.back()->begin_connect(front->local());
   }
+  ASSERT_TRUE(loop.until([&] { return process->connections() == kClients; }));
+  EXPECT_EQ(front->snapshot().active(), 0U);
+  late.listen(2 * kClients);
+  std::vector<std::shared_ptr<TcpPeer>> peers;
+  const std::function<void()> accept = [&] {
+    late.async_accept([&](boost::system::error_code ec, tcp::socket socket) {
+      if (ec) return;
+      const auto& peer = peers.emplace_back(std::make_shared<TcpPeer>(std::move(socket)));
+      peer->on_record = [](TcpPeer& from, const Bytes& call) { from.send(serve(call)); };
+      peer->start();
+      accept();
+    });
+  };
+  accept();
   ASSERT_TRUE(loop.until(
       [&] { return std::all_of(clients.begin(), clients.end(), [](const auto& c) { return c->decided(); }); }));
   ASSERT_TRUE(loop.until([&] { return front->snapshot().active() + refused(RefuseReason::kLimit) == clients.size(); }))
@@ -127,6 +154,7 @@ TEST_F(MemoryLimit, RefusesConnectionsThatComeTogether) {
   h.read_list = {{0, call->segment}};
   (*served)->send(h);
   EXPECT_EQ((*served)->await(1).payload, samples::write_reply(1));
+  late.close();
 }
 
 TEST_F(MemoryLimit, RefusesTcpClientsThatComeTogether) {

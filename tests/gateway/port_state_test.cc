@@ -102,6 +102,55 @@ TEST_F(PortState, AnEmptyMemoryMakesAGoodFile) {
   EXPECT_EQ(load(after, now), "");
 }
 
+// No host has a name of 600 letters: such lines are left out, and the others come back.
+TEST_F(PortState, WhatIsWrittenIsReadHoweverLongNamesAre) {
+  PortMemories before;
+  const std::string longest = std::string(600, 'x') + ":2049";
+  before.of(longest)->remember(make_address("10.0.0.1"), 700, false, now.steady);
+  before.of(kNas)->remember(make_address("10.0.0.1"), 701, false, now.steady);
+  ASSERT_EQ(save_ports(file, before, now), "");
+  PortMemories after;
+  ASSERT_EQ(load(after, now), "");
+  EXPECT_EQ(after.of(kNas)->addresses(), 1u);
+  EXPECT_EQ(after.of(longest)->addresses(), 0u);
+}
+
+TEST_F(PortState, AFullFileOfLongNamesIsReadAgain) {
+  PortMemories before;
+  const std::string name(240, 'x');
+  std::size_t clients = 0;
+  for (unsigned server = 1; server <= 4; ++server) {
+    const auto memory = before.of(HostPort{name, static_cast<std::uint16_t>(server)});
+    for (std::uint32_t client = 0; client < 1024; ++client) {
+      const boost::asio::ip::address_v4 address(0x0A000000 + client);
+      for (std::uint16_t port = 1; port <= 16; ++port) memory->remember(address, port, false, now.steady);
+    }
+    clients += memory->addresses();
+  }
+  ASSERT_EQ(save_ports(file, before, now), "");
+  ASSERT_GT(std::filesystem::file_size(file), 16u << 20);
+  PortMemories after;
+  ASSERT_EQ(load(after, now), "");
+  for (const auto& [server, memory] : after.all()) clients -= memory->addresses();
+  EXPECT_EQ(clients, 0u);
+}
+
+TEST(PortMemories, ForgetTheServerThatWasAskedForLongestAgo) {
+  const auto host = [](std::size_t n) { return HostPort{"nas" + std::to_string(n), 2049}; };
+  PortMemories all;
+  const auto in_use = all.of(host(0));
+  for (std::size_t n = 1; n < PortMemories::kMaxServers; ++n) {
+    all.of(host(n))->remember(make_address("10.0.0.1"), 700, false, TimePoint{});
+  }
+  (void)all.of(host(1));
+  (void)all.of(host(1000));
+  EXPECT_EQ(all.all().size(), PortMemories::kMaxServers);
+  EXPECT_EQ(all.all().count(host(2).to_string()), 0u);
+  EXPECT_EQ(all.of(host(1))->addresses(), 1u);
+  EXPECT_EQ(all.of(host(3))->addresses(), 1u);
+  EXPECT_EQ(all.of(host(0)), in_use);
+}
+
 TEST_F(PortState, ADamagedFileIsToldOfAndIgnored) {
   const std::string until = std::to_string(std::chrono::system_clock::to_time_t(now.wall) + 300);
   const std::string title = "iwarp-gateway-ports 1\n";
@@ -147,7 +196,7 @@ TEST_F(PortState, AFileOfAnotherKindIsToldOf) {
   EXPECT_THAT(load(after, now), HasSubstr("is no file"));
   EXPECT_THAT(save_ports(file, after, now), HasSubstr("cannot rename"));
   std::filesystem::remove(file);
-  write(std::string(std::size_t{9} << 20, 'x'));
+  write(std::string(std::size_t{40} << 20, 'x'));
   EXPECT_THAT(load(after, now), HasSubstr("too long"));
   EXPECT_THAT(save_ports(directory / "none" / "ports", after, now), HasSubstr("cannot write"));
 }

@@ -70,21 +70,48 @@ TEST_F(RdmaChannelMemory, IsFreedWhenTheConnectionHasBeenIdle) {
   EXPECT_FALSE(channel.deadline());
 }
 
-// However many connections find none, the log says so five times a second.
-TEST_F(RdmaChannelMemory, WantOfItIsToldOfOnlySoOften) {
-  std::ostringstream lines;
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(lines)));
-  const auto none = std::make_shared<rpcrdma::MemoryBudget>(0);
-  for (int i = 0; i < 20; ++i) {
-    RdmaChannel poor{engine, {}, {.budget = none}, 4, kKeep};
+// Where there is no memory: what the log says of it.
+class RdmaChannelWant : public RdmaChannelMemory {
+ protected:
+  ~RdmaChannelWant() override { spdlog::set_default_logger(before_); }
+  void wants(RdmaChannel& poor) {
     EXPECT_FALSE(poor.pool().acquire(100, Purpose::kCall));
     poor.after_turn(now, log);
   }
-  spdlog::set_default_logger(before);
-  const std::string text = lines.str();
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+  [[nodiscard]] std::ptrdiff_t lines() const {
+    const std::string text = lines_.str();
+    return std::count(text.begin(), text.end(), '\n');
+  }
+  const std::shared_ptr<rpcrdma::MemoryBudget> none = std::make_shared<rpcrdma::MemoryBudget>(0);
+
+ private:
+  std::ostringstream lines_;
+  const std::shared_ptr<spdlog::logger> before_ = [this] {
+    auto old = spdlog::default_logger();
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(lines_)));
+    return old;
+  }();
+};
+
+// However many connections find none, the log says so five times a second.
+TEST_F(RdmaChannelWant, IsToldOfOnlySoOften) {
+  for (int i = 0; i < 20; ++i) {
+    RdmaChannel poor{engine, {}, {.budget = none}, 4, kKeep};
+    wants(poor);
+  }
+  EXPECT_EQ(lines(), 5);
+}
+
+// However long it lasts, a connection says so every half minute.
+TEST_F(RdmaChannelWant, OfOneConnectionIsToldOfOnlySoOften) {
+  RdmaChannel poor{engine, {}, {.budget = none}, 4, kKeep};
+  for (int i = 0; i < 30; ++i, now += 1s) wants(poor);
+  EXPECT_EQ(lines(), 1);
+  wants(poor);
+  EXPECT_EQ(lines(), 2);
+  poor.after_turn(now + 60s, log);  // found none once, and wants no more
+  EXPECT_EQ(lines(), 2);
 }
 
 // Neither what is exposed to one client, nor what is not exposed at all, can be reached by another.

@@ -16,6 +16,8 @@ TEST(Policy, DefaultsAreSafe) {
   EXPECT_EQ(p.markers, Policy::Markers::kServe);
   EXPECT_EQ(p.revision, 2);
   EXPECT_TRUE(p.peer_to_peer && p.rtr_read && p.rtr_write);
+  EXPECT_FALSE(p.rtr_send);
+  EXPECT_TRUE(p.negotiate_depths);
 }
 
 TEST(Policy, RefusesContradictions) {
@@ -35,7 +37,21 @@ TEST(Policy, RefusesContradictions) {
   EXPECT_TRUE(broken([](Policy& p) { p.rtr_read = p.rtr_write = false; }));
   EXPECT_TRUE(broken([](Policy& p) { p.startup_timeout = std::chrono::milliseconds(0); }));
   EXPECT_FALSE(broken([](Policy& p) { p.revision = 1, p.rtr_read = p.rtr_write = false; })) << "revision 1 has no RTR";
+  EXPECT_FALSE(broken([](Policy& p) { p.rtr_read = p.rtr_write = false, p.rtr_send = true; }));
   EXPECT_FALSE(broken([](Policy& p) { p.ird = p.ord = kMaxIrdOrd; }));
+}
+
+TEST(Policy, IsAnOffer) {
+  Policy p;
+  p.ird = 3, p.ord = 4, p.max_ird = 5, p.rtr_send = true, p.rtr_read = false, p.negotiate_depths = false;
+  const enhanced::Offer offer = offer_of(p);
+  EXPECT_EQ(offer.depths, (enhanced::Depths{3, 4}));
+  EXPECT_EQ(offer.max_ird, 5);
+  EXPECT_EQ(offer.forms, (enhanced::RtrForms{.send = true, .write = true, .read = false}));
+  EXPECT_TRUE(offer.peer_to_peer);
+  EXPECT_FALSE(offer.negotiate_depths);
+  p.peer_to_peer = false;
+  EXPECT_FALSE(offer_of(p).peer_to_peer);
 }
 
 TEST(Negotiated, PrintsOneLine) {

@@ -211,6 +211,7 @@ TEST(MpaResponder, NamesExactlyOneRtr) {
   const Policy both;
   const Policy read = with([](Policy& p) { p.rtr_write = false; });
   const Policy write = with([](Policy& p) { p.rtr_read = false; });
+  const Policy all = with([](Policy& p) { p.rtr_send = true; });
   struct {
     const char* name;
     Policy policy;
@@ -226,6 +227,8 @@ TEST(MpaResponder, NamesExactlyOneRtr) {
       {"both offered, Write supported", write, "8020 c020", "80208020", Rtr::kWrite},
       {"Read offered, Write supported", write, "8020 4020", "80208020", Rtr::kWrite},
       {"Write offered, Read supported", read, "8020 8020", "80204020", Rtr::kRead},
+      {"Send offered, all supported", all, "c020 0020", "c0200020", Rtr::kSend},
+      {"all offered, all supported", all, "c020 c020", "80204020", Rtr::kRead},
       {"A=0: B, C and D mean nothing", both, "4020 c020", "00200020", Rtr::kNone},
   };
   for (const auto& c : kCases) {
@@ -234,6 +237,35 @@ TEST(MpaResponder, NamesExactlyOneRtr) {
     EXPECT_EQ(a.reply, std::string("50020004") + c.reply);
     EXPECT_EQ(a.established.negotiated.rtr, c.rtr);
     EXPECT_EQ(a.established.negotiated.peer_to_peer, c.rtr != Rtr::kNone);
+  }
+}
+
+// The application has the peer's depths in its private data: they count for what the Request leaves open.
+TEST(MpaResponder, TakesDepthsThatItsApplicationWasTold) {
+  COVERS("RFC6581-9.1-22");
+  const struct {
+    const char* request;
+    enhanced::Depths told, want;
+  } kCases[] = {
+      {"40 01 0000", {5, 40}, {40, 5}},             // revision 1
+      {"40 01 0000", {64, 8}, {32, 32}},            // both ends can more
+      {"40 01 0000", {5, 200}, {128, 5}},           // as far as max_ird
+      {"50 02 0004 3fff 3fff", {5, 40}, {40, 5}},   // left to the applications
+      {"50 02 0004 3fff 0028", {5, 100}, {40, 5}},  // one of them
+      {"50 02 0004 0005 0028", {1, 100}, {40, 5}},  // settled
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.request);
+    Responder r(Policy{}, kStart);
+    const Bytes bytes = request(c.request);
+    EXPECT_EQ(r.rx(bytes, kStart), bytes.size());
+    EXPECT_EQ(r.accept(32, 32, {}, enhanced::Depths{16383, 1}).error().code, Errc::kInvalidArgument);
+    EXPECT_EQ(r.accept(32, 32, {}, enhanced::Depths{1, 16383}).error().code, Errc::kInvalidArgument);
+    ASSERT_TRUE(r.accept(32, 32, {}, c.told));
+    (void)sent(r);
+    (void)expect<RequestReceived>(r);
+    const Negotiated n = expect<Established>(r).negotiated;
+    EXPECT_EQ((enhanced::Depths{n.ird, n.ord}), c.want);
   }
 }
 

@@ -68,6 +68,7 @@ TEST(Control, OpcodesOfFigure4AndNothingElse) {
 TEST(Control, ReservedOpcodes) {
   COVERS("RFC5040-4.1-24");
   COVERS("RFC5040-4.2-5");
+  COVERS("RFC7306-1.1-4");
   for (std::uint8_t op = 8; op < 16; ++op) {
     EXPECT_EQ(tagged(static_cast<std::uint8_t>(0x40 | op)).error().tell_peer, kUnexpectedOpcode);
     EXPECT_EQ(untagged(static_cast<std::uint8_t>(0x40 | op), 0).error().tell_peer, kUnexpectedOpcode);
@@ -97,6 +98,55 @@ TEST(Control, UnknownQueueIsAnErrorOfDdp) {
   }
 }
 
+// Figure 2 of RFC 7306.
+constexpr Row kFigure2[] = {{8, false, 0}, {9, false, 0}, {10, false, 1}, {11, false, 3}};
+
+TEST(Control, OpcodesOfRfc7306WhereItIsKnown) {
+  COVERS("RFC7306-4.1-1");
+  COVERS("RFC7306-4.1-2");
+  COVERS("RFC7306-4.1-5");
+  COVERS("RFC7306-4.1-6");
+  COVERS("RFC7306-8.2-1");
+  COVERS("RFC7306-8.2-3");
+  COVERS("RFC7306-8.2-4");
+  COVERS("RFC7306-10-1");
+  COVERS("RFC7306-4.1-7");
+  COVERS("RFC7306-4.1-8");
+  COVERS("RFC7306-5.2-1");
+  COVERS("RFC7306-5.2-4");
+  COVERS("RFC7306-5.2-5");
+  COVERS("RFC7306-5.2.1-14");
+  COVERS("RFC7306-5-7");
+  COVERS("RFC7306-5.2.2-5");
+  COVERS("RFC7306-4-4");
+  COVERS("RFC7306-10.2-1");
+  constexpr auto kKnown = Extensions::kRfc7306;
+  for (const Row& r : kFigure2) {
+    const auto octet = static_cast<std::uint8_t>(0x40 | r.opcode);
+    EXPECT_EQ(check_control(ddp::TaggedHeader{.rsvd_ulp = octet}, kKnown).error().tell_peer, kUnexpectedOpcode);
+    for (std::uint32_t qn = 0; qn < 4; ++qn) {
+      const auto op = check_control(ddp::UntaggedHeader{.rsvd_ulp = octet, .qn = qn}, kKnown);
+      EXPECT_EQ(op.ok(), qn == r.qn) << int{r.opcode} << " on queue " << qn;
+      if (op) {
+        EXPECT_EQ(static_cast<std::uint8_t>(*op), r.opcode);
+      } else {
+        EXPECT_EQ(op.error().tell_peer, kUnexpectedOpcode);
+      }
+    }
+    for (const unsigned version : {0x00U, 0x80U, 0xC0U}) {
+      const auto other = static_cast<std::uint8_t>(version | r.opcode);
+      EXPECT_EQ(check_control(ddp::UntaggedHeader{.rsvd_ulp = other, .qn = r.qn}, kKnown).error().tell_peer,
+                (TerminateCode{0, 2, 5}));
+    }
+  }
+  for (const unsigned op : {0x4CU, 0x4DU, 0x4EU, 0x4FU})
+    EXPECT_EQ(check_control(ddp::UntaggedHeader{.rsvd_ulp = static_cast<std::uint8_t>(op)}, kKnown).error().tell_peer,
+              kUnexpectedOpcode);
+  EXPECT_EQ(check_control(ddp::UntaggedHeader{.rsvd_ulp = 0x4B, .qn = 4}, kKnown).error().tell_peer,
+            (TerminateCode{1, 2, 1}));
+  EXPECT_TRUE(check_control(ddp::UntaggedHeader{.rsvd_ulp = 0x03}, kKnown).ok()) << "RFC 5040 takes version 0 too";
+}
+
 TEST(Control, ReservedBitsAreNotLookedAt) {
   COVERS("RFC5040-4.1-12");
   for (const unsigned reserved : {0x10U, 0x20U, 0x30U}) {
@@ -115,10 +165,11 @@ TEST(Control, OctetSentHasVersionOneAndNoReservedBits) {
 
 TEST(Control, Kinds) {
   COVERS("RFC5040-2.4-2");
-  for (std::uint8_t op = 0; op < 8; ++op) {
+  for (std::uint8_t op = 0; op < 12; ++op) {
     const auto o = static_cast<Opcode>(op);
     EXPECT_EQ(invalidates(o), op == 4 || op == 6);
-    EXPECT_EQ(solicited(o), op == 5 || op == 6);
+    EXPECT_EQ(solicited(o), op == 5 || op == 6 || op == 9);
+    EXPECT_EQ(is_immediate(o), op == 8 || op == 9);
     EXPECT_STRNE(to_string(o), "");
   }
 }

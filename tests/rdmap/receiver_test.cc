@@ -151,6 +151,61 @@ TEST_F(ReceiverTest, ReadResponseCompletesTheOldestRead) {
   EXPECT_TRUE(stags_.valid(stag_)) << "the sink STag is not used up";
 }
 
+TEST_F(ReceiverTest, EachResponseToAReadOfSeveralPiecesFillsOne) {
+  COVERS("RFC5040-5.2.2-4");
+  COVERS("RFC5040-5.5-29");
+  SendWr wr{.wr_id = 1, .op = SendOp::kRead, .sges = sge(60, 30)};
+  ASSERT_TRUE(wr.sges.add(sge(10, 5)));
+  ASSERT_TRUE(sends_.post(wr));
+  sends_.sent(sends_.start());
+  sends_.sent(sends_.start());
+  const auto response = [&](std::size_t offset, const Bytes& data, bool last) {
+    return test::tagged_segment(Opcode::kReadResponse, stag_, kBase + offset, data, last);
+  };
+  expect_taken(response(60, pattern(20), false));
+  expect_taken(response(80, pattern(10, 100), true));
+  EXPECT_FALSE(sends_.poll());
+  expect_taken(response(10, pattern(5, 50), true));
+  EXPECT_EQ(sends_.poll()->byte_len, 35U);
+  EXPECT_TRUE(std::equal(memory_.begin() + 80, memory_.begin() + 90, pattern(10, 100).begin()));
+  EXPECT_TRUE(std::equal(memory_.begin() + 10, memory_.begin() + 15, pattern(5, 50).begin()));
+}
+
+TEST_F(ReceiverTest, ResponseMayNotSpanTwoPiecesOfARead) {
+  SendWr wr{.wr_id = 1, .op = SendOp::kRead, .sges = sge(0, 10)};
+  ASSERT_TRUE(wr.sges.add(sge(10, 10)));
+  ASSERT_TRUE(sends_.post(wr));
+  sends_.sent(sends_.start());
+  sends_.sent(sends_.start());
+  expect_refused(test::tagged_segment(Opcode::kReadResponse, stag_, kBase, pattern(20)), {1, 1, 1}, 14);
+}
+
+TEST_F(ReceiverTest, ReadWithLocalInvalidateRevokesItsSinkWithTheLastOctet) {
+  for (const std::size_t length : {30U, 0U}) {
+    Bytes sink(30);
+    const Stag stag = add(sink);
+    ASSERT_TRUE(sends_.post({.wr_id = 1,
+                             .op = SendOp::kReadInvalidate,
+                             .sges = Sge{sink.data(), static_cast<std::uint32_t>(length), stag}}));
+    sends_.sent(sends_.start());
+    if (length > 0) {
+      expect_taken(test::tagged_segment(Opcode::kReadResponse, stag, kBase, pattern(20), false));
+      EXPECT_TRUE(stags_.valid(stag));
+      expect_taken(test::tagged_segment(Opcode::kReadResponse, stag, kBase + 20, pattern(10, 140), true));
+      EXPECT_EQ(sink, pattern(30));
+    } else {
+      expect_taken(test::tagged_segment(Opcode::kReadResponse, stag, 0, {}));
+    }
+    EXPECT_FALSE(stags_.valid(stag));
+    const auto c = sends_.poll();
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->op, WcOp::kRead);
+    EXPECT_TRUE(c->invalidated);
+    EXPECT_EQ(c->invalidated_stag, stag);
+    EXPECT_EQ(c->byte_len, length);
+  }
+}
+
 TEST_F(ReceiverTest, ZeroLengthReadResponse) {
   COVERS("RFC5041-5.2-16");
   start_read(1, 0);
@@ -170,6 +225,48 @@ TEST_F(ReceiverTest, ResponseToTheRtrComesFirst) {
   EXPECT_EQ(sends_.poll()->wr_id, 1U);
 }
 
+TEST_F(ReceiverTest, RtrBySendTakesNoReceive) {
+  COVERS("RFC6581-9.2-7");
+  rx_.expect_rtr_send();
+  expect_taken(send_segment({}));  // though none is posted
+  EXPECT_FALSE(recvs_.poll());
+  EXPECT_EQ(rx_.counters().sends, 0U);
+  post_recv(1, sge(0, 50));
+  expect_taken(send_segment(pattern(3), {.msn = 2}));
+  EXPECT_EQ(recvs_.poll()->byte_len, 3U);
+  EXPECT_EQ(rx_.counters().sends, 1U);
+}
+
+TEST_F(ReceiverTest, OnlyTheFirstMessageIsTheRtr) {
+  COVERS("RFC6581-9.2-7");
+  rx_.expect_rtr_send();
+  for (std::uint64_t id = 1; id <= 2; ++id) post_recv(id, sge(0, 50));
+  expect_taken(test::tagged_segment(Opcode::kWrite, Stag{1}, 0, {}));  // another form, against what was agreed
+  expect_taken(send_segment({}));
+  EXPECT_EQ(recvs_.poll()->wr_id, 1U);
+  expect_taken(send_segment({}, {.msn = 2}));
+  EXPECT_EQ(recvs_.poll()->wr_id, 2U);
+}
+
+TEST_F(ReceiverTest, ASendOfMoreThanNothingIsNoRtr) {
+  struct {
+    Bytes segment;
+    const char* what;
+  } const kOthers[] = {{send_segment(pattern(1)), "data"},
+                       {send_segment({}, {}, Opcode::kSendSolicited), "solicited event"},
+                       {send_segment({}, {.last = false}), "more to come"}};
+  for (const auto& other : kOthers) {
+    ReceiveQueue recvs(1);
+    SendQueue sends(1);
+    InboundReads reads(1);
+    Receiver rx(stags_, kMe, recvs, sends, reads);
+    rx.expect_rtr_send();
+    const auto taken = rx.begin(other.segment, other.segment.size());
+    ASSERT_FALSE(taken) << other.what << ": it needs a receive";
+    EXPECT_EQ(taken.error().code, Errc::kUntaggedNoBuffer) << other.what;
+  }
+}
+
 TEST_F(ReceiverTest, ReadRequestsWaitInOrder) {
   COVERS("RFC5040-5.2.1-2");
   COVERS("RFC5040-5.2.1-8");
@@ -184,9 +281,9 @@ TEST_F(ReceiverTest, ReadRequestsWaitInOrder) {
   EXPECT_EQ(rx_.counters().read_requests, 2U);
   EXPECT_FALSE(recvs_.poll()) << "the application hears nothing of them";
   EXPECT_FALSE(sends_.poll());
-  EXPECT_EQ(reads_.start().request, one);
+  EXPECT_EQ(std::get<ReadRequest>(reads_.start().request), one);
   const InboundRead second = reads_.start();
-  EXPECT_EQ(second.request, two);
+  EXPECT_EQ(std::get<ReadRequest>(second.request), two);
   EXPECT_EQ(Bytes(second.ulpdu.begin(), second.ulpdu.end()), test::read_request_segment(two, 2));
 }
 
@@ -199,7 +296,7 @@ TEST_F(ReceiverTest, ReadRequestMayComeInSeveralSegments) {
   EXPECT_TRUE(reads_.empty());
   expect_taken(send_segment(Bytes(body.begin() + 9, body.end()), {.mo = 9}, Opcode::kReadRequest, kReadRequestQn));
   const InboundRead read = reads_.start();
-  EXPECT_EQ(read.request, r);
+  EXPECT_EQ(std::get<ReadRequest>(read.request), r);
   EXPECT_EQ(Bytes(read.ulpdu.begin(), read.ulpdu.end()), test::read_request_segment(r)) << "quoted as one segment";
 }
 

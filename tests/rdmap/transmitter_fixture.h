@@ -74,7 +74,7 @@ class TransmitterTest : public ::testing::Test {
       error_ = given.error();
       return std::nullopt;
     }
-    EXPECT_EQ(ready, *given);
+    EXPECT_TRUE(ready || !*given);
     if (!*given) return std::nullopt;
     Sent out{Bytes(s.head_and_copy().begin(), s.head_and_copy().end()), s.read_response, s.may_change, s.done};
     for (const auto& p : pins) out.ulpdu.insert(out.ulpdu.end(), p.bytes().begin(), p.bytes().end());

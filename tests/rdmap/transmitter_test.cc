@@ -69,6 +69,23 @@ TEST_F(TransmitterTest, CopiesSmallPayloadAndPinsTheRest) {
   }
 }
 
+TEST_F(TransmitterTest, InlineOctetsNeedNoRegistration) {
+  mulpdu_ = 400;
+  sends_ = SendQueue(16, 500);
+  for (const std::uint32_t n : {1U, 256U, 257U, 500U}) {
+    Bytes octets = pattern(n, n);
+    SendWr w = wr(1, SendOp::kSend, Sge{octets.data(), n, Stag{}});
+    w.inline_data = true;
+    post(w);
+    octets.assign(n, std::byte{});
+    Bytes sent;
+    for (auto s = next(); s; s = next()) sent = sent | s->payload();
+    EXPECT_EQ(sent, pattern(n, n));
+    EXPECT_FALSE(error_);
+    EXPECT_EQ(sends_.poll()->status, Errc::kOk);
+  }
+}
+
 TEST_F(TransmitterTest, MsnRisesPerMessage) {
   COVERS("RFC5041-4.3-9");
   COVERS("RFC5041-4.3-10");
@@ -165,6 +182,116 @@ TEST_F(TransmitterTest, ReadRequest) {
   EXPECT_EQ(sends_.outstanding_reads(), 1U);
 }
 
+TEST_F(TransmitterTest, ReadRequestForEachPieceOfTheSink) {
+  COVERS("RFC5040-5.2.1-7");
+  COVERS("RFC5040-5.2.1-9");
+  SendWr w = wr(1, SendOp::kRead, sge(40, 60));
+  ASSERT_TRUE(w.sges.add(sge(7, 0)) && w.sges.add(sge(300, 5)));
+  w.remote_stag = Stag{0x800};
+  w.remote_to = 77;
+  post(w);
+  const auto first = next();
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(tx_.mid_message());
+  EXPECT_EQ(*ReadRequest::parse(first->payload()), (ReadRequest{stag_, kBase + 40, 60, Stag{0x800}, 77}));
+  const auto second = next();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->untagged(), (ddp::UntaggedHeader{true, 0x41, 0, 1, Msn{2}, 0}));
+  EXPECT_EQ(*ReadRequest::parse(second->payload()), (ReadRequest{stag_, kBase + 300, 5, Stag{0x800}, 137}));
+  EXPECT_FALSE(next());
+  EXPECT_EQ(sends_.outstanding_reads(), 2U);
+  EXPECT_EQ(tx_.counters().reads, 2U);
+}
+
+// Both ends may be waiting for Responses before they can go on: these must not wait for the rest of a list.
+TEST_F(TransmitterTest, ResponsesLeaveBetweenTheRequestsOfARead) {
+  SendWr w = wr(1, SendOp::kRead, sge(0, 1));
+  ASSERT_TRUE(w.sges.add(sge(1, 1)));
+  post(w);
+  ASSERT_TRUE(next(1));
+  request({Stag{9}, 0, 50, stag_, kBase});
+  EXPECT_TRUE(next(1)->read_response);
+  EXPECT_FALSE(next(1));
+}
+
+TEST_F(TransmitterTest, SecondPieceOfAReadIsNotRegistered) {
+  SendWr w = wr(1, SendOp::kRead, sge(0, 1));
+  ASSERT_TRUE(w.sges.add({memory_.data(), 1, Stag{0xBAD}}));
+  post(w);
+  EXPECT_TRUE(next());
+  EXPECT_FALSE(next());
+  ASSERT_TRUE(error_);
+  EXPECT_EQ(error_->code, Errc::kLocalProtection);
+  EXPECT_EQ(sends_.poll()->status, Errc::kLocalProtection);
+  EXPECT_EQ(sends_.outstanding_reads(), 0U);
+}
+
+TEST_F(TransmitterTest, LocalInvalidateSendsNothingAndComesInItsTurn) {
+  Bytes other(10);
+  const Stag gone = add(other), also_gone = add(other);
+  post(wr(1, SendOp::kSend, Sge{other.data(), 10, gone}));
+  for (const Stag stag : {gone, also_gone}) {
+    SendWr w = wr(2, SendOp::kLocalInvalidate, {});
+    w.local_stag = stag;
+    post(w);
+  }
+  post(wr(3, SendOp::kSend, sge(0, 1)));
+  EXPECT_EQ(next()->payload(), other) << "the Send before it was cut while the STag was valid";
+  EXPECT_TRUE(stags_.valid(gone));
+  EXPECT_EQ(next()->payload(), content(0, 1));
+  EXPECT_FALSE(stags_.valid(gone));
+  EXPECT_FALSE(stags_.valid(also_gone));
+  for (const std::uint64_t id : {1, 2, 2, 3}) EXPECT_EQ(sends_.poll()->wr_id, id);
+}
+
+TEST_F(TransmitterTest, LocalInvalidateAloneIsDone) {
+  SendWr w = wr(1, SendOp::kLocalInvalidate, {});
+  w.local_stag = stag_;
+  post(w);
+  EXPECT_FALSE(next());
+  EXPECT_FALSE(error_);
+  EXPECT_FALSE(stags_.valid(stag_));
+  EXPECT_TRUE(sends_.poll()->invalidated);
+  EXPECT_FALSE(tx_.ready(8));
+}
+
+TEST_F(TransmitterTest, LocalInvalidateOfAnStagThatIsNotItsOwn) {
+  Bytes other(10);
+  const Stag foreign = add(other, kAll, PdId{2});
+  SendWr w = wr(1, SendOp::kLocalInvalidate, {});
+  w.local_stag = foreign;
+  post(w);
+  EXPECT_FALSE(next());
+  ASSERT_TRUE(error_);
+  EXPECT_EQ(error_->code, Errc::kLocalProtection);
+  EXPECT_TRUE(stags_.valid(foreign));
+  const auto c = sends_.poll();
+  EXPECT_EQ(c->status, Errc::kLocalProtection);
+  EXPECT_FALSE(c->invalidated);
+}
+
+TEST_F(TransmitterTest, ReadWithLocalInvalidateIsAReadOnTheWire) {
+  SendWr w = wr(1, SendOp::kReadInvalidate, sge(40, 60));
+  w.remote_stag = Stag{0x800};
+  w.remote_to = 77;
+  post(w);
+  const auto s = next();
+  ASSERT_TRUE(s);
+  EXPECT_EQ(s->untagged(), (ddp::UntaggedHeader{true, 0x41, 0, 1, Msn{1}, 0}));
+  EXPECT_EQ(*ReadRequest::parse(s->payload()), (ReadRequest{stag_, kBase + 40, 60, Stag{0x800}, 77}));
+  EXPECT_EQ(sends_.outstanding_reads(), 1U);
+  EXPECT_TRUE(stags_.valid(stag_));
+}
+
+// What is to be revoked must be this queue pair's, though nothing is read into it.
+TEST_F(TransmitterTest, EmptyReadWithLocalInvalidateNeedsItsStag) {
+  Bytes other(10);
+  post(wr(1, SendOp::kReadInvalidate, Sge{other.data(), 0, add(other, kAll, PdId{2})}));
+  EXPECT_FALSE(next());
+  ASSERT_TRUE(error_);
+  EXPECT_EQ(error_->code, Errc::kLocalProtection);
+}
+
 TEST_F(TransmitterTest, ZeroLengthReadNamesNoMemoryAndNoStagZero) {
   COVERS("RFC5040-5.2.1-13");
   post(wr(1, SendOp::kRead, {}));
@@ -222,7 +349,7 @@ TEST_F(TransmitterTest, RtrLeavesFirst) {
 }
 
 TEST_F(TransmitterTest, RtrLeavesThoughNothingIsPosted) {
-  for (const Rtr rtr : {Rtr::kWrite, Rtr::kRead}) {
+  for (const Rtr rtr : {Rtr::kSend, Rtr::kWrite, Rtr::kRead}) {
     tx_.queue_rtr(rtr);
     EXPECT_TRUE(next());
     EXPECT_FALSE(next());
@@ -241,6 +368,20 @@ TEST_F(TransmitterTest, RtrByReadTakesTheFirstMsn) {
   EXPECT_EQ(r->size, 0U);
   EXPECT_NE(raw(r->sink_stag), 0U);
   EXPECT_EQ(next()->untagged().msn, Msn{2});
+}
+
+TEST_F(TransmitterTest, RtrBySendTakesTheFirstMsn) {
+  COVERS("RFC6581-9.2-5");
+  COVERS("RFC6581-9.2-7");
+  post(wr(1, SendOp::kSend, {}));
+  tx_.queue_rtr(Rtr::kSend);
+  const auto rtr = next();
+  ASSERT_TRUE(rtr);
+  EXPECT_EQ(rtr->untagged(), (ddp::UntaggedHeader{true, 0x43, 0, 0, Msn{1}, 0}));
+  EXPECT_TRUE(rtr->payload().empty());
+  EXPECT_EQ(tx_.counters().sends, 0U) << "no message of the application";
+  EXPECT_EQ(next()->untagged().msn, Msn{2});
+  EXPECT_EQ(tx_.counters().sends, 1U);
 }
 
 TEST_F(TransmitterTest, TerminateIsTheNextAndTheLast) {

@@ -274,6 +274,79 @@ TEST(Initiator, TerminatesWithoutACommonRtr) {
   EXPECT_EQ(end.disconnected()->reason.code, Errc::kNoMatchingRtr);
 }
 
+mpa::Policy with_forms(unsigned bits) {
+  mpa::Policy p;
+  p.rtr_send = (bits & 1) != 0;
+  p.rtr_write = (bits & 2) != 0;
+  p.rtr_read = (bits & 4) != 0;
+  return p;
+}
+
+// Every set of forms at either end: the one that both have opens the connection, or the Initiator says 2/0/7. The
+// receives of both applications take their own messages and no RTR.
+TEST(Rtr, EveryOfferAgainstEverySupport) {
+  COVERS("RFC6581-1.1-1");
+  COVERS("RFC6581-9.2-5");
+  COVERS("RFC6581-9.2-7");
+  COVERS("RFC6581-9.2-17");
+  COVERS("RFC6581-9.2-18");
+  COVERS("RFC6581-9.2-19");
+  for (unsigned offered = 1; offered < 8; ++offered) {
+    for (unsigned supported = 1; supported < 8; ++supported) {
+      SCOPED_TRACE("offered " + std::to_string(offered) + " supported " + std::to_string(supported));
+      PairOptions o;
+      o.initiator_policy = with_forms(offered);
+      o.responder_policy = with_forms(supported);
+      Pair p(o);
+      auto& a = p.initiator.region(10);
+      auto& b = p.responder.region(10);
+      p.initiator.post(rdmap::RecvWr{1, a.all()});
+      p.responder.post(rdmap::RecvWr{1, b.all()});
+      p.settle();
+      if ((offered & supported) == 0) {
+        p.run();
+        ASSERT_NE(p.initiator.disconnected(), nullptr);
+        EXPECT_EQ(p.initiator.disconnected()->reason.code, Errc::kNoMatchingRtr);
+        ASSERT_TRUE(p.initiator.disconnected()->sent);
+        EXPECT_EQ(p.initiator.disconnected()->sent->code, (TerminateCode{2, 0, 7}));
+        ASSERT_NE(p.responder.disconnected(), nullptr);
+        ASSERT_TRUE(p.responder.disconnected()->received);
+        EXPECT_EQ(p.responder.disconnected()->received->code, (TerminateCode{2, 0, 7}));
+        continue;
+      }
+      ASSERT_NE(p.initiator.established(), nullptr);
+      ASSERT_NE(p.responder.established(), nullptr);
+      const unsigned common = offered & supported;
+      const mpa::Rtr want = (common & 4) != 0   ? mpa::Rtr::kRead
+                            : (common & 2) != 0 ? mpa::Rtr::kWrite
+                                                : mpa::Rtr::kSend;
+      EXPECT_EQ(p.initiator.established()->negotiated.rtr, want);
+      EXPECT_EQ(p.responder.established()->negotiated.rtr, want);
+      EXPECT_TRUE(p.responder.recvs.empty());
+      p.responder.post(test::send_wr(1, b.sge(0, 5)));  // the Responder may speak first
+      p.settle();
+      p.initiator.post(test::send_wr(2, a.sge(0, 7)));
+      p.settle();
+      ASSERT_EQ(p.initiator.recvs.size(), 1U);
+      EXPECT_EQ(p.initiator.recvs[0].byte_len, 5U);
+      ASSERT_EQ(p.responder.recvs.size(), 1U);
+      EXPECT_EQ(p.responder.recvs[0].byte_len, 7U);
+      EXPECT_EQ(p.initiator.disconnected(), nullptr);
+    }
+  }
+}
+
+// In octets: no peer that does this is known, so there is no capture.
+TEST(Rtr, BySendIsAnEmptySend) {
+  COVERS("RFC6581-9.2-5");
+  test::Endpoint end(1);
+  const TimePoint now{1000s};
+  end.start(mpa::Initiator(with_forms(1), {}, now), now);
+  EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)), "4d504120494420526571204672616d6550020004c0200020");
+  (void)end.receive(hex("4d504120494420526570204672616d65 5002 0004 c020 0020"), now);
+  EXPECT_EQ(test::to_hex(end.send(~std::size_t{0}, now)), "0012414300000000000000000000000100000000587be8c4");
+}
+
 TEST(Initiator, TerminatesWhenAPostedReadCanNeverBeSent) {
   COVERS("RFC6581-9.3-4");
   COVERS("RFC6581-8-3");
@@ -332,6 +405,102 @@ TEST(Initiator, ReportsARejection) {
   EXPECT_EQ(down->rejected_with->ird, 3);
   EXPECT_EQ(down->rejected_with->ord, 4);
   EXPECT_FALSE(end.conn().tx_pending());
+}
+
+TEST(Initiator, KeepsWhatComesBehindARejection) {
+  COVERS("RFC5044-7.1.2-16");
+  const Bytes reply = hex("4d504120494420526570204672616d65 7002 0006 8003 4004 abcd");
+  const TimePoint now{1000s};
+  for (const std::size_t behind : {0U, 1U, 9U}) {
+    test::Endpoint end(1);
+    end.start(mpa::Initiator({}, {}, now), now);
+    (void)end.send(~std::size_t{0}, now);
+    EXPECT_EQ(end.conn().behind_reject(), nullptr);
+    (void)end.receive(reply | pattern(behind), now);
+    ASSERT_NE(end.conn().behind_reject(), nullptr);
+    EXPECT_EQ(*end.conn().behind_reject(), pattern(behind));
+  }
+}
+
+class Depths : public ::testing::Test {
+ protected:
+  // The connection under test has sent a Request of revision 1, or one that leaves the depths open.
+  void establish(bool revision_1, const char* reply) {
+    mpa::Policy policy;
+    policy.revision = revision_1 ? 1 : 2;
+    policy.peer_to_peer = policy.negotiate_depths = false;
+    end_.start(mpa::Initiator(policy, {}, now_), now_);
+    (void)end_.send(~std::size_t{0}, now_);
+    (void)end_.receive(hex(std::string("4d504120494420526570204672616d65") + reply), now_);
+    ASSERT_NE(end_.established(), nullptr);
+  }
+  [[nodiscard]] std::pair<int, int> depths() { return {end_.conn().negotiated().ird, end_.conn().negotiated().ord}; }
+
+  test::Endpoint end_{1};
+  const TimePoint now_{1000s};
+};
+
+TEST_F(Depths, AreSettledByTheApplicationWhereStartupDoesNot) {
+  COVERS("RFC6581-9.1-22");
+  EXPECT_EQ(end_.conn().settle_depths(1, 1, now_).error().code, Errc::kNotConnected);
+  establish(true, "40010000");
+  EXPECT_EQ(depths(), std::pair(32, 32));
+  EXPECT_EQ(end_.conn().settle_depths(16383, 1, now_).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(end_.conn().settle_depths(1, 16383, now_).error().code, Errc::kInvalidArgument);
+  ASSERT_TRUE(end_.conn().settle_depths(1, 40, now_));
+  EXPECT_EQ(depths(), std::pair(40, 1));
+  // The raised queue takes as many Requests: 64, as siw rounds.
+  auto& region = end_.region(4, test::kRemoteAll);
+  for (std::uint32_t msn = 1; msn <= 64; ++msn) {
+    (void)end_.receive(test::fpdu(test::read_request_segment({Stag{9}, 0, 4, region.stag(), region.to()}, msn), true),
+                       now_);
+    ASSERT_EQ(end_.conn().phase(), Phase::kFull) << msn;
+  }
+  (void)end_.receive(test::fpdu(test::read_request_segment({Stag{9}, 0, 4, region.stag(), region.to()}, 65), true),
+                     now_);
+  EXPECT_NE(end_.conn().phase(), Phase::kFull);
+}
+
+// Requests that wait are answered though the queue grows.
+TEST_F(Depths, MayBeRaisedWhileReadsWait) {
+  establish(true, "40010000");
+  auto& region = end_.region(4, test::kRemoteAll);
+  region.fill(pattern(4));
+  for (std::uint32_t msn = 1; msn <= 2; ++msn)
+    (void)end_.receive(
+        test::fpdu(test::read_request_segment({Stag{9}, 10 * msn, 4, region.stag(), region.to()}, msn), true), now_);
+  ASSERT_TRUE(end_.conn().settle_depths(32, 100, now_));
+  const auto answer = [](std::uint64_t to) {
+    return test::fpdu(test::tagged_segment(rdmap::Opcode::kReadResponse, Stag{9}, to, pattern(4)), true);
+  };
+  EXPECT_EQ(test::to_hex(end_.send(~std::size_t{0}, now_)), test::to_hex(answer(10) | answer(20)));
+}
+
+TEST_F(Depths, LeftOpenByTheFramesAreSettledOnce) {
+  establish(false, "50020004 3fff 0008");
+  EXPECT_EQ(depths(), std::pair(32, 32));
+  ASSERT_TRUE(end_.conn().settle_depths(4, 100, now_));
+  EXPECT_EQ(depths(), std::pair(32, 4)) << "the IRD was settled: the Reply has an ORD";
+}
+
+TEST_F(Depths, SettledByTheFramesStay) {
+  establish(false, "50020004 0005 0008");
+  EXPECT_EQ(end_.conn().settle_depths(1, 1, now_).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(depths(), std::pair(32, 5));
+}
+
+TEST_F(Depths, AReadThatIsPostedInVainEndsTheConnection) {
+  COVERS("RFC6581-9.3-4");
+  establish(true, "40010000");
+  for (std::uint64_t id = 1; id <= 33; ++id) {  // more than the ORD: the last one waits
+    rdmap::SendWr read = test::send_wr(id, end_.region(1).all());
+    read.op = rdmap::SendOp::kRead;
+    end_.post(read);
+  }
+  (void)end_.send(~std::size_t{0}, now_);
+  EXPECT_EQ(end_.conn().settle_depths(0, 0, now_).error().code, Errc::kStartupLocal);
+  EXPECT_EQ(test::to_hex(end_.send(~std::size_t{0}, now_)),
+            test::to_hex(test::fpdu(test::terminate_segment(hex("20050000")), true)));
 }
 
 // Else the owner of the connection would start again, and hear of the end of the first one, too.

@@ -23,6 +23,7 @@ TEST(StreamOptions, NameWhatIsOutOfRange) {
   };
   EXPECT_TRUE(refused([](Options& o) { o.sq_depth = (1U << 24) + 1; }, "sq_depth must be 0 to 16777216"));
   EXPECT_TRUE(refused([](Options& o) { o.rq_depth = ~std::size_t{0}; }, "rq_depth must be 0 to 16777216"));
+  EXPECT_TRUE(refused([](Options& o) { o.max_inline = (1U << 24) + 1; }, "max_inline must be 0 to 16777216"));
   EXPECT_TRUE(refused([](Options& o) { o.first_fpdu_timeout = -1ms; }, "first_fpdu_timeout must be 0 ms or more"));
   EXPECT_TRUE(refused([](Options& o) { o.close_timeout = milliseconds::min(); }, "close_timeout must be 0 ms or more"));
   EXPECT_TRUE(refused([](Options& o) { o.drain_timeout = -1ms; }, "drain_timeout must be 0 ms or more"));
@@ -43,7 +44,7 @@ TEST(StreamOptions, TheGreatestTimeoutMeansForEver) {
   closing.end.disconnect(closing.now);
   EXPECT_EQ(closing.end.conn().deadline(), TimePoint::max());
   closing.end.expire(closing.now + 100h);
-  EXPECT_EQ(closing.end.conn().phase(), Phase::kFinWait);
+  EXPECT_EQ(closing.end.conn().phase(), Phase::kEndWait);
 }
 
 TEST(StreamOptions, TheGreatestStartupTimeoutMeansForEver) {

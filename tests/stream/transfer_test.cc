@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/support/covers.h"
 #include "tests/support/pair.h"
 #include "tests/support/raw_peer.h"
@@ -157,12 +159,55 @@ INSTANTIATE_TEST_SUITE_P(
              std::to_string(s.emss) + "Scratch" + std::to_string(s.scratch);
     });
 
-TEST(Posting, OfAReadTakesOneSinkBuffer) {
-  test::RawPeer p;
-  auto& local = p.end.region(30);
-  auto wr = test::send_wr(1, test::list({local.sge(0, 10), local.sge(10, 10)}));
-  wr.op = rdmap::SendOp::kRead;
-  EXPECT_EQ(p.end.conn().post_send(wr).error().code, Errc::kInvalidArgument);
+// Reads of several pieces, both ways at once, and more pieces than ORD lets out at a time: one completion each.
+TEST(Read, FillsSeveralPieces) {
+  COVERS("RFC5040-5.5-22");
+  COVERS("RFC5040-5.5-26");
+  for (const std::uint16_t ord : std::array<std::uint16_t, 3>{1, 3, 32}) {
+    test::PairOptions o;
+    o.accept_ird = o.accept_ord = ord;
+    test::Pair p(o);
+    p.establish();
+    p.to_initiator.random_seed = p.to_responder.random_seed = ord;
+    constexpr std::uint32_t kLengths[] = {5000, 0, 1, 3000, 0, 7, 20000, 400};
+    constexpr std::size_t kTotal = 28408;
+    test::Endpoint* const ends[] = {&p.initiator, &p.responder};
+    test::Region *sources[2], *sinks[2];
+    for (int i : {0, 1}) {
+      sources[i] = &ends[i]->region(kTotal + 9, test::kRemoteAll);
+      sources[i]->fill(test::pattern(kTotal + 9, i == 0 ? 1 : 101));
+      sinks[i] = &ends[i]->region(40000);
+    }
+    for (int i : {0, 1}) {
+      rdmap::SgeList pieces;
+      std::size_t at = 40000;  // from the end of the sink to its beginning
+      for (const std::uint32_t n : kLengths) {
+        at -= n + 10;
+        ASSERT_TRUE(pieces.add(sinks[i]->sge(at, n)));
+      }
+      ends[i]->post(test::read_wr(1, pieces, *sources[1 - i], 9));
+      ends[i]->post(test::read_wr(2, sinks[i]->sge(0, 4), *sources[1 - i]));
+    }
+    p.settle();
+    for (int i : {0, 1}) {
+      ASSERT_EQ(ends[i]->sends.size(), 2U) << p.log();
+      EXPECT_EQ(ends[i]->sends[0].wr_id, 1U);
+      EXPECT_EQ(ends[i]->sends[0].status, Errc::kOk);
+      EXPECT_EQ(ends[i]->sends[0].op, rdmap::WcOp::kRead);
+      EXPECT_EQ(ends[i]->sends[0].byte_len, kTotal);
+      test::Bytes expected(40000);
+      std::size_t at = 40000, from = 9;
+      for (const std::uint32_t n : kLengths) {
+        at -= n + 10;
+        std::copy_n(sources[1 - i]->bytes().begin() + static_cast<std::ptrdiff_t>(from), n,
+                    expected.begin() + static_cast<std::ptrdiff_t>(at));
+        from += n;
+      }
+      std::copy_n(sources[1 - i]->bytes().begin(), 4, expected.begin());
+      EXPECT_EQ(sinks[i]->bytes(), expected);
+      EXPECT_EQ(ends[i]->conn().tx_counters().reads, 7U) << "one Request for each piece that has octets";
+    }
+  }
 }
 
 // A large FPDU of which the first read brings a few octets, the second all but the CRC field.

@@ -46,6 +46,8 @@ TEST(Completion, KnowsCommandsFlagsAndValues) {
   EXPECT_THAT(offered("iwarp --debug rping --cr", 3), UnorderedElementsAre("--crc"));
   EXPECT_THAT(offered("iwarp rping --crc \"\"", 3), UnorderedElementsAre("on", "prefer-off", "off"));
   EXPECT_THAT(offered("iwarp rping --crc = p", 4), UnorderedElementsAre("prefer-off"));
+  EXPECT_THAT(offered("iwarp gateway --profile linux-", 3),
+              UnorderedElementsAre("linux-siw", "linux-cxgb4", "linux-irdma"));
   EXPECT_THAT(offered("iwarp perf run --progress m", 4), UnorderedElementsAre("manual"));
 }
 

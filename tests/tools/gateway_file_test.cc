@@ -95,6 +95,40 @@ allow = "192.0.2.0/24"
   EXPECT_EQ(s.listeners[1].options.policy.crc, mpa::Policy::Crc::kOn);
 }
 
+TEST_F(GatewayFile, HasAProfileForEachListenerThatOtherKeysWinOver) {
+  const ReadConfig r = read(R"(
+[[listener]]
+name = "server-with-irdma"
+tcp-listen = "127.0.0.1:0"
+rdma = "10.0.0.1:20049"
+profile = "linux-irdma"
+
+[[listener]]
+name = "server-with-cxgb4"
+tcp-listen = "127.0.0.1:0"
+rdma = "10.0.0.2:20049"
+rtr = ["write", "read"]
+wake = true
+profile = "linux-cxgb4"
+
+[[listener]]
+name = "any-server"
+tcp-listen = "127.0.0.1:0"
+rdma = "10.0.0.3:20049"
+)");
+  ASSERT_THAT(r.errors, IsEmpty());
+  const auto& listeners = r.config->service.listeners;
+  EXPECT_TRUE(listeners[0].options.policy.peer_to_peer) << "at once";
+  EXPECT_TRUE(listeners[0].options.policy.rtr_write);
+  EXPECT_FALSE(listeners[0].options.stream.early_wake);
+  EXPECT_TRUE(listeners[1].options.policy.peer_to_peer);
+  EXPECT_TRUE(listeners[1].options.policy.rtr_write) << "as its key says";
+  EXPECT_TRUE(listeners[1].options.stream.early_wake) << "as its key says";
+  EXPECT_FALSE(listeners[1].options.policy.allow_revision_1_fallback);
+  EXPECT_EQ(listeners[2].options.policy, gateway::Options{}.policy) << "the gateway's own";
+  EXPECT_EQ(listeners[2].options.stream, gateway::Options{}.stream);
+}
+
 struct Wrong {
   const char* name;
   std::string text;
@@ -127,10 +161,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"ListWithNumbers", kListener + "allow = [10]\n", "5:9: allow: must be text in quotes, or a list of such"},
         Wrong{"ListWhereNoneIs", kListener + "crc = ['on']\n", "5:7: crc: must be text in quotes"},
         Wrong{"EmptyText", kListener + "allow = ''\n", "5:9: allow: is empty; leave the key out"},
-        Wrong{"Range", kListener + "credits = 97\n", "5:11: credits: Value 97 not in range 1 to 96"},
+        Wrong{"Range", kListener + "credits = 97\n", "5:11: credits: '97' is not a number from 1 to 96"},
         Wrong{"BelowZero", kListener + "credits = -1\n", "5:11: credits: "},
         Wrong{"Choice", kListener + "crc = 'maybe'\n", "5:7: crc: unknown value 'maybe': use "},
-        Wrong{"Contradiction", kListener + "p2p = true\nno-p2p = true\n", "1:1: p2p excludes no-p2p"},
+        Wrong{"Contradiction", kListener + "p2p = true\nno-p2p = true\n", "1:1: p2p does not go with no-p2p"},
+        Wrong{"Profile", kListener + "profile = 'linux-swi'\n",
+              "5:11: profile: there is no profile 'linux-swi'; did you mean linux-siw? There are generic, linux-siw"},
         Wrong{"Network", kListener + "allow = '10.0.0.1/8'\n", "5:9: allow: "},
         Wrong{"NoName", "[[listener]]\nrdma-listen = '127.0.0.1:0'\ntcp = '127.0.0.1:1'\n", "1:1: name is missing"},
         Wrong{"NameWithBlank", "[[listener]]\nname = 'a b'\n", "2:8: name: must be text of 1 to 64 letters"},
@@ -151,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
               "[[listener]]\nname = 'a'\nrdma-listen = '0.0.0.0:7'\ntcp = 'x:1'\n"
               "[[listener]]\nname = 'b'\ntcp-listen = '127.0.0.1:7'\nrdma = 'x:1'\n",
               "7:14: another listener has 0.0.0.0:7 already (line 3)"},
-        Wrong{"TraceOfFpdusWithoutTrace", "[process]\ntrace-fpdus = true\n" + kListener, "1:1: trace-fpdus requires"}),
+        Wrong{"TraceOfFpdusWithoutTrace", "[process]\ntrace-fpdus = true\n" + kListener, "1:1: trace-fpdus needs"}),
     [](const auto& wrong) { return std::string(wrong.param.name); });
 
 TEST_F(GatewayFile, TellsAllThatIsWrongInTheOrderOfTheLines) {

@@ -151,7 +151,7 @@ TEST_F(GatewayAsService, AWrongFileChangesNothing) {
   write(listener("one") + listener("two", "credits = 1000\n"));
   gateway.signal(SIGHUP);
   ASSERT_TRUE(gateway.wait_for("not reloaded: everything stays as it was")) << gateway.output();
-  EXPECT_THAT(gateway.output(), HasSubstr("error " + file + ":9:11: credits: Value 1000 not in range 1 to 96"));
+  EXPECT_THAT(gateway.output(), HasSubstr("error " + file + ":9:11: credits: '1000' is not a number from 1 to 96"));
   EXPECT_THAT(gateway.output(), Not(HasSubstr("two: listening")));
   std::remove(file.c_str());
   gateway.signal(SIGHUP);

@@ -104,6 +104,16 @@ TEST(GatewayWatch, GoesOnWithoutRpcbind) {
   EXPECT_EQ(gateway.wait(), 0) << gateway.output();
 }
 
+// rpcbind is told of RDMA listeners only.
+TEST(GatewayWatch, WarnsOfRpcbindWithoutAnRdmaListener) {
+  Subprocess gateway({"gateway", "--tcp-listen", "127.0.0.1:0", "--rdma", "127.0.0.1:1", "--insecure-ports",
+                      "--rpcbind", "--rpcbind-socket", "/no/such.sock"});
+  EXPECT_TRUE(gateway.wait_for("rpcbind: there is nothing to register: no listener serves RDMA clients"))
+      << gateway.output();
+  gateway.signal(SIGTERM);
+  EXPECT_EQ(gateway.wait(), 0) << gateway.output();
+}
+
 TEST(GatewayWatch, RefusesWrongValues) {
   const std::vector<std::string> gateway = {"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp", "127.0.0.1:1"};
   const auto with = [&](const std::string& flag) {

@@ -11,6 +11,9 @@
 
 #include "tests/tools/subprocess.h"
 #include "tools/command_line.h"
+#include "tools/gateway_config.h"
+#include "tools/man_config.h"
+#include "tools/roff.h"
 
 namespace iwarp::test {
 namespace {
@@ -61,18 +64,58 @@ TEST(ManPages, EachCommandHasOneWithEveryFlagAndAllSections) {
   expect_pages(commands.app(), "iwarp", pages, count);
   EXPECT_EQ(pages.size(), count);
   EXPECT_THAT(pages.at("iwarp-gateway"), HasSubstr(".SH \"FILES\"\n.TP\n\\fB/etc/iwarp/gateway.toml"));
-  for (const char* name : {"iwarp-perf-run", "iwarp-gateway", "iwarp-rping"})
-    EXPECT_THAT(pages.at(name), AllOf(HasSubstr(".SH \"EXAMPLES\""), HasSubstr(".TH IWARP-"))) << name;
+  for (const auto& [name, page] : pages) {
+    EXPECT_THAT(page, AllOf(HasSubstr(".SH \"EXAMPLES\""), HasSubstr(".TH IWARP"))) << name;
+    const bool handles_files = name != "iwarp-help" && name != "iwarp-perf" && name != "iwarp-profiles";
+    EXPECT_EQ(page.find(".SH \"FILES\"") != std::string::npos, handles_files) << name;
+  }
 }
 
 TEST(ManPages, AreWrittenByTheBuild) {
   const tools::CommandLine commands;
-  for (const auto& [name, text] : pages_of(commands.app())) {
-    std::ifstream in(std::string(IWARP_MAN_PAGES) + "/" + name + ".1");
+  auto pages = tools::man_pages(commands.app());
+  pages.push_back(tools::gateway_config_page(commands.app().version()));
+  for (const tools::ManPage& p : pages) {
+    const std::string section(1, p.section);
+    std::ifstream in(std::string(IWARP_MAN_PAGES) + "/man" + section + "/" + p.name + "." + section);
     std::ostringstream written;
     written << in.rdbuf();
-    EXPECT_EQ(written.str(), text) << name;
+    EXPECT_EQ(written.str(), p.text) << p.name;
   }
+}
+
+// The page of the gateway's file: as the reader of the file has it.
+TEST(ManPages, OfTheFileHasEveryKey) {
+  const tools::ManPage page = tools::gateway_config_page("1.2");
+  EXPECT_EQ(page.section, '5');
+  std::size_t keys = 0;
+  for (const auto& list : {tools::process_keys(), tools::listener_keys()}) {
+    for (const tools::ConfigKey& key : list) {
+      ++keys;
+      EXPECT_THAT(page.text, HasSubstr(tools::roff::bold(key.name) + " = " + tools::roff::italic(key.value)))
+          << key.name;
+      EXPECT_THAT(key.text, Not(HasSubstr("--"))) << key.name;
+    }
+  }
+  EXPECT_GT(keys, 40U);
+  EXPECT_THAT(page.text, HasSubstr("\\fBmemory\\fR = \\fIMIB\\fR\n"));
+  EXPECT_THAT(page.text, HasSubstr("\\fBrdma\\-listen\\fR = \\fI\"ADDR:PORT\"\\fR\n"));
+  EXPECT_THAT(page.text, HasSubstr("\\fBno\\-wake\\fR = \\fItrue\\fR\n"));
+}
+
+// Its example can be read.
+TEST(ManPages, ExampleOfTheFileIsAFile) {
+  std::string text = tools::gateway_config_page("1.2").text;
+  text.erase(0, text.find(".nf\n", text.find(".SH EXAMPLES")) + 4);
+  text.erase(text.find(".fi\n"));
+  for (std::size_t at = 0; (at = text.find("\\-", at)) != std::string::npos;) text.erase(at, 1);
+  const std::string file = ::testing::TempDir() + "iwarp-example-" + std::to_string(::getpid()) + ".toml";
+  std::ofstream(file) << text;
+  const tools::ReadConfig read = tools::read_gateway_config(file);
+  std::filesystem::remove(file);
+  EXPECT_THAT(read.errors, IsEmpty());
+  ASSERT_TRUE(read.config.has_value());
+  EXPECT_EQ(read.config->service.listeners.size(), 2U);
 }
 
 TEST(ManPages, TextIsNoMarkup) {
@@ -109,11 +152,13 @@ TEST(ManPages, AreWithoutWarnings) {
   if (std::system("man --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "man is not installed";
   const tools::CommandLine commands;
   const std::string file = ::testing::TempDir() + "iwarp-man-" + std::to_string(::getpid());
-  for (const auto& [name, text] : pages_of(commands.app())) {
-    std::ofstream(file) << text;
+  auto pages = tools::man_pages(commands.app());
+  pages.push_back(tools::gateway_config_page(commands.app().version()));
+  for (const tools::ManPage& p : pages) {
+    std::ofstream(file) << p.text;
     const Finished f = shell("LC_ALL=C man --warnings -Z -Tutf8 -l " + file + " 2>&1 >/dev/null");
-    EXPECT_EQ(f.code, 0) << name;
-    EXPECT_THAT(f.output, IsEmpty()) << name;
+    EXPECT_EQ(f.code, 0) << p.name;
+    EXPECT_THAT(f.output, IsEmpty()) << p.name;
   }
   std::filesystem::remove(file);
 }

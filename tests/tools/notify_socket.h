@@ -41,6 +41,17 @@ class NotifySocket {
     const ssize_t n = ::recv(fd_, text.data(), text.size(), 0);
     return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : std::string();
   }
+  // Sends "x" until no more is taken. False: it takes what comes.
+  bool fill_from(int fd) {
+    sockaddr_un at{};
+    socklen_t size = sizeof at;
+    if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size) != 0) return false;
+    constexpr int kMost = 100'000;
+    for (int n = 0; n < kMost; ++n) {
+      if (::sendto(fd, "x", 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&at), size) != 1) return true;
+    }
+    return false;
+  }
   // The next that is no sign of life.
   std::string next_news() {
     std::string text = next();

@@ -37,6 +37,16 @@ TEST(PerfSpec, BaselineOfSendRateHasOurFraming) {
   EXPECT_EQ(frame(32768, "16k"), 32768U + 3 * 24) << "16384 - 24 octets fit into an FPDU";
 }
 
+TEST(PerfSpec, RefusesProfilesThatThereAreNot) {
+  nlohmann::json j = spec_of(perf::Test::kSendRate, 8);
+  EXPECT_EQ(j.get<Spec>().profile, "generic");
+  j["profile"] = "linux-cxgb4";
+  EXPECT_FALSE(policy_of(j.get<Spec>()).rtr_write);
+  EXPECT_FALSE(stream_of(j.get<Spec>()).early_wake);
+  j["profile"] = "linux-swi";
+  EXPECT_THROW((void)j.get<Spec>(), std::invalid_argument);
+}
+
 TEST(PerfSpec, RawTestsAreTheirOwnBaseline) {
   for (const perf::Test test : all_tests()) {
     if (!is_raw(test)) continue;

@@ -56,6 +56,12 @@ TEST(Table, HasTheColumnsOfPerftest) {
   EXPECT_THAT(latency[1], ::testing::ContainsRegex("send_lat +8 +1000 +2.00 +4.[0-9]+ +4.00 +40.00 +40.00 +40.00"));
 }
 
+TEST(Table, SmallFiguresCanBeSeen) {
+  const Row row = row_of(perf::Test::kWriteBw, 2, {{1.5e6, 1e9}});
+  EXPECT_THAT(Table({}).add(row), ::testing::ContainsRegex("write_bw +2 +[0-9]+ +0.0015 +0.0015 .* 1.00 +0.0015 "));
+  EXPECT_EQ(value_text(Unit::kOctetsPerSecond, 2.75e6, {}), "0.0027 GB/s");
+}
+
 // A row is printed before the next one is known.
 TEST(Table, ColumnsStandBelowEachOtherWhateverIsInThem) {
   Table table({});

@@ -251,7 +251,7 @@ TEST(Perf, FullDeviceIsAnError) {
   for (const char* flag : {"", " --json"}) {
     const Finished f = shell(kQuickRun + flag + " 2>&1 1>/dev/full");
     EXPECT_EQ(f.code, 1);
-    EXPECT_THAT(f.output, HasSubstr("cannot write standard output: No space left on device"));
+    EXPECT_EQ(f.output, "iwarp perf run: cannot write standard output: No space left on device\n");
   }
 }
 

@@ -168,11 +168,11 @@ TEST(ProbeTrial, RepliesAreFormedAsAsked) {
     const Bytes reply = trial_named(trial)->reply(asked, {});
     return RawFrame::parse(reply)->to_string();
   };
-  EXPECT_EQ(said("accept"), "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C=1 D=1 IRD=4 ORD=4");
-  EXPECT_EQ(said("rtr-send"), "M=0 C=1 R=0 S=1 rev=2 A=1 B=1 C=0 D=0 IRD=4 ORD=4");
-  EXPECT_EQ(said("crc"), "M=0 C=0 R=0 S=1 rev=2 A=1 B=0 C=1 D=1 IRD=4 ORD=4");
-  EXPECT_EQ(said("depth-0"), "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C=1 D=1 IRD=0 ORD=4");
-  EXPECT_EQ(said("ord-above"), "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C=1 D=1 IRD=4 ORD=5");
+  EXPECT_EQ(said("accept"), "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C_write=1 D=1 IRD=4 ORD=4");
+  EXPECT_EQ(said("rtr-send"), "M=0 C=1 R=0 S=1 rev=2 A=1 B=1 C_write=0 D=0 IRD=4 ORD=4");
+  EXPECT_EQ(said("crc"), "M=0 C=0 R=0 S=1 rev=2 A=1 B=0 C_write=1 D=1 IRD=4 ORD=4");
+  EXPECT_EQ(said("depth-0"), "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C_write=1 D=1 IRD=0 ORD=4");
+  EXPECT_EQ(said("ord-above"), "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C_write=1 D=1 IRD=4 ORD=5");
   EXPECT_THAT(said("reserved-bits"), HasSubstr("reserved=15"));
   EXPECT_THAT(said("private-data-max"), HasSubstr(", 508 octets of private data"));
   EXPECT_EQ(said("revision-1"), "M=0 C=1 R=0 S=0 rev=1");

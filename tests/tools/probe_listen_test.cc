@@ -48,6 +48,7 @@ TEST(ProbeListen, OurInitiatorDoesNotDeviate) {
   ASSERT_EQ(j["connections"].size(), tools::probe::trials().size());
   for (const json& c : j["connections"]) EXPECT_THAT(requirements(c), IsEmpty()) << c;
   EXPECT_EQ(j["summary"]["crc"], "C=1; of its FPDUs: right");
+  EXPECT_EQ(j["profile"]["name"], "generic");
   EXPECT_THAT(j["summary"]["rtr"], HasSubstr("only Write: Write RTR; only Read: Read RTR; only Send: Terminate 2/0/7"));
   EXPECT_EQ(j["summary"]["fallback"], "tries again with revision 1");
 }

@@ -91,6 +91,7 @@ TEST(Probe, OurServerDeviatesInNothing) {
     }
   }
   EXPECT_EQ(j["summary"]["crc"], "always on");
+  EXPECT_EQ(j["profile"]["name"], "generic");
   EXPECT_THAT(j["summary"]["ird_ord"], HasSubstr("at most 128/1"));
   // It came to no harm.
   const Finished ping = run({"rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", "1", "-V"});

@@ -158,6 +158,20 @@ TEST(Rping, EveryPolicy) {
   EXPECT_EQ(server.wait(), 130);
 }
 
+TEST(Rping, RtrBySendIsForTwoThatKnowIt) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "--rtr", "send"});
+  const Finished f = run(client(server.listening_port(), {"-C", "3", "-V", "--rtr", "write,send"}));
+  EXPECT_EQ(f.code, 0) << f.output;
+  EXPECT_EQ(server.wait(), 0) << server.output();
+
+  Subprocess usual({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0"});
+  const Finished refused = run(client(usual.listening_port(), {"-C", "3", "--rtr", "send"}));
+  EXPECT_NE(refused.code, 0) << refused.output;
+  EXPECT_NE(refused.output.find("no matching RTR option"), std::string::npos) << refused.output;
+  usual.signal(SIGINT);
+  EXPECT_EQ(usual.wait(), 130);
+}
+
 TEST(Rping, Ipv6AndDualStack) {
   const int probe = ::socket(AF_INET6, SOCK_STREAM, 0);
   sockaddr_in6 loopback{};

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <thread>
 
 #include "tests/tools/notify_socket.h"
 #include "tests/tools/recording.h"
@@ -47,15 +48,38 @@ TEST(ServiceManager, IsToldAtAPathAndAtAnAbstractSocket) {
 }
 
 TEST(ServiceManager, IsNotToldWhereThereIsNone) {
-  ServiceManager manager;
-  manager.ready("well");
-  EXPECT_FALSE(manager.watchdog());
+  EXPECT_FALSE(ServiceManager().told());
+  EXPECT_FALSE(ServiceManager().watchdog());
   const std::string too_long = "/" + std::string(200, 'x');
   for (const std::string& wrong : {std::string("relative"), std::string(), too_long}) {
     const Variable where("NOTIFY_SOCKET", wrong);
     ServiceManager odd;
+    EXPECT_FALSE(odd.told()) << wrong;
     odd.ready("well");
   }
+  const Variable where("NOTIFY_SOCKET", "/right");
+  EXPECT_TRUE(ServiceManager().told());
+}
+
+// A busy manager reads later. Signs of life may be lost, news not.
+TEST(ServiceManager, WaitsForRoomInAFullQueue) {
+  NotifySocket socket("@iwarp-test-full-" + std::to_string(::getpid()));
+  ASSERT_TRUE(socket.bound());
+  const Variable where("NOTIFY_SOCKET", socket.name());
+  const int filler = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ASSERT_TRUE(socket.fill_from(filler));
+  ServiceManager manager;
+  manager.alive();  // returns
+  std::thread busy([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::string news;
+    while ((news = socket.next()) == "x") {
+    }
+    EXPECT_EQ(news, "READY=1\nSTATUS=well\n");
+  });
+  manager.ready("well");
+  busy.join();
+  ::close(filler);
 }
 
 TEST(ServiceManager, WantsSignsOfLifeTwiceInItsTime) {

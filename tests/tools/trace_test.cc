@@ -81,9 +81,18 @@ TEST_P(TraceOf, HasTheMessagesThatTsharkSees) {
       if (last == "1" || last == "True") ++theirs[std::stoi(op, nullptr, 0)];
     }
   }
-  const char* kNames[] = {
-      "Write",    "ReadRequest", "ReadResponse", "Send", "SendInvalidate", "SendSolicited", "SendSolicitedInvalidate",
-      "Terminate"};
+  const char* kNames[] = {"Write",
+                          "ReadRequest",
+                          "ReadResponse",
+                          "Send",
+                          "SendInvalidate",
+                          "SendSolicited",
+                          "SendSolicitedInvalidate",
+                          "Terminate",
+                          "Immediate",
+                          "ImmediateSolicited",
+                          "AtomicRequest",
+                          "AtomicResponse"};
   std::map<int, int> ours;
   std::istringstream lines(run({"trace", file_}).output);
   for (std::string ms, conn, dir, layer, rest; lines >> ms >> conn >> dir >> layer && std::getline(lines, rest);) {
@@ -243,6 +252,23 @@ TEST(Trace, SummaryByProcedureAndConnection) {
   EXPECT_EQ(j.at("iwarp").at("command"), "trace");
   EXPECT_EQ(j.at("connections").size(), 1U);
   EXPECT_GT(j.at("procedures").size(), 3U);
+}
+
+// What a filter leaves out of the counts is not unknown of the connection.
+TEST(Trace, SummaryOfPartKnowsHowConnectionsEnd) {
+  const std::string file = kVectors + "siw-crc-rping.pcap";
+  const auto connection = [&file](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"trace", "--summary", "--json", file});
+    return nlohmann::json::parse(run(flags).output).at("connections").at(0);
+  };
+  const auto all = connection({});
+  ASSERT_NE(all.at("end"), "still open");
+  for (const std::vector<std::string>& filter :
+       {std::vector<std::string>{"--errors"}, {"--layer", "rdmap"}, {"--xid", "1"}}) {
+    const auto part = connection(filter);
+    for (const char* key : {"end", "client", "tx_bytes", "rx_messages"}) EXPECT_EQ(part.at(key), all.at(key)) << key;
+  }
+  EXPECT_EQ(connection({"--layer", "tcp"}).at("sends"), 0);
 }
 
 TEST(Trace, WritesJsonToAFileBesideTheLines) {

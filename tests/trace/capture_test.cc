@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "iwarp/trace/packet_maker.h"
+#include "tests/rpcrdma/wire_vectors.h"
 #include "tests/support/segments.h"
 #include "tests/trace/endpoints.h"
 #include "tests/trace/lines.h"
@@ -196,6 +197,86 @@ TEST_F(TraceCapture, FollowsABoundedNumberOfConnections) {
   }
   EXPECT_EQ(capture_.counts().connections, 1U);  // the oldest one is over
   EXPECT_THAT(lines(), Contains(HasSubstr(" 1 tx tcp Total(bytes=20,")));
+}
+
+// Connections of an NFS client, which share 64 KiB.
+class TraceCaptureMemory : public TraceCapture {
+ protected:
+  TraceCaptureMemory() {
+    CaptureOptions o;
+    o.max_bytes = 64u << 10;
+    capture_ = Capture(o);
+  }
+  static PacketMaker connection(std::uint16_t n) {
+    Endpoint client = kClient4, server = kServer4;
+    client.port = static_cast<std::uint16_t>(4000 + n);
+    server.port = Capture::kNfsRdmaPort;
+    return {client, server};
+  }
+  static Bytes rdma_msg(std::uint32_t xid, const test::Xdr& rpc, std::uint32_t msn) {
+    const Bytes message = test::Xdr().words({xid, 1, 32, 0, 0, 0, 0}).raw(rpc.bytes()).bytes();
+    return fpdu(send_segment(message, {.msn = msn}), true);
+  }
+  static Bytes call(std::uint32_t xid) {
+    return rdma_msg(xid, test::Xdr().words({xid, 0, 2, 100003, 3, 0, 0, 0, 0, 0}), xid);
+  }
+  static Bytes answer(std::uint32_t xid) { return rdma_msg(xid, test::Xdr().words({xid, 1, 0, 0, 0, 0}), xid); }
+};
+
+TEST_F(TraceCaptureMemory, TheConnectionThatWasSilentForLongestForgetsItsCalls) {
+  auto silent = connection(1), busy = connection(2);
+  open(silent);
+  open(busy);
+  give(silent.data(kTx, call(1)));
+  for (std::uint32_t xid = 1; xid <= 100; ++xid) give(busy.data(kTx, call(xid)));
+  EXPECT_THAT(lines(), testing::Not(Contains(HasSubstr("Malformed"))));
+  for (std::uint32_t xid = 101; xid <= 300; ++xid) give(busy.data(kTx, call(xid)));
+  give(silent.data(kRx, answer(1)));
+  give(busy.data(kTx, call(301)));
+  give(busy.data(kRx, answer(1)));
+  give(silent.data(kTx, call(2)));
+  give(silent.data(kRx, answer(2)));
+  const auto all = lines();
+  EXPECT_THAT(all, Contains(HasSubstr(" 1 rx rpc Reply(frame=312, xid=0x1, stat=SUCCESS, bytes=24)")));
+  EXPECT_THAT(all, Contains(testing::AllOf(HasSubstr(" 1 rx rpc Reply(frame=316, xid=0x2, call_in=315"),
+                                           HasSubstr("proc=NULL"))));
+  finish();
+  EXPECT_GT(capture_.counts().forgotten_rpcs, 100U);
+  EXPECT_LT(capture_.counts().forgotten_rpcs, 303U);
+  EXPECT_EQ(capture_.counts().given_up, 0U);
+}
+
+TEST_F(TraceCaptureMemory, WhatWaitsBehindAHoleIsGivenUpFor) {
+  auto first = connection(1), second = connection(2);
+  for (PacketMaker* m : {&first, &second}) {
+    open(*m);
+    (void)m->data(kTx, send(1));  // not captured
+    for (std::uint32_t msn = 2; msn < 32; ++msn) give(m->data(kTx, send(msn, 1000)));
+    if (m == &first) {
+      EXPECT_THAT(lines(), testing::Not(Contains(HasSubstr("Lost"))));
+    }
+  }
+  for (std::uint32_t msn = 32; msn < 42; ++msn) give(second.data(kTx, send(msn, 1000)));
+  const auto all = lines();
+  EXPECT_THAT(all, Contains(HasSubstr(" 1 tx tcp Lost(bytes=32)")));
+  EXPECT_THAT(all, Contains(HasSubstr(" 1 tx rdmap Send(msn=31,")));
+  EXPECT_THAT(all, testing::Not(Contains(HasSubstr(" 2 tx tcp Lost"))));
+  EXPECT_EQ(capture_.counts().given_up, 0U);
+}
+
+// Of an FPDU nothing can be forgotten: without its length the next one would not be found.
+TEST_F(TraceCaptureMemory, EndsConnectionsWhenForgettingIsNotEnough) {
+  std::vector<PacketMaker> all;
+  const Bytes large = fpdu(send_segment(test::pattern(40000), {.msn = 1}), true);
+  for (std::uint16_t n = 0; n < 3; ++n) {
+    auto& m = all.emplace_back(connection(n));
+    open(m);
+    give(m.data(kTx, ConstBytes(large).first(30000)));
+  }
+  EXPECT_THAT(lines(), Contains(HasSubstr(" 1 tx tcp Total(")));
+  EXPECT_EQ(capture_.counts().given_up, 2U);
+  give(all[2].data(kTx, ConstBytes(large).subspan(30000)));
+  EXPECT_THAT(lines(), Contains(HasSubstr(" 3 tx rdmap Send(")));
 }
 
 TEST_F(TraceCapture, CountsWhatItCannotUse) {

@@ -82,6 +82,46 @@ TEST_F(TraceDecoder, SendsOfEveryKind) {
           "3.000 c tx rdmap SendSolicitedInvalidate(msn=5, length=5, segments=1, invalidate=0x1, expected_msn=4)"));
 }
 
+TEST_F(TraceDecoder, ImmediateData) {
+  start(true);
+  EXPECT_THAT(
+      tx(fpdu(send_segment(test::hex("00000000000000ff"), {}, rdmap::Opcode::kImmediate), true) |
+         fpdu(send_segment(test::pattern(4), {.msn = 2}), true) |
+         fpdu(send_segment(test::hex("1122334455667788"), {.msn = 3}, rdmap::Opcode::kImmediateSolicited), true) |
+         fpdu(send_segment(test::hex("0102"), {.msn = 4}, rdmap::Opcode::kImmediate), true)),
+      ElementsAre("3.000 c tx rdmap Immediate(msn=1, data=0xff)", "3.000 c tx rdmap Send(msn=2, length=4, segments=1)",
+                  "3.000 c tx rdmap ImmediateSolicited(msn=3, data=0x1122334455667788)",
+                  "3.000 c tx rdmap Malformed(opcode=Immediate, octets=0102, length=2, segments=1)"));
+}
+
+TEST_F(TraceDecoder, AtomicsAndTheirResponses) {
+  start(true);
+  const auto request = [](const char* octets, std::uint32_t msn) {
+    return fpdu(send_segment(test::hex(octets), {.msn = msn}, rdmap::Opcode::kAtomicRequest, rdmap::kReadRequestQn),
+                true);
+  };
+  const char* const kOperands =
+      "00000007"
+      "00000500"
+      "0000000000001000"
+      "000000000000000a"
+      "00000000000000f0"
+      "0000000000000001"
+      "ffffffffffffffff";
+  EXPECT_THAT(
+      tx(request((std::string("00000000") + kOperands).c_str(), 1) |
+         request((std::string("00000002") + kOperands).c_str(), 2) | request("0000000200", 3) |
+         fpdu(send_segment(test::hex("0000000700000000000000ff"), {}, rdmap::Opcode::kAtomicResponse,
+                           rdmap::kAtomicResponseQn),
+              true)),
+      ElementsAre(
+          "3.000 c tx rdmap AtomicRequest(msn=1, op=FetchAdd, id=7, stag=0x500, to=0x1000, data=0xa, mask=0xf0)",
+          "3.000 c tx rdmap AtomicRequest(msn=2, op=CmpSwap, id=7, stag=0x500, to=0x1000, data=0xa, mask=0xf0, "
+          "compare=0x1, compare_mask=0xffffffffffffffff)",
+          "3.000 c tx rdmap Malformed(opcode=AtomicRequest, octets=0000000200, length=5, segments=1)",
+          "3.000 c tx rdmap AtomicResponse(msn=1, id=7, original=0xff)"));
+}
+
 TEST_F(TraceDecoder, WriteOfThreeSegments) {
   start(false);
   const Bytes part = test::pattern(8);

@@ -313,12 +313,66 @@ TEST_F(RpcViewTest, WhatTheCaptureCutIsNobodysFault) {
   EXPECT_THAT(give(kTx, m), ElementsAre("Cut(bytes=68, captured=10)"));
 }
 
+// Of the Reply chunk less than an RPC header was captured, or nothing.
+TEST_F(RpcViewTest, AReplyCutWithinItsChunk) {
+  for (const std::size_t captured : {0u, 3u, 4u, 10u}) {
+    rpcrdma::Header h;
+    h.xid = kXid;
+    h.reply_chunk.emplace();
+    h.reply_chunk->segments.push_back({Stag{8}, 4096, 0});
+    (void)give(kTx, header(h, test::nfs_call(3, 6).bytes()));
+    Message write = tagged(rdmap::Opcode::kWrite, 8, 0, Xdr().words({kXid, 1, 0}).bytes());
+    write.length = 100;
+    write.head.resize(captured);
+    (void)view_.on_write(kRx, write);
+    h.proc = rpcrdma::Proc::kNomsg;
+    h.reply_chunk->segments[0].length = 100;
+    const auto events = view_.on_send(kRx, header(h), next());
+    ASSERT_EQ(events.size(), 2U);
+    const Record& r = events.back().record;
+    EXPECT_EQ(r.pdu.str(), "Cut(bytes=100, captured=" + std::to_string(captured < 4 ? 0 : captured) + ")");
+    EXPECT_FALSE(r.error || events.back().malformed);
+    ASSERT_NE(r.rpc, nullptr);
+    EXPECT_EQ(r.rpc->name, "NFS 3 READ");
+    EXPECT_EQ(r.rpc->write_bytes, 100U);
+    EXPECT_EQ(r.xid, kXid);
+    EXPECT_EQ(r.latency, microseconds(1000));
+  }
+}
+
 TEST_F(RpcViewTest, ForgetsCallsThatAreNeverAnswered) {
   for (std::uint32_t xid = 0; xid < 10000; ++xid) {
     (void)give(kTx, rdma_msg(Xdr().words({xid, 0, 2, 100003, 3, 0, 0, 0, 0, 0}), xid));
   }
   EXPECT_EQ(rpc(kRx, rdma_msg(Xdr().words({0, 1, 0, 0, 0, 0}), 0)), "Reply(xid=0x0, stat=SUCCESS, bytes=24)");
   EXPECT_THAT(rpc(kRx, rdma_msg(Xdr().words({9999, 1, 0, 0, 0, 0}), 9999)), ::testing::HasSubstr("proc=NULL"));
+  EXPECT_EQ(view_.forgotten(), 2 * RpcView::kMaxCalls);
+}
+
+// What an RPC takes is given back with its Reply, with a Call of the same xid, and when all are forgotten.
+TEST_F(RpcViewTest, Memory) {
+  rpcrdma::Header h;
+  h.xid = kXid;
+  h.reply_chunk.emplace();
+  h.reply_chunk->segments.push_back({Stag{8}, 4096, 0});
+  const auto call = [&] {
+    (void)give(kTx, header(h, test::nfs_call(3, 6).bytes()));
+    (void)view_.on_write(kRx, tagged(rdmap::Opcode::kWrite, 8, 0, Bytes(2000)));
+  };
+  EXPECT_EQ(view_.memory(), 0U);
+  call();
+  const std::size_t one = view_.memory();
+  EXPECT_GT(one, 2000U);
+  call();
+  EXPECT_EQ(view_.memory(), one);
+  (void)give(kRx, rdma_msg(Xdr().words({kXid, 1, 0, 0, 0, 0})));
+  EXPECT_EQ(view_.memory(), 0U);
+  EXPECT_EQ(view_.forgotten(), 0U);
+  call();
+  view_.forget();
+  EXPECT_EQ(view_.memory(), 0U);
+  EXPECT_EQ(view_.forgotten(), 1U);
+  EXPECT_EQ(rpc(kRx, rdma_msg(Xdr().words({kXid, 1, 0, 0, 0, 0}))), "Reply(xid=0x1a2b3c4d, stat=SUCCESS, bytes=24)");
 }
 
 }  // namespace

@@ -40,7 +40,11 @@ void reply(Summary& s, const std::shared_ptr<SeenRpc>& rpc, Duration latency, bo
   s.add(r);
 }
 Summary::Connection first(const Summary& s) {
-  return s.connections().at(0).second;
+  return s.connections().front().second;
+}
+void give(Summary& s, const Record& r) {
+  s.see(r);
+  s.add(r);
 }
 
 TEST(TraceSummary, Procedures) {
@@ -83,16 +87,16 @@ TEST(TraceSummary, AnRdmaErrorIsAnAnswer) {
 TEST(TraceSummary, Connections) {
   Summary s;
   Pdu open("Open");
-  s.open(record("tcp", open.word("client", "10.0.0.1:4000").word("server", "10.0.0.2:20049")));
-  s.add(record("rdmap", Pdu("Send")));
-  s.add(record("rdmap", Pdu("SendInvalidate")));
-  s.add(record("rdmap", Pdu("Write")));
-  s.add(record("rdmap", Pdu("ReadRequest")));
+  give(s, record("tcp", open.word("client", "10.0.0.1:4000").word("server", "10.0.0.2:20049")));
+  give(s, record("rdmap", Pdu("Send")));
+  give(s, record("rdmap", Pdu("SendInvalidate")));
+  give(s, record("rdmap", Pdu("Write")));
+  give(s, record("rdmap", Pdu("ReadRequest")));
   EXPECT_EQ(first(s).end, "still open");
-  s.add(record("tcp", Pdu("Fin"), Direction::kRx));
-  s.add(record("tcp", Pdu("Fin")));
+  give(s, record("tcp", Pdu("Fin"), Direction::kRx));
+  give(s, record("tcp", Pdu("Fin")));
   Pdu total("Total");
-  s.add(record("tcp", total.number("bytes", 20'000'000'000).number("messages", 4)));
+  give(s, record("tcp", total.number("bytes", 20'000'000'000).number("messages", 4)));
   EXPECT_EQ(first(s).client, "10.0.0.1:4000");
   EXPECT_EQ(first(s).sends, 2U);
   EXPECT_EQ(first(s).writes, 1U);
@@ -105,7 +109,7 @@ TEST(TraceSummary, Connections) {
 TEST(TraceSummary, HowConnectionsEnd) {
   const auto end_of = [](std::vector<Record> records) {
     Summary s;
-    for (const Record& r : records) s.add(r);
+    for (const Record& r : records) give(s, r);
     return first(s).end;
   };
   Record rejected = record("mpa", Pdu("Reply"), Direction::kRx);
@@ -118,12 +122,95 @@ TEST(TraceSummary, HowConnectionsEnd) {
 
 TEST(TraceSummary, OtherConnectionsAreLeftOut) {
   Summary s;
-  s.add(record("tcp", Pdu("NotMpa")));
+  give(s, record("tcp", Pdu("NotMpa")));
   EXPECT_FALSE(first(s).is_iwarp);
   std::istringstream lines(to_text(s));
   int n = 0;
   for (std::string line; std::getline(lines, line); ++n) EXPECT_LE(line.size(), 120U);
   EXPECT_EQ(n, 1);
+}
+
+// What a filter leaves out says nothing of how a connection ended.
+TEST(TraceSummary, EndsOfConnectionsWhoseRecordsAreNotAdded) {
+  Summary s;
+  Pdu total("Total");
+  s.see(record("tcp", total.number("bytes", 100).number("messages", 3)));
+  s.see(record("rdmap", Pdu("Send")));
+  s.see(record("tcp", Pdu("Fin")));
+  EXPECT_EQ(first(s).end, "client closed");
+  EXPECT_EQ(first(s).bytes[0], 100U);
+  EXPECT_EQ(first(s).sends, 0U);
+}
+
+// The Reply was captured in part, or makes no sense: its Call has an answer all the same.
+TEST(TraceSummary, AnUnreadableReplyIsAnAnswer) {
+  for (const char* name : {"Cut", "Malformed"}) {
+    Summary s;
+    const auto rpc = read_rpc();
+    call(s, rpc);
+    Record r = record("rpc", Pdu(name), Direction::kRx);
+    r.rpc = rpc;
+    r.latency = microseconds(5);
+    s.add(r);
+    EXPECT_THAT(to_text(s), ContainsRegex("NFS 3 READ +1 +0 +0 +0 +200 +4096 +0 +0.005"));
+  }
+}
+
+// A connection that is over, with a Send and 10 octets from each end.
+void short_connection(Summary& s, const std::string& name) {
+  const auto give_it = [&](Record r) {
+    r.connection = name;
+    give(s, r);
+  };
+  Pdu total("Total");
+  total.number("bytes", 10);
+  give_it(record("rdmap", Pdu("Send")));
+  give_it(record("tcp", total));
+  give_it(record("tcp", total, Direction::kRx));
+}
+
+TEST(TraceSummary, CountsConnectionsTogetherThatFindNoRoom) {
+  Summary s;
+  Record longest = record("rdmap", Pdu("Send"));
+  longest.connection = "longest";
+  give(s, longest);
+  Record http = record("tcp", Pdu("NotMpa"));
+  http.connection = "http";
+  give(s, http);
+  for (std::size_t n = 0; n < Summary::kMaxConnections + 10; ++n) short_connection(s, std::to_string(n));
+  EXPECT_EQ(s.connections().size(), Summary::kMaxConnections);
+  EXPECT_EQ(s.connections().front().first, "longest");
+  EXPECT_EQ((++s.connections().begin())->first, "11");
+  EXPECT_EQ(s.other_connections(), 11U);
+  EXPECT_EQ(s.others().sends, 11U);
+  EXPECT_EQ(s.others().bytes[1], 110U);
+  EXPECT_THAT(to_text(s).substr(0, 400), ContainsRegex(" 11 others +110 +110 +11 +0 +0 +0 +0  over"));
+}
+
+TEST(TraceSummary, CountsProceduresTogetherThatFindNoRoom) {
+  Summary s;
+  for (std::size_t n = 0; n < Summary::kMaxProcedures + 10; ++n) {
+    const auto rpc = read_rpc();
+    rpc->name = "procedure " + std::to_string(n);
+    call(s, rpc);
+  }
+  EXPECT_EQ(s.procedures().size(), Summary::kMaxProcedures + 1);
+  EXPECT_EQ(s.procedures().at(Summary::kOtherProcedures).calls, 10U);
+}
+
+TEST(TraceSummary, KeepsABoundedNumberOfLatencies) {
+  Summary s;
+  const auto rpc = read_rpc();
+  for (std::size_t n = 0; n < Summary::kMaxLatencies + 2; ++n) reply(s, rpc, microseconds(1));
+  EXPECT_EQ(s.forgotten().latencies, 2U);
+  EXPECT_THAT(to_text(s), ContainsRegex("Forgotten, .* 2 latencies"));
+}
+
+TEST(TraceSummary, SaysWhatWasForgotten) {
+  Summary s;
+  EXPECT_EQ(to_text(s).find("orgotten"), std::string::npos);
+  s.forgot(12, 3);
+  EXPECT_THAT(to_text(s), ContainsRegex("Forgotten, for want of memory: 12 RPCs under way, the end of 3 connections"));
 }
 
 }  // namespace

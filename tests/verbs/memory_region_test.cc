@@ -99,6 +99,127 @@ TEST_F(MemoryRegionTest, RefusesARangeThatWraps) {
   EXPECT_TRUE(make(o).ok());
 }
 
+TEST_F(MemoryRegionTest, AnIovaNamesItHereAndToPeers) {
+  const auto mr = make({.iova = 0x5000});
+  ASSERT_TRUE(mr.ok());
+  EXPECT_EQ(mr->iova(), 0x5000U);
+  EXPECT_EQ(mr->base_to(), 0x5000U);
+  EXPECT_EQ(mr->to_of(memory_.data() + 10), 0x500AU) << "to_of() takes addresses";
+  EXPECT_EQ(mr->memory().data(), memory_.data());
+  const Sge piece = mr->sge(16, 32);
+  EXPECT_EQ(piece.at(0), 0x5010U);
+  const auto p = stags().pin_local(piece.lkey, pd_.id(), ddp::Access::kLocalWrite, piece.at(2), 30);
+  ASSERT_TRUE(p.ok);
+  EXPECT_EQ(p.pin.bytes().data(), memory_.data() + 18);
+  EXPECT_EQ(region(pd_, memory_).iova(), reinterpret_cast<std::uintptr_t>(memory_.data())) << "unless given";
+
+  auto both = make({.base_to = 7, .iova = 0});
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(both->base_to(), 7U);
+  EXPECT_EQ(both->sge().at(0), 0U);
+  MemoryRegion moved = std::move(*both);
+  EXPECT_EQ(moved.sge().at(3), 3U);
+  MemoryRegion assigned;
+  assigned = std::move(moved);
+  EXPECT_EQ(assigned.sge().at(3), 3U);
+
+  const auto read_only = MemoryRegion::register_read_only(pd_, memory_, {.iova = 99});
+  ASSERT_TRUE(read_only.ok());
+  EXPECT_EQ(read_only->sge().at(0), 99U);
+}
+
+TEST_F(MemoryRegionTest, RefusesAnIovaThatWraps) {
+  const auto wraps = make({.base_to = 0, .iova = ~std::uint64_t{0} - memory_.size() + 2});
+  ASSERT_FALSE(wraps.ok());
+  EXPECT_EQ(wraps.error().code, Errc::kInvalidArgument);
+  EXPECT_TRUE(make({.iova = ~std::uint64_t{0} - memory_.size()}).ok());
+}
+
+TEST_F(MemoryRegionTest, RegisteredAnewItHasAnotherKeyAndTheOldStagIsDead) {
+  COVERS("RFC5040-8.1.1-5");
+  MemoryRegion mr = region(pd_, memory_, ddp::Access::kRemoteRead);
+  const Stag old = mr.stag();
+  Bytes other(16);
+  const ProtectionDomain elsewhere{context_};
+  ASSERT_TRUE(mr.reregister(elsewhere, other, {.access = ddp::Access::kRemoteWrite, .base_to = 5, .iova = 6}).ok());
+  EXPECT_EQ(raw(mr.stag()) >> 8, raw(old) >> 8);
+  EXPECT_NE(mr.stag(), old);
+  EXPECT_FALSE(stags().valid(old));
+  EXPECT_EQ(mr.memory().data(), other.data());
+  EXPECT_EQ(mr.memory().size(), 16U);
+  EXPECT_EQ(mr.base_to(), 5U);
+  EXPECT_EQ(mr.sge().at(0), 6U);
+  const ddp::StreamKey who{elsewhere.id(), ddp::StreamId{1}};
+  EXPECT_TRUE(stags().pin(mr.stag(), who, ddp::Access::kRemoteWrite, 5, 16).ok);
+  EXPECT_EQ(stags().pin(mr.stag(), who, ddp::Access::kRemoteRead, 5, 16).fault, ddp::StagFault::kAccess);
+  EXPECT_EQ(stags().pin(mr.stag(), {pd_.id(), ddp::StreamId{1}}, ddp::Access::kRemoteWrite, 5, 16).fault,
+            ddp::StagFault::kNotAssociated);
+  EXPECT_EQ(stags().size(), 1U);
+  const Stag last = mr.stag();
+  mr.reset();
+  EXPECT_FALSE(stags().valid(last));
+  EXPECT_EQ(stags().size(), 0U);
+}
+
+TEST_F(MemoryRegionTest, RegisteredAnewWithTheKeyThatIsAskedFor) {
+  MemoryRegion mr = region(pd_, memory_);
+  for (int i = 0; i < 600; ++i) {
+    const auto next = static_cast<std::uint8_t>(raw(mr.stag()) + 1);
+    ASSERT_TRUE(mr.reregister(pd_, memory_, {}, next).ok());
+    ASSERT_EQ(raw(mr.stag()) & 0xFF, next);
+  }
+  for (int i = 0; i < 2000; ++i) {  // drawn: each time another one
+    const Stag old = mr.stag();
+    ASSERT_TRUE(mr.reregister(pd_, memory_, {}).ok());
+    ASSERT_NE(mr.stag(), old);
+  }
+}
+
+TEST_F(MemoryRegionTest, RegisteringAnewIsAllOrNothing) {
+  MemoryRegion mr = region(pd_, memory_);
+  const Stag stag = mr.stag();
+  const auto refused = [&](const Result<void>& result) {
+    return !result && result.error().code == Errc::kInvalidArgument && mr.stag() == stag && stags().valid(stag) &&
+           mr.memory().size() == memory_.size();
+  };
+  Bytes other(16);
+  EXPECT_TRUE(refused(mr.reregister(pd_, other, {.base_to = ~std::uint64_t{0}})));
+  EXPECT_TRUE(refused(mr.reregister(pd_, other, {.base_to = 0, .iova = ~std::uint64_t{0}})));
+  EXPECT_TRUE(refused(mr.reregister(pd_, other, {}, static_cast<std::uint8_t>(raw(stag)))));
+  EXPECT_TRUE(refused(mr.reregister(ProtectionDomain{std::make_shared<Context>()}, other, {})));
+  EXPECT_FALSE(MemoryRegion().reregister(pd_, other, {}).ok());
+}
+
+TEST_F(MemoryRegionTest, RegisteredAnewAfterItWasInvalidatedOrReadOnly) {
+  MemoryRegion mr = region(pd_, memory_);
+  mr.invalidate();
+  ASSERT_TRUE(mr.reregister(pd_, memory_, {}).ok());
+  EXPECT_TRUE(stags().valid(mr.stag()));
+  auto read_only = MemoryRegion::register_read_only(pd_, memory_);
+  ASSERT_TRUE(read_only.ok());
+  ASSERT_TRUE(read_only->reregister(pd_, memory_, {}).ok());
+  EXPECT_FALSE(read_only->read_only());
+}
+
+TEST_F(MemoryRegionTest, RegisteringAnewWaitsForAnAccessUnderWay) {
+  COVERS("RFC5040-8.1.1-7");
+  COVERS("RFC5042-6.2.2-2");
+  MemoryRegion mr = region(pd_, memory_);
+  const Stag old = mr.stag();
+  auto access = stags().pin_local(old, pd_.id(), ddp::Access::kLocalRead, mr.sge().at(0), 16);
+  ASSERT_TRUE(access.ok);
+  std::atomic<bool> done{false};
+  std::thread owner([&] {
+    EXPECT_TRUE(mr.reregister(pd_, memory_, {}).ok());
+    done = true;
+  });
+  while (stags().valid(old)) std::this_thread::yield();
+  EXPECT_FALSE(done) << "dead at once, but not replaced";
+  { const ddp::Pin let_go = std::move(access.pin); }
+  owner.join();
+  EXPECT_TRUE(stags().valid(mr.stag()));
+}
+
 TEST_F(MemoryRegionTest, GivesPiecesOfItself) {
   const MemoryRegion mr = region(pd_, memory_);
   const Sge piece = mr.sge(16, 32);
@@ -127,7 +248,7 @@ TEST_F(MemoryRegionTest, ReadOnlyMemoryIsRegisteredWithoutRightsToWrite) {
   EXPECT_EQ(mr.bytes().data(), kText);
   EXPECT_EQ(mr.sge(1).length, 2U);
   const auto may = [&](ddp::Access need) {
-    return stags().pin_local(mr.stag(), pd_.id(), need, kText, sizeof kText).ok;
+    return stags().pin_local(mr.stag(), pd_.id(), need, mr.sge().at(0), sizeof kText).ok;
   };
   EXPECT_TRUE(may(ddp::Access::kLocalRead));
   EXPECT_FALSE(may(ddp::Access::kLocalWrite));
@@ -168,7 +289,7 @@ TEST_F(MemoryRegionTest, DeregistrationWaitsForAnAccessUnderWay) {
   COVERS("RFC5040-8.1.1-7");
   COVERS("RFC5042-6.2.2-2");
   MemoryRegion mr = region(pd_, memory_);
-  auto access = stags().pin_local(mr.stag(), pd_.id(), ddp::Access::kLocalRead, memory_.data(), 16);
+  auto access = stags().pin_local(mr.stag(), pd_.id(), ddp::Access::kLocalRead, mr.sge().at(0), 16);
   ASSERT_TRUE(access.ok);
   std::atomic<bool> gone{false};
   std::thread owner([&] {

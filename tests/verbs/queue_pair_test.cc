@@ -124,9 +124,9 @@ TEST_F(QueuePairTest, SaysWhatIsWrongWithAPost) {
   EXPECT_EQ(qp_->post_recv(vast).error().code, Errc::kInvalidArgument) << "its byte_len could not tell what came";
   EXPECT_TRUE(qp_->post_recv({.wr_id = 8, .sges = longest.sges}).ok());
 
-  SendWr read{.wr_id = 5, .op = SendOp::kRead};
+  SendWr read{.wr_id = 5, .op = SendOp::kReadInvalidate};
   ASSERT_TRUE(read.sges.add(sge(mr_, 0, 8)) && read.sges.add(sge(mr_, 8, 8)));
-  EXPECT_EQ(qp_->post_send(read).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(qp_->post_send(read).error().code, Errc::kInvalidArgument) << "one sink, one STag";
 
   ASSERT_TRUE(small->post_recv({.wr_id = 1}).ok());
   ASSERT_TRUE(small->post_recv({.wr_id = 2}).ok());

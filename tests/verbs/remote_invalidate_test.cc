@@ -61,7 +61,7 @@ TEST_F(RemoteInvalidate, CompletionWaitsForAnAccessOfAnotherConnection) {
   MemoryRegion mr = expose();
   Joined joined(peer_, owner_);
   send_invalidate(mr.stag());
-  auto access = context_->stags().pin_local(mr.stag(), pd_.id(), ddp::Access::kLocalRead, exposed_.data(), 16);
+  auto access = context_->stags().pin_local(mr.stag(), pd_.id(), ddp::Access::kLocalRead, mr.sge().at(0), 16);
   ASSERT_TRUE(access.ok);
   std::atomic<bool> delivered{false};
   std::thread driver([&] {

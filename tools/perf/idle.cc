@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "iwarp/stream/profile.h"
 #include "tools/descriptor_limit.h"
 #include "tools/perf/rdma_side.h"
 #include "tools/perf/statistics.h"
@@ -53,7 +54,7 @@ Holdings holdings() {
   return h;
 }
 
-IdleReport measure_idle(Control& control, const std::string& host, std::size_t count,
+IdleReport measure_idle(Control& control, const std::string& host, std::size_t count, const std::string& profile,
                         const std::function<void(const std::string&)>& progress) {
   IdleReport report;
   report.connections = count;
@@ -70,6 +71,7 @@ IdleReport measure_idle(Control& control, const std::string& host, std::size_t c
   Spec spec;
   spec.test = Test::kConnectRate;
   spec.size = 8;
+  spec.profile = profile;
   const auto port =
       control.ask({{"command", "start"}, {"spec", spec}}).at("ports").get<std::vector<std::uint16_t>>().at(0);
 
@@ -81,10 +83,11 @@ IdleReport measure_idle(Control& control, const std::string& host, std::size_t c
   cm::ConnectOptions options;
   options.host = host;
   options.port = port;
+  stream::find_profile(profile)->apply(options.policy);
   const auto one = [&] {
     const auto begin = Clock::now();
-    auto qp =
-        std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq, .stream = {}});
+    auto qp = std::make_shared<verbs::QueuePair>(
+        pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq, .stream = stream_of(spec)});
     auto [error, connection] =
         await(engine, false, cm::async_connect(engine, std::move(qp), options, cm::as_error(boost::asio::use_future)));
     if (error.code != Errc::kOk) throw std::runtime_error(fmt::format("connection {}: {}", open.size() + 1, error.why));

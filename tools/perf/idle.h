@@ -33,6 +33,7 @@ struct IdleReport {
 // Opens `count` connections to the server and keeps them. Throws std::runtime_error when a descriptor limit is too low
 // (naming it), or the connection fails.
 [[nodiscard]] IdleReport measure_idle(Control& control, const std::string& host, std::size_t count,
+                                      const std::string& profile,
                                       const std::function<void(const std::string&)>& progress);
 
 }  // namespace iwarp::tools::perf

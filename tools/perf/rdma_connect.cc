@@ -26,7 +26,8 @@ class Connects final : public Active {
 
  private:
   void one() {
-    auto qp = std::make_shared<verbs::QueuePair>(pd_, verbs::QueuePair::Options{.send_cq = &cq_, .recv_cq = &cq_});
+    auto qp = std::make_shared<verbs::QueuePair>(
+        pd_, verbs::QueuePair::Options{.send_cq = &cq_, .recv_cq = &cq_, .stream = stream_of(spec_)});
     const auto [error, connection] =
         await(engine_, spec_.manual, cm::async_connect(engine_, qp, options_, cm::as_error(boost::asio::use_future)));
     if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot connect over iWARP: ") + error.why);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "iwarp/base/wire.h"
+#include "iwarp/stream/profile.h"
 
 namespace iwarp::tools::perf {
 namespace {
@@ -48,8 +49,15 @@ cm::TapMaker tap_maker;
 
 mpa::Policy policy_of(const Spec& spec) {
   mpa::Policy p;
+  stream::find_profile(spec.profile)->apply(p);
   p.crc = spec.crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kOff;
   return p;
+}
+
+stream::Options stream_of(const Spec& spec) {
+  stream::Options o;
+  stream::find_profile(spec.profile)->apply(o);
+  return o;
 }
 
 cm::Engine::Mode mode_of(const Spec& spec) {
@@ -78,6 +86,7 @@ RdmaSide::RdmaSide(const Spec& spec, cm::Engine& engine, std::size_t recv_depth)
   notes_mr_ = add(pd_, notes_, ddp::Access::kLocalWrite);
   verbs::QueuePair::Options o;
   o.send_cq = o.recv_cq = &cq_;
+  o.stream = stream_of(spec);
   o.stream.sq_depth = spec.depth + kNotes;
   o.stream.rq_depth = recv_depth + kNotes;
   o.stream.direct_placement = spec.direct;

@@ -7,6 +7,7 @@
 
 #include "iwarp/ddp/segment_header.h"
 #include "iwarp/mpa/fpdu_encoder.h"
+#include "iwarp/stream/profile.h"
 
 namespace iwarp::tools::perf {
 namespace {
@@ -157,6 +158,7 @@ void to_json(nlohmann::json& j, const Spec& s) {
        {"direct", s.direct},
        {"stable", s.stable},
        {"fpdu", s.fpdu},
+       {"profile", s.profile},
        {"cpu", s.cpu},
        {"nodelay", s.nodelay},
        {"fetch", s.fetch},
@@ -179,6 +181,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("direct").get_to(s.direct);
   j.at("stable").get_to(s.stable);
   j.at("fpdu").get_to(s.fpdu);
+  j.at("profile").get_to(s.profile);
   j.at("congestion").get_to(s.congestion);
   j.at("cpu").get_to(s.cpu);
   j.at("nodelay").get_to(s.nodelay);
@@ -192,6 +195,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   demand(s.call >= 1 && s.call <= most, "call must be 1 to 16 Mi octets");
   demand(s.receive >= 1 && s.receive <= kMaxSize, "receive must be 1 to 16 Mi octets");
   demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
+  demand(stream::find_profile(s.profile) != nullptr, "there is no such profile");
   constexpr std::string_view kNameOctets = "abcdefghijklmnopqrstuvwxyz0123456789_-";
   demand(s.congestion.size() <= 15 && s.congestion.find_first_not_of(kNameOctets) == std::string::npos,
          "congestion must be the name of a TCP congestion control, such as cubic");

@@ -68,6 +68,7 @@ struct Spec {
   bool direct = true;   // with CRC off, receive large payloads straight into their place
   bool stable = true;   // read tests: the memory read is registered as one that nothing changes meanwhile
   std::string fpdu = "max";
+  std::string profile = "generic";   // of both ends, a name of stream::profiles(); crc and fpdu go before it
   std::uint32_t milliseconds = 500;  // length of a sample, at most kLongestSample: the passive end waits no longer
   std::string congestion{};  // TCP congestion control of both ends' sockets, [a-z0-9_-]{0,15}; empty: each system's own
   int cpu = -1;              // processor for the passive end's threads; -1: any

@@ -19,6 +19,7 @@ std::string how_text(const Spec& s) {
   if (s.test == Test::kSendRate) text += fmt::format(", lists of {}", s.list);
   const bool reads = s.test == Test::kReadBw || s.test == Test::kReadLat;
   if (reads && s.crc && !s.stable) text += ", copied";
+  if (!is_raw(s.test) && s.profile != Spec{}.profile) text += fmt::format(", profile {}", s.profile);
   if (!is_raw(s.test) && s.fpdu != Spec{}.fpdu) text += fmt::format(", FPDUs {}", s.fpdu);
   if (unit_of(s.test) == Unit::kMicroseconds) {
     const char* wait = is_raw(s.test) ? (s.manual ? "spinning" : "blocking") : (s.manual ? "manual" : "automatic");
@@ -42,8 +43,13 @@ std::string cpu_text(const Figures& f) {
   return fmt::format("{:.2f}+{:.2f}", f.client_cpu_per_gb, f.server_cpu_per_gb);
 }
 
+// Two decimals, or two digits where these would not be seen.
+std::string short_number(double value) {
+  return value > 0 && value < 0.095 ? fmt::format("{:.2g}", value) : fmt::format("{:.2f}", value);
+}
+
 std::string ratio_text(const Row& row) {
-  return fmt::format("{:.2f} ({:.2f}-{:.2f})", row.ratio, row.lowest, row.highest);
+  return fmt::format("{} ({}-{})", short_number(row.ratio), short_number(row.lowest), short_number(row.highest));
 }
 
 double octet_rate(double octets_per_second, Units units) {
@@ -68,7 +74,7 @@ struct Line {
 Line throughput(const Row& row, Units units) {
   constexpr const char* kLine = "{:<9}{:>8}  {:>10}  {:>15}  {:>18}  {:>13}  {:>11}  {:<19} {:>13}  {:>9}  ";
   const Figures& f = row.figures();
-  const auto rate = [&](double value) { return fmt::format("{:.2f}", octet_rate(value, units)); };
+  const auto rate = [&](double value) { return short_number(octet_rate(value, units)); };
   const auto in_unit = [&](const char* column) { return fmt::format("{}[{}]", column, octet_unit(units)); };
   return {fmt::format(kLine, "test", "octets", "iterations", in_unit("BW peak"), in_unit("BW average"), "MsgRate[Mpps]",
                       in_unit("TCP"), "ratio (range)", "CPU[s/GB]", "TCP CPU"),
@@ -159,7 +165,7 @@ std::string markdown_line(const Row& row, Units units) {
 std::string value_text(Unit unit, double value, Units units) {
   switch (unit) {
     case Unit::kOctetsPerSecond:
-      return fmt::format("{:.2f} {}", octet_rate(value, units), octet_unit(units));
+      return fmt::format("{} {}", short_number(octet_rate(value, units)), octet_unit(units));
     case Unit::kOperationsPerSecond:
       return value >= 1e6 ? fmt::format("{:.2f} M/s", value / 1e6) : fmt::format("{:.1f} k/s", value / 1e3);
     case Unit::kMicroseconds:
@@ -170,7 +176,7 @@ std::string value_text(Unit unit, double value, Units units) {
 
 std::string brief(const Row& row, Units units) {
   const std::string value = value_text(unit_of(row.spec.test), row.figures().median, units);
-  return is_raw(row.spec.test) ? value : fmt::format("{}, {:.2f} of plain TCP", value, row.ratio);
+  return is_raw(row.spec.test) ? value : fmt::format("{}, {} of plain TCP", value, short_number(row.ratio));
 }
 
 std::string notes(const std::vector<Row>& rows, bool best) {

@@ -40,6 +40,10 @@ FirstMessage of_ulpdu(ConstBytes ulpdu) {
       return {.kind = Kind::kTerminate, .code = message->code};
     }
     case rdmap::Opcode::kReadResponse:
+    case rdmap::Opcode::kImmediate:  // a bad segment above: RFC 7306 is not spoken here
+    case rdmap::Opcode::kImmediateSolicited:
+    case rdmap::Opcode::kAtomicRequest:
+    case rdmap::Opcode::kAtomicResponse:
       break;
   }
   return {.kind = Kind::kOther, .what = "a Read Response, though nothing was read"};

@@ -5,6 +5,7 @@
 #include "iwarp/rpcrdma/private_data.h"
 #include "tools/probe/initiator_judgement.h"
 #include "tools/probe/stranger.h"
+#include "tools/probe/suggestion.h"
 
 namespace iwarp::tools::probe {
 namespace {
@@ -155,6 +156,7 @@ std::string conclusion(const InitiatorReport& report) {
   if (is == Verdict::kNoMpa) return "\n" + report.peer + " is not known as an MPA initiator\n";
   std::string s = "\n" + report.peer + "\n";
   for (const Fact& fact : summarise(report)) s += "  " + padded(fact.name, 14) + fact.value + "\n";
+  s += "  " + padded("profile", 14) + suggest(report.encounters).to_string() + "\n";
   s += "  " + padded("deviations", 14) + counted(report.deviations);
   const auto seen = std::ranges::count_if(trials(), [&](const Trial& t) { return to(report, t.name) != nullptr; });
   const std::size_t unseen = trials().size() - static_cast<std::size_t>(seen);
@@ -187,6 +189,7 @@ Json to_json(const InitiatorReport& report) {
   }
   j["summary"] = Json::object();
   for (const Fact& fact : summarise(report)) j["summary"][std::string(fact.name)] = fact.value;
+  j["profile"] = j["mpa"].get<bool>() ? to_json(suggest(report.encounters)) : Json();
   j["deviations"] = grave(report.deviations);
   return j;
 }

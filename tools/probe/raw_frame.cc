@@ -15,18 +15,6 @@ bool starts_with(ConstBytes octets, std::string_view key) {
                     [](char want, std::byte got) { return static_cast<std::byte>(want) == got; });
 }
 
-mpa::EnhancedData enhanced_data(const FixedView<mpa::kEnhancedDataBytes>& view) {
-  const auto first = view.be<std::uint16_t, 0>(), second = view.be<std::uint16_t, 2>();
-  mpa::EnhancedData data;
-  data.peer_to_peer = (first & 0x8000) != 0;
-  data.rtr_send = (first & 0x4000) != 0;
-  data.rtr_write = (second & 0x8000) != 0;
-  data.rtr_read = (second & 0x4000) != 0;
-  data.ird = first & 0x3FFF;
-  data.ord = second & 0x3FFF;
-  return data;
-}
-
 }  // namespace
 
 std::optional<RawFrame> RawFrame::parse(ConstBytes octets) {
@@ -47,8 +35,8 @@ std::optional<RawFrame> RawFrame::parse(ConstBytes octets) {
   const ConstBytes rest = octets.subspan(mpa::kStartupHeaderBytes);
   r.field = rest.first(std::min<std::size_t>(rest.size(), r.private_data_length));
   r.behind = rest.subspan(r.field.size());
-  if (const auto data = FixedView<mpa::kEnhancedDataBytes>::of(r.field); r.s_bit && data)
-    r.enhanced = enhanced_data(*data);
+  if (r.s_bit && r.field.size() >= mpa::kEnhancedDataBytes)
+    r.enhanced = mpa::EnhancedData::parse(r.field.first<mpa::kEnhancedDataBytes>());
   return r;
 }
 
@@ -59,7 +47,7 @@ std::string RawFrame::to_string() const {
   if (reserved_bits != 0) s += " reserved=" + std::to_string(reserved_bits);
   if (enhanced) {
     const mpa::EnhancedData& e = *enhanced;
-    s += " " + bit("A", e.peer_to_peer) + bit("B", e.rtr_send) + bit("C", e.rtr_write) + bit("D", e.rtr_read);
+    s += " " + bit("A", e.peer_to_peer) + bit("B", e.rtr_send) + bit("C_write", e.rtr_write) + bit("D", e.rtr_read);
     s += "IRD=" + std::to_string(e.ird) + " ORD=" + std::to_string(e.ord);
   }
   if (!complete()) {

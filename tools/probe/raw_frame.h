@@ -34,7 +34,7 @@ struct RawFrame {
   [[nodiscard]] bool complete() const { return field.size() == private_data_length; }
   // The ULP's part of the Private Data.
   [[nodiscard]] ConstBytes private_data() const { return enhanced ? field.subspan(mpa::kEnhancedDataBytes) : field; }
-  // "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C=0 D=1 IRD=8 ORD=8, 8 octets of private data"
+  // "M=0 C=1 R=0 S=1 rev=2 A=1 B=0 C_write=0 D=1 IRD=8 ORD=8, 8 octets of private data"
   [[nodiscard]] std::string to_string() const;
 };
 

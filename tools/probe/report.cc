@@ -4,6 +4,7 @@
 
 #include "iwarp/rpcrdma/private_data.h"
 #include "tools/probe/stranger.h"
+#include "tools/probe/suggestion.h"
 #include "tools/probe/summary.h"
 
 namespace iwarp::tools::probe {
@@ -45,7 +46,7 @@ const char* name(RtrResult::Fate fate) {
   return "odd answer";
 }
 
-const char* name(mpa::Rtr form) {
+const char* form_name(mpa::Rtr form) {
   return form == mpa::Rtr::kRead ? "Read" : form == mpa::Rtr::kWrite ? "Write" : "none";
 }
 
@@ -61,7 +62,7 @@ std::string outcome(const Answer& a) {
     s = (reply->reject ? "rejected " : "accepted ") + reply->to_string();
     if (const auto said = rpcrdma::PrivateData::find(reply->private_data())) s += " " + said->to_string();
     if (a.rtr.fate != RtrResult::Fate::kNotSent)
-      s += std::string(", ") + name(a.rtr.form) + " RTR: " + name(a.rtr.fate);
+      s += std::string(", ") + form_name(a.rtr.form) + " RTR: " + name(a.rtr.fate);
   } else if (a.after_reply == TcpState::kUnreachable) {
     return "no connection: " + a.why;
   } else if (reply && reply->key == RawFrame::Key::kRequest) {
@@ -85,7 +86,7 @@ Json to_json(const Record& record, const Deviations& deviations) {
   if (!(reply && reply->is_reply()) && !a.octets.empty()) j["octets_hex"] = hex(a.octets);
   j["tcp"] = name(a.at_end);
   if (!a.why.empty()) j["why"] = a.why;
-  if (a.rtr.fate != RtrResult::Fate::kNotSent) j["rtr"] = {{"form", name(a.rtr.form)}, {"fate", name(a.rtr.fate)}};
+  if (a.rtr.fate != RtrResult::Fate::kNotSent) j["rtr"] = {{"form", form_name(a.rtr.form)}, {"fate", name(a.rtr.fate)}};
   if (const auto who = stranger_of(a)) j["protocol"] = who->protocol;
   j["deviations"] = to_json(deviations);
   return j;
@@ -154,6 +155,7 @@ std::string conclusion(const Report& report) {
   if (!report.mpa) return "\n" + report.peer + " is not known as an MPA responder: " + report.not_mpa_why + "\n";
   std::string s = "\n" + report.peer + "\n";
   for (const Fact& fact : summarise(report.records)) s += "  " + padded(fact.name, 14) + fact.value + "\n";
+  s += "  " + padded("profile", 14) + suggest(report.records).to_string() + "\n";
   s += "  " + padded("deviations", 14) + counted(report.deviations);
   const std::size_t unseen = questions().size() - known_answers(report.records);
   if (unseen != 0) s += "; not known for " + count_of(unseen, "question") + " of " + std::to_string(questions().size());
@@ -173,6 +175,7 @@ Json to_json(const Report& report) {
     j["connections"].push_back(to_json(report.records[i], report.deviations[i]));
   j["summary"] = Json::object();
   for (const Fact& fact : summarise(report.records)) j["summary"][std::string(fact.name)] = fact.value;
+  j["profile"] = report.mpa ? to_json(suggest(report.records)) : Json();
   j["deviations"] = grave(report.deviations);
   return j;
 }

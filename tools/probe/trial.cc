@@ -38,9 +38,7 @@ mpa::EnhancedData data_for(const Trial& trial, const RawFrame& request) {
   if (asked.peer_to_peer) {
     RtrForms named = trial.forms.value_or(forms_of(request));
     if (!named.any()) named = kWriteOnly;
-    data.rtr_send = named.send;
-    data.rtr_write = named.write;
-    data.rtr_read = named.read;
+    enhanced::set_forms(data, named);
   }
   data.ird = trial.ird.value_or(asked.ord);
   if (!trial.ird && data.rtr_read) data.ird = std::max<std::uint16_t>(data.ird, 1);
@@ -56,17 +54,8 @@ mpa::EnhancedData data_for(const Trial& trial, const RawFrame& request) {
 
 }  // namespace
 
-std::string RtrForms::to_string() const {
-  std::string s;
-  for (const auto& [set, form] : {std::pair{send, "Send"}, {write, "Write"}, {read, "Read"}}) {
-    if (set) s += (s.empty() ? "" : "+") + std::string(form);
-  }
-  return s.empty() ? "none" : s;
-}
-
 RtrForms forms_of(const RawFrame& frame) {
-  if (!frame.enhanced || !frame.enhanced->peer_to_peer) return {};
-  return {frame.enhanced->rtr_send, frame.enhanced->rtr_write, frame.enhanced->rtr_read};
+  return frame.enhanced ? enhanced::forms_of(*frame.enhanced) : RtrForms{};
 }
 
 std::vector<std::byte> Trial::reply(const RawFrame& request, ConstBytes chosen) const {

@@ -10,20 +10,12 @@
 #include <vector>
 
 #include "iwarp/base/bytes.h"
+#include "iwarp/enhanced/rtr.h"
 #include "tools/probe/raw_frame.h"
 
 namespace iwarp::tools::probe {
 
-struct RtrForms {
-  bool send = false, write = false, read = false;
-
-  [[nodiscard]] bool any() const { return send || write || read; }
-  [[nodiscard]] RtrForms common(const RtrForms& other) const {
-    return {send && other.send, write && other.write, read && other.read};
-  }
-  // "Write+Read", "none"
-  [[nodiscard]] std::string to_string() const;
-};
+using enhanced::RtrForms;
 // Those that a startup frame names.
 [[nodiscard]] RtrForms forms_of(const RawFrame& frame);
 

@@ -1,8 +1,8 @@
-#include "iwarp/stream/phase.h"
+#include "iwarp/endpoint/phase.h"
 
 #include <array>
 
-namespace iwarp::stream {
+namespace iwarp::endpoint {
 namespace {
 
 struct Row {
@@ -21,49 +21,49 @@ constexpr std::array kRows = {
     Row{kStartup, Input::kStartupRetry, kIdle},
     Row{kStartup, Input::kError, kTerminating},  // req: RFC6581-9.1-18 RFC6581-9.2-19
     Row{kStartup, Input::kDisconnect, kClosed},
-    Row{kStartup, Input::kPeerFin, kClosed},
-    Row{kStartup, Input::kPeerReset, kClosed},
+    Row{kStartup, Input::kPeerEnd, kClosed},
+    Row{kStartup, Input::kLost, kClosed},
     Row{kStartup, Input::kTimeout, kClosed},
     Row{kStartup, Input::kAbort, kClosed},
 
     // req: RFC5040-7.1-2 RFC5040-6.2-1 RFC5040-6.2.1-1 RFC5040-7-1 RFC5040-7-2 RFC5041-3-10
     Row{kFull, Input::kError, kTerminating},
     Row{kFull, Input::kDisconnect, kDraining},
-    Row{kFull, Input::kPeerTerminate, kFinWait},
+    Row{kFull, Input::kPeerTerminate, kEndWait},
     // RFC 5041 s6.2.1 would have us go on sending on a half-closed stream: neither verbs nor siw know such a state.
     // req: RFC5041-6.2.1-7
-    Row{kFull, Input::kPeerFin, kClosed},  // req: RFC5044-7.1.2-21
-    Row{kFull, Input::kPeerReset, kClosed},
+    Row{kFull, Input::kPeerEnd, kClosed},  // req: RFC5044-7.1.2-21
+    Row{kFull, Input::kLost, kClosed},
     Row{kFull, Input::kTimeout, kClosed},
     Row{kFull, Input::kAbort, kClosed},
     Row{kFull, Input::kAbortUnheard, kLingering},
 
-    Row{kDraining, Input::kDrained, kFinWait},  // req: RFC5041-6.2.1-2 RFC5041-6.2-2
+    Row{kDraining, Input::kDrained, kEndWait},  // req: RFC5041-6.2.1-2 RFC5041-6.2-2
     Row{kDraining, Input::kError, kTerminating},
-    Row{kDraining, Input::kPeerTerminate, kFinWait},
-    Row{kDraining, Input::kPeerFin, kClosed},
-    Row{kDraining, Input::kPeerReset, kClosed},
+    Row{kDraining, Input::kPeerTerminate, kEndWait},
+    Row{kDraining, Input::kPeerEnd, kClosed},
+    Row{kDraining, Input::kLost, kClosed},
     Row{kDraining, Input::kTimeout, kClosed},
     Row{kDraining, Input::kAbort, kClosed},
     Row{kDraining, Input::kAbortUnheard, kLingering},
 
-    Row{kTerminating, Input::kTerminateSent, kFinWait},  // req: RFC5040-6.2.1-4 RFC5040-7-4 RFC5041-3-14
-    Row{kTerminating, Input::kPeerFin, kClosed},
-    Row{kTerminating, Input::kPeerReset, kClosed},
+    Row{kTerminating, Input::kTerminateSent, kEndWait},  // req: RFC5040-6.2.1-4 RFC5040-7-4 RFC5041-3-14
+    Row{kTerminating, Input::kPeerEnd, kClosed},
+    Row{kTerminating, Input::kLost, kClosed},
     Row{kTerminating, Input::kTimeout, kClosed},
     Row{kTerminating, Input::kAbort, kClosed},
     Row{kTerminating, Input::kAbortUnheard, kLingering},
 
-    Row{kFinWait, Input::kPeerFin, kClosed},
+    Row{kEndWait, Input::kPeerEnd, kClosed},
     // req: RFC5040-6.2.1-3
-    Row{kFinWait, Input::kPeerReset, kClosed},
-    Row{kFinWait, Input::kTimeout, kClosed},
-    Row{kFinWait, Input::kAbort, kClosed},
-    Row{kFinWait, Input::kAbortUnheard, kLingering},
+    Row{kEndWait, Input::kLost, kClosed},
+    Row{kEndWait, Input::kTimeout, kClosed},
+    Row{kEndWait, Input::kAbort, kClosed},
+    Row{kEndWait, Input::kAbortUnheard, kLingering},
 
     Row{kLingering, Input::kHeard, kClosed},
-    Row{kLingering, Input::kPeerFin, kClosed},
-    Row{kLingering, Input::kPeerReset, kClosed},
+    Row{kLingering, Input::kPeerEnd, kClosed},
+    Row{kLingering, Input::kLost, kClosed},
     Row{kLingering, Input::kTimeout, kClosed},
     Row{kLingering, Input::kAbort, kClosed},
 };
@@ -79,16 +79,16 @@ std::optional<Phase> next(Phase from, Input on) {
 
 const char* name(Phase phase) {
   constexpr std::array<const char*, kPhases> kNames = {"IDLE",        "STARTUP",  "FULL",      "DRAINING",
-                                                       "TERMINATING", "FIN_WAIT", "LINGERING", "CLOSED"};
+                                                       "TERMINATING", "END_WAIT", "LINGERING", "CLOSED"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 
 const char* name(Input input) {
   constexpr std::array<const char*, kInputs> kNames = {
       "start",      "negotiated", "startup failed", "startup retry",  "error",
-      "disconnect", "drained",    "terminate sent", "peer terminate", "peer fin",
-      "peer reset", "timeout",    "abort",          "abort unheard",  "peer heard"};
+      "disconnect", "drained",    "terminate sent", "peer terminate", "peer end",
+      "lost",       "timeout",    "abort",          "abort unheard",  "peer heard"};
   return kNames[static_cast<std::size_t>(input)];
 }
 
-}  // namespace iwarp::stream
+}  // namespace iwarp::endpoint

@@ -1,15 +1,15 @@
-#include "iwarp/stream/phase.h"
+#include "iwarp/endpoint/phase.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/state_matrix.h"
 
-namespace iwarp::stream {
+namespace iwarp::endpoint {
 namespace {
 
 TEST(Phases, AreAsReviewed) {
   const auto is = test::state_matrix<Phase, Input>(kPhases, kInputs);
-  EXPECT_EQ(is, test::reviewed("stream/phase.states.txt")) << is;
+  EXPECT_EQ(is, test::reviewed("endpoint/phase.states.txt")) << is;
 }
 
 TEST(Phases, ClosedIsFinalAndReachableFromEverywhere) {
@@ -17,11 +17,11 @@ TEST(Phases, ClosedIsFinalAndReachableFromEverywhere) {
   for (std::size_t p = 0; p + 1 < kPhases; ++p) {
     EXPECT_EQ(next(static_cast<Phase>(p), Input::kAbort), Phase::kClosed);
     if (p == 0) continue;
-    for (const Input end : {Input::kPeerFin, Input::kPeerReset, Input::kTimeout}) {
+    for (const Input end : {Input::kPeerEnd, Input::kLost, Input::kTimeout}) {
       EXPECT_EQ(next(static_cast<Phase>(p), end), Phase::kClosed) << name(static_cast<Phase>(p)) << " + " << name(end);
     }
   }
 }
 
 }  // namespace
-}  // namespace iwarp::stream
+}  // namespace iwarp::endpoint

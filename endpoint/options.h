@@ -1,0 +1,37 @@
+// Limits of an Endpoint.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "iwarp/base/result.h"
+
+namespace iwarp::endpoint {
+
+struct Options {
+  // Requests that may be posted and not yet polled, per queue. Memory is taken for as many as there ever are at a time,
+  // 1.75 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.
+  std::size_t sq_depth = 64;
+  std::size_t rq_depth = 64;  // receives, likewise
+  // Longest SendWr::inline_data, octets: 0 (default, none) to 16 MiB. Memory is taken, this much for each, for as many
+  // inline requests as there ever are at a time in the send queue, and kept until the end. Inline costs a copy.
+  std::size_t max_inline = 0;
+  // From the end of our sending (Terminate, or the orderly end) to the peer's end. 5 s. Then the connection is aborted.
+  std::chrono::milliseconds close_timeout{5000};
+  // After disconnect(): how long the peer may take for what was posted before, however busily it does. 30 s. Lower cuts
+  // slow peers off, higher lets a hostile one keep a closing connection for longer.
+  std::chrono::milliseconds drain_timeout{30000};
+  // Immediate Data and Atomics (RFC 7306). Default off, since nothing in the startup tells whether a peer knows it:
+  // none is sent, and what comes is refused as an unknown opcode. On: for peers of which the application knows. Others,
+  // Linux siw and RNICs without it among them, answer the first message with a Terminate 0/2/6. A FetchAdd of 0 is a
+  // harmless one.
+  bool rfc7306 = false;
+
+  friend bool operator==(const Options&, const Options&) = default;
+};
+
+// kInvalidArgument, which names the option and its range: time-outs are not below zero (the greatest value means for
+// ever), queue depths at most 2^24.
+[[nodiscard]] Result<void> validate(const Options& options);
+
+}  // namespace iwarp::endpoint
