@@ -182,14 +182,12 @@ class Waiting final : public Operations::Operation {
   std::tuple<Args...> take() {
     std::optional<std::tuple<Args...>> taken;
     {
+      // An engine that goes waits here, in abandon(): what the results hold still finds it.
       const std::lock_guard lock(mu_);
       taken.swap(results_);
+      if (operations_->alive() && operations_->closed()) taken = Results<Args...>::failed(engine_gone());
     }
-    if (operations_->alive()) {
-      operations_->remove(*this);
-      // Whatever it was, it goes with the engine.
-      if (operations_->closed()) taken = Results<Args...>::failed(engine_gone());
-    }
+    if (operations_->alive()) operations_->remove(*this);
     return std::move(*taken);
   }
 

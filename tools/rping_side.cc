@@ -104,7 +104,7 @@ bool Side::send_info(const MemoryRegion& advertised, std::uint32_t size) {
 }
 
 bool Side::run(const verbs::SendWr& wr) {
-  if (!qp_->post_send(wr)) return false;
+  if (!qp_->post_send(wr)) return end();
   while (sends_done_ == 0) {
     if (!pump()) return false;
   }
@@ -125,21 +125,24 @@ bool Side::fail(std::string error) {
   return false;
 }
 
+bool Side::end() {
+  ended_ = true;
+  return false;
+}
+
 bool Side::pump() {
   verbs::Completion c;
   const auto patience = flags_.patience(kUsualPatience);
   const auto deadline = add_saturating(Clock::now(), patience);
   while (cq_.poll({&c, 1}) == 0) {
+    if (last_message_seen_) return end();
     if (!cq_.wait_for(deadline - Clock::now()) && Clock::now() >= deadline) {
       timed_out_ = true;
       return fail(fmt::format("nothing from the {} within {} s (--timeout)", flags_.client ? "server" : "client",
                               std::chrono::duration_cast<std::chrono::seconds>(patience).count()));
     }
   }
-  if (c.status != Errc::kOk) {
-    ended_ = true;
-    return false;
-  }
+  if (c.status != Errc::kOk) return end();
   if (c.op != verbs::WcOp::kRecv) {
     ++sends_done_;
     return true;
@@ -153,7 +156,9 @@ bool Side::pump() {
   received_ = {v.be<std::uint64_t, 0>(), Stag{v.be<std::uint32_t, 8>()}, v.be<std::uint32_t, 12>()};
   spdlog::debug("received a message: {} octets at {:#x}, STag {:#x}", received_->size, received_->to,
                 raw(received_->stag));
-  return static_cast<bool>(post_recv(c.wr_id));
+  // A connection that ends behind this message takes no Receive any more. The message counts.
+  last_message_seen_ = !post_recv(c.wr_id);
+  return true;
 }
 
 bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {

@@ -83,6 +83,8 @@ class Side {
   bool pump();
   // False, and remembers the error.
   bool fail(std::string error);
+  // False, and remembers that the connection has ended.
+  bool end();
 
   const Flags& flags_;
   verbs::ProtectionDomain pd_;
@@ -102,6 +104,7 @@ class Side {
   Remote remote_;                   // of the message last waited for
   std::optional<Remote> received_;  // not yet waited for
   bool ended_ = false;              // the connection, by whatever cause
+  bool last_message_seen_ = false;  // nothing can come any more
   bool timed_out_ = false;
   std::string error_;
   std::uint64_t pings_ = 0;
