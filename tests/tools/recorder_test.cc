@@ -125,8 +125,8 @@ TEST(Recorder, ShowsTheEndOfARefusedStartup) {
 TEST(Recorder, ShowsWhatWakesASilentPeer) {
   const Scratch scratch{"recorder-wakes"};
   RawListener listener;
-  Subprocess client({"rping", "-c", "-a", "127.0.0.1", "-p", std::to_string(listener.port()), "--mpa-rev", "1", "--trace",
-                     scratch.file("client")});
+  Subprocess client({"rping", "-c", "-a", "127.0.0.1", "-p", std::to_string(listener.port()), "--mpa-rev", "1",
+                     "--trace", scratch.file("client")});
   RawTcp peer = listener.accept();
   (void)read_frame(peer, false);
   ASSERT_TRUE(peer.send(octets({.is_reply = true, .crc = true, .revision = 1})));
