@@ -178,12 +178,16 @@ TEST_F(AsyncEventTest, AnOverflowOfAQueueThatIsGoneIsNotTold) {
 }
 
 TEST_F(AsyncEventTest, AQueuePairThatGoesTakesItsEventsWithIt) {
+  const auto held = make_qp(pd_, cq_);
   {
-    Joined broken(make_qp(pd_, cq_), make_qp(pd_, peer_cq_));
-    ASSERT_TRUE(broken.initiator->post_send(SendWr{}).ok());
+    Joined broken(held, make_qp(pd_, peer_cq_));
+    ASSERT_TRUE(held->post_send(SendWr{}).ok());
     broken.pump();
-    broken.initiator->drop_events();  // while somebody else still holds it
+    EXPECT_GT(held->core().phase(), stream::Phase::kDraining);
   }
+  held->drop_events();  // while somebody else still shares it
+  EXPECT_FALSE(context_->poll_async_event());
+  held->abort();
   EXPECT_FALSE(context_->poll_async_event());
 }
 
