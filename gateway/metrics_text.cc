@@ -116,6 +116,10 @@ void add_rpc(Page& page) {
        [](const P& p) { return p.call_bytes; });
   each("iwarp_gateway_reply_bytes_total", "counter", "Octets of Replies, as RPC messages.",
        [](const P& p) { return p.reply_bytes; });
+  each("iwarp_gateway_call_read_bytes_total", "counter", "Octets of answered Calls that came or went by RDMA Read.",
+       [](const P& p) { return p.read_bytes; });
+  each("iwarp_gateway_reply_write_bytes_total", "counter", "Octets of Replies that came or went by RDMA Write.",
+       [](const P& p) { return p.write_bytes; });
 
   page.family("iwarp_gateway_latency_seconds", "histogram",
               "Time from a whole Call at the gateway to its whole Reply there.");

@@ -239,7 +239,7 @@ void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
   // The Responder drops an xid that it has outstanding; this one may still be at the server from before its Reply was
   // abandoned.
   const RpcProgram program = rpc_program(call.message.bytes());
-  if (!outstanding_.emplace(call.xid, AtServer{call.token, round_time(), program}).second) {
+  if (!outstanding_.emplace(call.xid, AtServer{call.token, round_time(), program, call.read_chunk_bytes}).second) {
     stats_.dropped(MessageKind::kCall, DropReason::kDuplicateXid);
     responder_.abandon(call.token);
     return;
@@ -332,11 +332,13 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
   }
   if (layouts_.on_reply(record.bytes())) stats_.incident(Incident::kLayoutsHidden);
   const std::size_t bytes = record.size();
+  const std::uint64_t written = responder_.stats().rdma_write_bytes;
   const auto answered = responder_.reply(call->second.token, std::move(record));
   stats_.received(MessageKind::kReply);
   if (answered) {
     stats_.forwarded(MessageKind::kReply);
-    meter_.replied(call->second.program, bytes, round_time() - call->second.since);
+    meter_.replied(call->second.program, bytes, round_time() - call->second.since,
+                   {.read = call->second.read_bytes, .write = responder_.stats().rdma_write_bytes - written});
   } else {
     if (answered.error().code != Errc::kNotConnected) meter_.failed(call->second.program);
     stats_.dropped(MessageKind::kReply, answered.error().code == Errc::kNotConnected ? DropReason::kConnectionClosed

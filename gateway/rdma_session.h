@@ -92,6 +92,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
     rpcrdma::CallToken token{};
     TimePoint since{};
     RpcProgram program{};
+    std::uint64_t read_bytes = 0;  // came by RDMA Read
   };
 
   std::unordered_map<std::uint32_t, AtServer> outstanding_;  // Calls at the server, by xid

@@ -47,11 +47,13 @@ void RpcStats::called(RpcProgram program, std::uint64_t bytes) {
   add(c.calls, 1);
 }
 
-void RpcStats::replied(RpcProgram program, std::uint64_t bytes, std::chrono::nanoseconds latency) {
+void RpcStats::replied(RpcProgram program, std::uint64_t bytes, std::chrono::nanoseconds latency, ByRdma by_rdma) {
   Counters& c = of(program);
   const auto bucket = std::find_if(kLatencyLimits.begin(), kLatencyLimits.end(),
                                    [&](std::chrono::microseconds limit) { return latency <= limit; });
   add(c.reply_bytes, bytes);
+  if (by_rdma.read > 0) add(c.read_bytes, by_rdma.read);
+  if (by_rdma.write > 0) add(c.write_bytes, by_rdma.write);
   add(c.latency_ns, static_cast<std::uint64_t>(std::max<std::int64_t>(latency.count(), 0)));
   add(c.by_latency[static_cast<std::size_t>(bucket - kLatencyLimits.begin())], 1);
 }
@@ -71,6 +73,8 @@ RpcStats::Program& RpcStats::Program::operator+=(const Program& other) {
   unanswered += other.unanswered;
   call_bytes += other.call_bytes;
   reply_bytes += other.reply_bytes;
+  read_bytes += other.read_bytes;
+  write_bytes += other.write_bytes;
   latency_ns += other.latency_ns;
   for (std::size_t b = 0; b < kLatencyBuckets; ++b) by_latency[b] += other.by_latency[b];
   return *this;
@@ -89,6 +93,8 @@ RpcStats::Snapshot RpcStats::snapshot() const {
     to.calls = value(from.calls);
     to.call_bytes = value(from.call_bytes);
     to.reply_bytes = value(from.reply_bytes);
+    to.read_bytes = value(from.read_bytes);
+    to.write_bytes = value(from.write_bytes);
     to.latency_ns = value(from.latency_ns);
   }
   return out;
@@ -106,8 +112,8 @@ void RpcMeter::called(RpcProgram program, std::uint64_t bytes) {
   stats_.called(program, bytes);
 }
 
-void RpcMeter::replied(RpcProgram program, std::uint64_t bytes, std::chrono::nanoseconds latency) {
-  if (take(program)) stats_.replied(program, bytes, latency);
+void RpcMeter::replied(RpcProgram program, std::uint64_t bytes, std::chrono::nanoseconds latency, ByRdma by_rdma) {
+  if (take(program)) stats_.replied(program, bytes, latency, by_rdma);
 }
 
 void RpcMeter::failed(RpcProgram program) {

@@ -41,12 +41,18 @@ inline constexpr std::array<std::chrono::microseconds, 18> kLatencyLimits = {
     std::chrono::microseconds(5000000), std::chrono::microseconds(10000000), std::chrono::microseconds(30000000)};
 inline constexpr std::size_t kLatencyBuckets = kLatencyLimits.size() + 1;
 
+// Of an answered Call and its Reply, what did not travel in Sends. Octets.
+struct ByRdma {
+  std::uint64_t read = 0;   // of the Call, by RDMA Read
+  std::uint64_t write = 0;  // of the Reply, by RDMA Write
+};
+
 class RpcStats {
  public:
   // `bytes`: of the RPC message, without transport headers.
   void called(RpcProgram program, std::uint64_t bytes);
   // `latency`: from the whole Call at the gateway to the whole Reply there.
-  void replied(RpcProgram program, std::uint64_t bytes, std::chrono::nanoseconds latency);
+  void replied(RpcProgram program, std::uint64_t bytes, std::chrono::nanoseconds latency, ByRdma by_rdma = {});
   // The gateway answered with an RPC error, since the server's Reply cannot be had or used.
   void failed(RpcProgram program) { add(of(program).failed, 1); }
   // The connection ended first.
@@ -58,6 +64,8 @@ class RpcStats {
     std::uint64_t unanswered = 0;
     std::uint64_t call_bytes = 0;
     std::uint64_t reply_bytes = 0;
+    std::uint64_t read_bytes = 0;  // ByRdma, summed up
+    std::uint64_t write_bytes = 0;
     std::uint64_t latency_ns = 0;                             // of all Replies together
     std::array<std::uint64_t, kLatencyBuckets> by_latency{};  // Replies: each in one bucket
 
@@ -72,7 +80,8 @@ class RpcStats {
  private:
   using Counter = std::atomic<std::uint64_t>;
   struct Counters {
-    Counter calls{0}, failed{0}, unanswered{0}, call_bytes{0}, reply_bytes{0}, latency_ns{0};
+    Counter calls{0}, failed{0}, unanswered{0}, call_bytes{0}, reply_bytes{0}, read_bytes{0}, write_bytes{0},
+        latency_ns{0};
     std::array<Counter, kLatencyBuckets> by_latency{};
   };
 
@@ -89,7 +98,7 @@ class RpcMeter {
   explicit RpcMeter(RpcStats& stats) : stats_(stats) {}
 
   void called(RpcProgram program, std::uint64_t bytes);
-  void replied(RpcProgram program, std::uint64_t bytes, std::chrono::nanoseconds latency);
+  void replied(RpcProgram program, std::uint64_t bytes, std::chrono::nanoseconds latency, ByRdma by_rdma = {});
   void failed(RpcProgram program);
   // The connection is over. A second time does nothing.
   void end();

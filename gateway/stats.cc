@@ -125,6 +125,8 @@ void to_json(nlohmann::json& out, const Stats::Snapshot& s) {
                                                   {"outstanding", p.outstanding()},
                                                   {"call_bytes", p.call_bytes},
                                                   {"reply_bytes", p.reply_bytes},
+                                                  {"read_bytes", p.read_bytes},
+                                                  {"write_bytes", p.write_bytes},
                                                   {"latency_ns", p.latency_ns}};
   }
   out = {{"connections",

@@ -198,7 +198,7 @@ class Stats {
 //  "tcp_bytes": {"in", "out"}, "rdma_bytes": {operation: {"in", "out"}},
 //  "early_wakes": n, "crc_terminates": n, "siw_crc_traps": n,
 //  "programs": {program: {"calls", "replies", "failed", "unanswered", "outstanding", "call_bytes", "reply_bytes",
-//                         "latency_ns"}},
+//                         "read_bytes", "write_bytes", "latency_ns"}},
 //  "live": {"registered_bytes", "credits_granted", "credits_used"}}
 // Every key is always there, but in "ended", which has the reasons that occurred.
 void to_json(nlohmann::json& out, const Stats::Snapshot& snapshot);

@@ -219,7 +219,8 @@ void TcpSession::wake() {
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
   stats_.received(MessageKind::kReply);
-  meter_.replied(static_cast<RpcProgram>(reply.tag), reply.message.size(), round_time() - reply.since);
+  meter_.replied(static_cast<RpcProgram>(reply.tag), reply.message.size(), round_time() - reply.since,
+                 {.read = reply.read_bytes, .write = reply.in_reply_chunk ? reply.message.size() : 0});
   if (layouts_.on_reply(reply.message.bytes())) stats_.incident(Incident::kLayoutsHidden);
   to_tcp_.push_back({std::move(reply.message), MessageKind::kReply});
 }

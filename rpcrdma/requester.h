@@ -64,6 +64,7 @@ class Requester {
     bool in_reply_chunk = false;  // it came by RDMA Write
     TimePoint since{};            // as given to call(), like the tag
     std::uint32_t tag = 0;        // as given to call()
+    std::size_t read_bytes = 0;   // of its Call, a long one, that the server fetched by RDMA Read
   };
   // Why a Call gets no Reply.
   enum class Failure : std::uint8_t {

@@ -89,7 +89,8 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
 }
 
 void Requester::complete(Call& call, Buffer message, bool in_reply_chunk) {
-  events_.emplace_back(ReplyReceived{call.xid, std::move(message), in_reply_chunk, call.since, call.tag});
+  events_.emplace_back(
+      ReplyReceived{call.xid, std::move(message), in_reply_chunk, call.since, call.tag, call.message.size()});
   finish(call);
 }
 

@@ -34,11 +34,11 @@ GatewayConfig of_flags(const Flags& flags) {
   return config;
 }
 
-// All but --config and --check stand in the file instead.
+// All that says what is run stands in the file instead.
 void refuse_flags_beside_file(const CLI::App& cmd) {
   for (const CLI::Option* o : cmd.get_options()) {
     const std::string name = o->get_name();
-    if (o->count() > 0 && name != "--config" && name != "--check")
+    if (o->count() > 0 && name != "--config" && name != "--check" && name != "--stats")
       throw CLI::ValidationError("--config", "does not go with " + name + ": write it into the file");
   }
 }
@@ -61,10 +61,12 @@ int run(const Flags& flags, const CLI::App& cmd) {
     return flags.check ? print(config) : run_gateway(config, "");
   }
   refuse_flags_beside_file(cmd);
-  const ReadConfig read = read_gateway_config(flags.config);
+  ReadConfig read = read_gateway_config(flags.config);
   for (const std::string& error : read.errors) spdlog::error("{}", error);
   if (!read.config) return kExitUsage;
-  return flags.check ? print(*read.config) : run_gateway(*read.config, flags.config);
+  const bool stats_by_flag = !flags.process.stats.empty();
+  if (stats_by_flag) read.config->process.stats = flags.process.stats;
+  return flags.check ? print(*read.config) : run_gateway(*read.config, flags.config, stats_by_flag);
 }
 
 }  // namespace
@@ -73,8 +75,8 @@ Run add_gateway(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* cmd = app.add_subcommand("gateway", "Give an NFS server that speaks TCP an NFS/RDMA front, or the reverse");
   cmd->add_option("--config", flags->config,
-                  "Read everything from this TOML file, several listeners if need be, in place of flags; SIGHUP reads "
-                  "it again")
+                  "Read everything from this TOML file, several listeners if need be, in place of flags (but --stats); "
+                  "SIGHUP reads it again")
       ->type_name("FILE");
   cmd->add_flag("--check", flags->check, "Say what would be run, or what is wrong with it, and end");
   flags->listener.add(*cmd);

@@ -27,9 +27,10 @@ using boost::system::error_code;
 
 class GatewayRun {
  public:
-  GatewayRun(const GatewayConfig& config, std::string file)
+  GatewayRun(const GatewayConfig& config, std::string file, bool stats_by_flag)
       : flags_(config.process),
         file_(std::move(file)),
+        stats_by_flag_(stats_by_flag),
         stats_(flags_.stats),
         ports_file_(ports_file(flags_.state_dir)),
         engine_(io_),
@@ -130,6 +131,7 @@ class GatewayRun {
 
   void take_process_flags(ProcessFlags next) {
     set_log_level(next.log_level);
+    if (stats_by_flag_) next.stats = flags_.stats;
     if (next.stats != flags_.stats || next.state_dir != flags_.state_dir || next.recorder != flags_.recorder ||
         next.watch != flags_.watch)
       spdlog::warn(
@@ -204,6 +206,7 @@ class GatewayRun {
 
   ProcessFlags flags_;
   std::string file_;
+  bool stats_by_flag_;
   StatsFile stats_;
   std::string ports_file_;
   boost::asio::io_context io_{1};
@@ -226,8 +229,8 @@ class GatewayRun {
 
 }  // namespace
 
-int run_gateway(const GatewayConfig& config, const std::string& file) {
-  GatewayRun run(config, file);
+int run_gateway(const GatewayConfig& config, const std::string& file, bool stats_by_flag) {
+  GatewayRun run(config, file, stats_by_flag);
   return run.run(config.service);
 }
 

@@ -46,7 +46,7 @@ TEST(MetricsText, TellsWhatWasCounted) {
   RpcMeter meter(stats.rpc());
   for (int i = 0; i < 4; ++i) meter.called(RpcProgram::kNfs, 100);
   meter.replied(RpcProgram::kNfs, 5000, 80us);
-  meter.replied(RpcProgram::kNfs, 5000, 1500ms);
+  meter.replied(RpcProgram::kNfs, 5000, 1500ms, {.read = 60, .write = 4000});
   meter.failed(RpcProgram::kNfs);
   stats.received(MessageKind::kCall);
   stats.dropped(MessageKind::kCall, DropReason::kLimit);
@@ -74,6 +74,8 @@ TEST(MetricsText, TellsWhatWasCounted) {
   EXPECT_EQ(value("outstanding_calls", nfs), 1);
   EXPECT_EQ(value("call_bytes_total", nfs), 400);
   EXPECT_EQ(value("reply_bytes_total", nfs), 10000);
+  EXPECT_EQ(value("call_read_bytes_total", nfs), 60);
+  EXPECT_EQ(value("reply_write_bytes_total", nfs), 4000);
   EXPECT_EQ(value("latency_seconds_bucket", nfs + ",le=\"5e-05\""), 0);
   EXPECT_EQ(value("latency_seconds_bucket", nfs + ",le=\"0.0001\""), 1);
   EXPECT_EQ(value("latency_seconds_bucket", nfs + ",le=\"1\""), 1);

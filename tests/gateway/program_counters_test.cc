@@ -55,6 +55,26 @@ TEST_F(ProgramCounters, TellWhatIsOutAndWhatWasNeverAnswered) {
   }
 }
 
+TEST_F(ProgramCounters, TellWhatDidNotGoInSends) {
+  auto c = tcp_client();
+  const Bytes data(20000, std::byte{7});
+  const Bytes write = samples::write_call(1, data), read = samples::read_call(2, 20000);
+  server.on_call = [&](TcpPeer& peer, const Bytes& call) {
+    peer.send(call.size() > 10000 ? samples::write_reply(1) : samples::read_reply(2, data));
+  };
+  for (const Bytes& call : {write, read}) {
+    c->send(call);
+    (void)await(*c);
+  }
+  for (const Front* f : {static_cast<const Front*>(front.get()), static_cast<const Front*>(tcp_front.get())}) {
+    const auto p = of(*f, RpcProgram::kNfs);
+    EXPECT_EQ(p.read_bytes, write.size());
+    EXPECT_EQ(p.write_bytes, samples::read_reply(2, data).size());
+    EXPECT_EQ(p.call_bytes - p.read_bytes, read.size());
+    EXPECT_EQ(p.reply_bytes - p.write_bytes, samples::write_reply(1).size());
+  }
+}
+
 TEST_F(ProgramCounters, CountBackwardCallsAsCallbacks) {
   auto c = warm_client();
   const Bytes callback = samples::rpc_call(77, 1234567, 1, 1);  // whatever program it names

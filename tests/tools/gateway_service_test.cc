@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/gateway/rpc_server.h"
@@ -60,6 +61,22 @@ TEST_F(GatewayAsService, FlagsDoNotGoWithAFile) {
   const Finished f = run({"gateway", "--config", file, "--credits", "8"});
   EXPECT_EQ(f.code, 2);
   EXPECT_THAT(f.output, HasSubstr("--config: does not go with --credits: write it into the file"));
+}
+
+TEST_F(GatewayAsService, CountersGoWhereTheFlagSaysWhateverTheFileSays) {
+  const std::string stats = scratch.file("stats.json");
+  write("[process]\nstats = '" + scratch.file("other.json") + "'\n" + listener("one"));
+  Subprocess gateway({"gateway", "--config", file, "--json", stats});
+  ASSERT_TRUE(gateway.wait_for("listening on")) << gateway.output();
+  write("[process]\nstats = '" + scratch.file("third.json") + "'\n" + listener("one"));
+  gateway.signal(SIGHUP);
+  ASSERT_TRUE(gateway.wait_for("reloaded")) << gateway.output();
+  gateway.signal(SIGTERM);
+  EXPECT_EQ(gateway.wait(), 0) << gateway.output();
+  EXPECT_THAT(gateway.output(), Not(HasSubstr("read at the start only")));
+  EXPECT_TRUE(std::filesystem::exists(stats));
+  EXPECT_FALSE(std::filesystem::exists(scratch.file("other.json")));
+  EXPECT_FALSE(std::filesystem::exists(scratch.file("third.json")));
 }
 
 TEST_F(GatewayAsService, CheckSaysWhatWouldBeRun) {

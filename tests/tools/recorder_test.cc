@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/cm/raw_tcp.h"
 #include "tests/tools/recording.h"
 #include "tests/tools/subprocess.h"
 
@@ -13,6 +14,7 @@ namespace iwarp::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -119,6 +121,24 @@ TEST(Recorder, ShowsTheEndOfARefusedStartup) {
 }
 
 // All its connections, which are odd, and short.
+// A responder that says nothing after its Reply: empty Writes are to wake it, three and no more.
+TEST(Recorder, ShowsWhatWakesASilentPeer) {
+  const Scratch scratch{"recorder-wakes"};
+  RawListener listener;
+  Subprocess client({"rping", "-c", "-a", "127.0.0.1", "-p", std::to_string(listener.port()), "--mpa-rev", "1",
+                     "--trace", scratch.file("client")});
+  RawTcp peer = listener.accept();
+  (void)read_frame(peer, false);
+  ASSERT_TRUE(peer.send(octets({.is_reply = true, .crc = true, .revision = 1})));
+  while (!peer.read_some(65536, 1000).empty()) {
+  }
+  peer.close();
+  EXPECT_EQ(client.wait(), 1) << client.output();
+  const Lines lines = lines_in(scratch.file("client"));
+  EXPECT_THAT(with(lines, "tx rdmap Send("), SizeIs(1));
+  EXPECT_THAT(with(lines, "tx rdmap Write("), AllOf(SizeIs(3), Each(HasSubstr("length=0")))) << client.output();
+}
+
 TEST(Recorder, ProbeRecordsItsConnections) {
   const Scratch scratch("recorder-probe");
   Subprocess server({"rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0", "--trace", scratch.file("server")});
