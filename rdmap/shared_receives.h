@@ -30,10 +30,6 @@ class SharedReceives final : public ReceiveSource {
     receives_.drop();
     return true;
   }
-  // Drops all of them.
-  void clear() {
-    while (!receives_.empty()) receives_.drop();
-  }
 
   // limit_reached() becomes true, once, when fewer than `limit` are posted; 0: never. Replaces an earlier limit.
   void set_limit(std::size_t limit) { limit_ = limit; }

@@ -28,7 +28,7 @@ class SharedReceiveQueue {
  public:
   struct Options {
     // Receives that may be posted and not taken, 1 to 2^24. Memory is taken for as many as there ever are at a time,
-    // 1.6 KiB for eight.
+    // 1.1 KiB for eight.
     std::size_t depth = 256;
   };
   // What queue pairs share with it.

@@ -47,14 +47,6 @@ TEST(SharedReceives, TheLimitIsReachedOnceUntilItIsSetAgain) {
   EXPECT_TRUE(shared.limit_reached()) << "fewer already";
 }
 
-TEST(SharedReceives, ClearDropsWhatIsPosted) {
-  SharedReceives shared(2);
-  EXPECT_TRUE(shared.post({1, {}}) && shared.post({2, {}}));
-  shared.clear();
-  EXPECT_EQ(shared.posted(), 0U);
-  EXPECT_TRUE(shared.post({3, {}}) && shared.post({4, {}}));
-}
-
 TEST(SharingReceiveQueue, HoldsWhatItHasTakenUntilItIsPolled) {
   SharedReceives shared(100);
   ReceiveQueue q(shared);
