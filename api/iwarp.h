@@ -26,9 +26,11 @@
 #include "iwarp/rpcrdma/rpc_message.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
 #include "iwarp/stream/profile.h"
+#include "iwarp/verbs/async_event.h"
 #include "iwarp/verbs/completion_channel.h"
 #include "iwarp/verbs/memory_region.h"
 #include "iwarp/verbs/queue_pair.h"
+#include "iwarp/verbs/shared_receive_queue.h"
 #include "iwarp/version.h"
 
 namespace iwarp {
@@ -67,6 +69,8 @@ using verbs::ProtectionDomain;
 // Work and its completion. This CompletionQueue belongs to an engine; verbs::CompletionQueue is the one without.
 using cm::CompletionQueue;
 using rdmap::AtomicOperands;
+using verbs::AsyncEvent;
+using verbs::AsyncEventType;
 using verbs::Completion;
 using verbs::CompletionChannel;
 using verbs::QueuePair;
@@ -75,6 +79,7 @@ using verbs::SendOp;
 using verbs::SendWr;
 using verbs::Sge;
 using verbs::SgeList;
+using verbs::SharedReceiveQueue;
 using verbs::WcOp;
 
 // Asynchronous operations and their tokens.

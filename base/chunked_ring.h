@@ -50,6 +50,11 @@ class ChunkedRing {
     ++size_;
     return &slot(at);
   }
+  // Takes back the newest element, as if it had never been added. Precondition: !empty().
+  void undo_add() {
+    assert(size_ > 0);
+    --size_;
+  }
   // The i-th oldest element. Precondition: i < size(). The reference lives until that element is
   // popped or dropped.
   [[nodiscard]] T& at(std::size_t i) {

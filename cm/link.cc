@@ -17,7 +17,10 @@ Link& Link::operator=(Link&& other) noexcept {
 }
 
 void Link::reset() {
-  if (qp_ != nullptr) qp_->abort();
+  if (qp_ != nullptr) {
+    qp_->abort();
+    qp_->drop_events();
+  }
   qp_.reset();
 }
 

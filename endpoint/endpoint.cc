@@ -7,8 +7,11 @@
 namespace iwarp::endpoint {
 namespace {
 
-constexpr std::size_t kDeepestQueue = std::size_t{1} << 24;
 constexpr std::size_t kLongestInline = std::size_t{1} << 24;
+
+bool too_long(const rdmap::RecvWr& wr) {
+  return wr.sges.total() > std::numeric_limits<std::uint32_t>::max();
+}
 
 Error not_posted(bool full) {
   return full ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
@@ -49,10 +52,15 @@ Result<void> validate(const Options& options) {
   return {};
 }
 
-Endpoint::Endpoint(ddp::StagTable& stags, ddp::StreamKey who, const Options& options)
+Result<void> check_receive(const rdmap::RecvWr& wr) {
+  if (too_long(wr)) return make_error(Errc::kInvalidArgument, "receive of 4 GiB or more: no message is that long");
+  return {};
+}
+
+Endpoint::Endpoint(ddp::StagTable& stags, ddp::StreamKey who, const Options& options, rdmap::ReceiveSource* shared)
     : options_(options),
       sends_(options.sq_depth, options.max_inline),
-      recvs_(options.rq_depth),
+      recvs_(shared == nullptr ? rdmap::ReceiveQueue(options.rq_depth) : rdmap::ReceiveQueue(*shared)),
       rx_(stags, who, recvs_, sends_, reads_, options.rfc7306 ? rdmap::Extensions::kRfc7306 : rdmap::Extensions::kNone),
       tx_(stags, who, sends_, reads_) {}
 
@@ -71,10 +79,12 @@ Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
 }
 
 Result<void> Endpoint::post_recv(const rdmap::RecvWr& wr) {
+  if (recvs_.shares()) [[unlikely]]
+    return make_error(Errc::kInvalidArgument, "its receives are those of a shared receive queue: post them there");
   // Also while closing in order: the peer may still be sending what it has.
   if (phase_ > Phase::kFull && !receiving()) return make_error(Errc::kNotConnected);
-  if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
-    return make_error(Errc::kInvalidArgument, "receive of 4 GiB or more: no message is that long");
+  if (too_long(wr)) [[unlikely]]
+    return check_receive(wr);
   if (!recvs_.post(wr)) return not_posted(recvs_.full());
   return {};
 }

@@ -62,13 +62,18 @@ struct Ended {
 
 using Event = std::variant<Established, Ended>;  // what poll_event() gives
 
+// kInvalidArgument: 4 GiB or more.
+[[nodiscard]] Result<void> check_receive(const rdmap::RecvWr& wr);
+
 class Endpoint {
  public:
   using Segment = rdmap::Transmitter::Segment;  // one to send
   using Done = rdmap::Transmitter::Done;        // what has happened when it has left
 
-  // `stags` must outlive the endpoint. Precondition: validate(options) is ok.
-  Endpoint(ddp::StagTable& stags, ddp::StreamKey who, const Options& options);
+  // `stags` must outlive the endpoint. Precondition: validate(options) is ok. `shared`: Receives that other endpoints
+  // of the same Protection Domain draw from as well (rdmap::SharedReceives); it must outlive the endpoint, which takes
+  // one when a message begins. Options::rq_depth counts for nothing then.
+  Endpoint(ddp::StagTable& stags, ddp::StreamKey who, const Options& options, rdmap::ReceiveSource* shared = nullptr);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
@@ -79,7 +84,7 @@ class Endpoint {
   // of another operation than Send and Write, an operation of RFC 7306 without the option), kResource (no memory for
   // another request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
-  // Posts a receive; as above.
+  // Posts a receive; as above. kInvalidArgument also where Receives are shared.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
   // Oldest completion of the send queue not yet taken; nullopt: there is none.
   [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return sends_.poll(); }
@@ -89,6 +94,10 @@ class Endpoint {
 
   // Where it is in its life.
   [[nodiscard]] Phase phase() const { return phase_; }
+  // Whether Established was told, or is about to be.
+  [[nodiscard]] bool was_established() const { return heard_ != Heard::kNothing && heard_ >= opener_; }
+  // It takes no Receive any more; those that it took have completed.
+  [[nodiscard]] bool done_receiving() const { return phase_ > Phase::kFull && !receiving(); }
   // What was received so far.
   [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return rx_.counters(); }
   [[nodiscard]] const rdmap::TxCounters& tx_counters() const { return tx_.counters(); }  // what was sent

@@ -8,6 +8,8 @@
 
 namespace iwarp::endpoint {
 
+inline constexpr std::size_t kDeepestQueue = std::size_t{1} << 24;  // of any queue of requests
+
 struct Options {
   // Requests that may be posted and not yet polled, per queue. Memory is taken for as many as there ever are at a time,
   // 1.75 KiB for eight, and kept until the end. Fewer makes post_*() say kQueueFull.

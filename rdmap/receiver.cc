@@ -8,6 +8,11 @@ namespace iwarp::rdmap {
 using ddp::Access;
 using ddp::TaggedHeader;
 using ddp::UntaggedHeader;
+namespace {
+
+constexpr std::uint64_t kAnyRoom = ~std::uint64_t{0};  // of a buffer that is not known yet
+
+}  // namespace
 
 Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   head_kept_ = std::min(ulpdu_head.size(), kHeadKept);
@@ -84,9 +89,15 @@ Result<void> Receiver::begin_untagged(const UntaggedHeader& h) {
     room = kTerminateRoom;  // req: RFC5040-5.4-5
   } else if (is_rtr_) {
     room = 0;  // no receive of the application. req: RFC6581-9.2-7
-  } else if (const RecvWr* wr = recvs_.current()) {
+  } else {
+    const RecvWr* wr = recvs_.current();
+    if (wr == nullptr && recvs_.shares()) {
+      // Only a message that begins as it must takes what others could use.
+      if (const auto begins = queue->check(h, 0, kAnyRoom); !begins) return begins.error();
+      wr = recvs_.take();
+    }
     // req: RFC5040-5.3-2 RFC5041-1.2-3 RFC7306-6.3-2
-    room = is_immediate(opcode_) ? kImmediateBytes : wr->sges.total();
+    if (wr != nullptr) room = is_immediate(opcode_) ? kImmediateBytes : wr->sges.total();
   }
   const auto offset = queue->check(h, payload_bytes_, room);
   if (!offset) return offset.error();

@@ -40,7 +40,7 @@ class Receiver {
   [[nodiscard]] static std::size_t head_bytes(ConstBytes ulpdu) { return ddp::expected_header_size(ulpdu); }
 
   // Checks a segment of which `ulpdu_head` (at least its DDP header, or all of it if shorter) is known and whose ULPDU
-  // is `ulpdu_bytes` long.
+  // is `ulpdu_bytes` long. The first of a message may take a Receive that is shared: throws std::bad_alloc then.
   [[nodiscard]] Result<void> begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes);
 
   // The segment under way: octets of its DDP header, of its payload, and of payload not yet placed.

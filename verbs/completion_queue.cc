@@ -94,6 +94,12 @@ bool CompletionQueue::Shared::push(std::span<const Completion> completions) {
   return all;
 }
 
+void CompletionQueue::Shared::overflowed(const std::shared_ptr<AsyncEvents>& events, std::uint32_t qp_number) {
+  const std::lock_guard lock(mu_);
+  if (queue_ == nullptr) return;
+  overflow_.raise(events, {.type = AsyncEventType::kCqOverflow, .qp_number = qp_number, .cq = queue_});
+}
+
 bool CompletionQueue::Shared::wait(CompletionQueue& queue, TimePoint deadline) {
   waiters_.fetch_add(1, std::memory_order_relaxed);
   bool come = false;
@@ -111,6 +117,7 @@ void CompletionQueue::Shared::close() {
   {
     const std::lock_guard lock(mu_);
     queue_ = nullptr;
+    overflow_.withdraw();
     replace(Notify::kNext, nullptr, nullptr);
     entries_ = ChunkedRing<Completion>(0);
   }

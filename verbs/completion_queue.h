@@ -20,6 +20,7 @@
 #include "iwarp/base/chunked_ring.h"
 #include "iwarp/base/time.h"
 #include "iwarp/rdmap/work_request.h"
+#include "iwarp/verbs/async_event.h"
 #include "iwarp/verbs/driver.h"
 #include "iwarp/verbs/fork_guard.h"
 
@@ -104,6 +105,8 @@ class CompletionQueue::Shared {
   // For queue pairs: false when they do not all fit; those at the front are in then. Notifies of the first that is
   // wanted. True, and nothing else, when the queue is gone.
   [[nodiscard]] bool push(std::span<const Completion> completions);
+  // For a queue pair whose completions did not fit: tells `events` of it (kCqOverflow), unless the queue is gone.
+  void overflowed(const std::shared_ptr<AsyncEvents>& events, std::uint32_t qp_number);
   // Null when it is gone.
   [[nodiscard]] CompletionQueue* queue() const;
   // Null: disarms.
@@ -131,6 +134,7 @@ class CompletionQueue::Shared {
   Notifier* notifier_ = nullptr;
   std::shared_ptr<SharedNotifier> shared_notifier_;  // the same, if it is one
   Notify notify_what_ = Notify::kNext;
+  AsyncEvents::Source overflow_;
   Progress* const progress_;                          // used while queue_ is there
   std::unique_ptr<std::condition_variable> arrived_;  // without `progress_`
   std::atomic<unsigned> waiters_{0};                  // threads in wait_for()

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "iwarp/ddp/stag_table.h"
+#include "iwarp/verbs/async_event.h"
 #include "iwarp/verbs/fork_guard.h"
 
 namespace iwarp::verbs {
@@ -42,6 +43,15 @@ class Context {
   // Waits until no access to a revoked STag is under way.
   void fence(Stag stag);
 
+  // The oldest asynchronous event not yet taken, of all objects of this context; nullopt: there is none. Does not
+  // block.
+  [[nodiscard]] std::optional<AsyncEvent> poll_async_event() { return async_events_->poll(); }
+  // A descriptor that is readable while an event waits, to sleep on in poll(2) or an event loop; not to be read. Made
+  // at the first call, owned by this object. kResource: there is none to be had. kInvalidArgument: used after fork().
+  [[nodiscard]] Result<int> async_event_fd() { return async_events_->fd(); }
+  // For the objects that have events.
+  [[nodiscard]] const std::shared_ptr<AsyncEvents>& async_events() const { return async_events_; }
+
   // True in the process that made this context, false in a forked child. Costs one load.
   [[nodiscard]] bool alive() const { return process_.alive(); }
 
@@ -55,6 +65,7 @@ class Context {
   std::size_t entropy_left_ = 0;
   std::atomic<std::uint32_t> next_pd_{1};
   std::atomic<std::uint64_t> next_stream_{1};
+  const std::shared_ptr<AsyncEvents> async_events_ = std::make_shared<AsyncEvents>();
   ForkGuard process_;
 };
 

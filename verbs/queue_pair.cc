@@ -16,9 +16,14 @@ std::shared_ptr<CompletionQueue::Shared> shared(const CompletionQueue* cq) {
   return cq == nullptr ? nullptr : cq->shared();
 }
 
-Result<void> check(const QueuePair::Options& options) {
+Result<void> check(const QueuePair::Options& options, const ProtectionDomain& pd) {
   if (options.send_cq == nullptr || options.recv_cq == nullptr)
     return make_error(Errc::kInvalidArgument, "a queue pair needs a send_cq and a recv_cq");
+  if (options.srq != nullptr) {
+    if (auto ok = options.srq->usable(); !ok) return ok;
+    if (options.srq->pd().context() != pd.context() || options.srq->pd().id() != pd.id())
+      return make_error(Errc::kInvalidArgument, "the shared receive queue is of another Protection Domain");
+  }
   return stream::validate(options.stream);
 }
 
@@ -35,9 +40,10 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const Options& options)
       who_{pd.id(), pd.context()->allocate_stream()},
       send_cq_(shared(options.send_cq)),
       recv_cq_(shared(options.recv_cq)),
-      usable_(check(options)),
+      usable_(check(options, pd)),
       number_(next_number()),
-      endpoint_(pd.context()->stags(), who_, usable_options(usable_, options.stream)),
+      share_(options.srq == nullptr ? std::nullopt : std::optional<Share>(std::in_place, options.srq->shared())),
+      endpoint_(pd.context()->stags(), who_, usable_options(usable_, options.stream), share_ ? &*share_ : nullptr),
       core_(endpoint_, usable_options(usable_, options.stream)) {}
 
 QueuePair::~QueuePair() = default;
@@ -105,6 +111,12 @@ void QueuePair::kick() {
 }
 
 void QueuePair::drain_completions() {
+  move_completions();
+  if (core_.phase() > stream::Phase::kFull) [[unlikely]]
+    tell_end();
+}
+
+void QueuePair::move_completions() {
   const bool fit = drain(send_cq_, &endpoint::Endpoint::poll_send) && drain(recv_cq_, &endpoint::Endpoint::poll_recv);
   if (fit) return;
   // The end has flushed what was posted on either side: every request completes.
@@ -125,6 +137,7 @@ bool QueuePair::drain(const Cq& cq, std::optional<rdmap::Completion> (endpoint::
     }
     if (cq->push(std::span{some}.first(n))) continue;
     fit = false;
+    cq->overflowed(pd_.context()->async_events(), number_);
     end(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
   }
   return fit;

@@ -17,6 +17,7 @@
 #include "iwarp/stream/connection.h"
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
+#include "iwarp/verbs/shared_receive_queue.h"
 #include "iwarp/verbs/turn_mutex.h"
 
 namespace iwarp::verbs {
@@ -35,6 +36,9 @@ class QueuePair {
     CompletionQueue* send_cq = nullptr;  // both are needed, and may be the same. They may go before the queue pair:
     CompletionQueue* recv_cq = nullptr;  // then its completions are dropped
     stream::Options stream{};            // queue depths, FPDU policy, timeouts
+    // Where its Receives come from; null: post_recv() gives it its own. Of the same Protection Domain. It may go before
+    // the queue pair, which finds it empty then. stream.rq_depth counts for nothing with it.
+    SharedReceiveQueue* srq = nullptr;
   };
 
   // With options that usable() refuses it takes no post and is never connected.
@@ -43,7 +47,8 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
-  // kInvalidArgument, in words: a completion queue is missing, or stream::validate() refuses the stream's options.
+  // kInvalidArgument, in words: a completion queue is missing, the shared receive queue is of another Protection Domain
+  // or not usable itself, or stream::validate() refuses the stream's options.
   // Whatever is done with such a queue pair, connecting included, fails with the same error.
   [[nodiscard]] const Result<void>& usable() const { return usable_; }
 
@@ -52,7 +57,7 @@ class QueuePair {
   // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if
   // given) tells how many.
   [[nodiscard]] Result<void> post_send(std::span<const SendWr> list, std::size_t* posted = nullptr);
-  // As post_send(), for the receive queue.
+  // As post_send(), for the receive queue. kInvalidArgument: it has a shared one.
   [[nodiscard]] Result<void> post_recv(const RecvWr& wr) { return post_recv(std::span{&wr, 1}); }
   // A list. On error the requests before the refused one stay posted; `posted` (if given) tells how many.
   [[nodiscard]] Result<void> post_recv(std::span<const RecvWr> list, std::size_t* posted = nullptr);
@@ -66,6 +71,9 @@ class QueuePair {
   [[nodiscard]] std::uint32_t number() const { return number_; }
   // Its Protection Domain: memory of others is out of reach.
   [[nodiscard]] const ProtectionDomain& pd() const { return pd_; }
+  // Receives of the shared receive queue that it has taken so far, messages that did not come whole included. Without
+  // waiting.
+  [[nodiscard]] std::uint64_t receives_taken() const { return share_ ? share_->taken() : 0; }
   // For memory that only this connection may reach.
   [[nodiscard]] ddp::StreamId stream() const { return who_.stream; }
 
@@ -83,10 +91,28 @@ class QueuePair {
   [[nodiscard]] bool lock_wanted() const { return mu_.wanted(); }
   // Moves completions from the core to the completion queues.
   void drain_completions();
+  // For who ends the queue pair's life though others may still share it: no asynchronous event names it from here on.
+  // Without the lock.
+  void drop_events();
 
  private:
   using Cq = std::shared_ptr<CompletionQueue::Shared>;
+  // Its way to a shared receive queue.
+  class Share final : public rdmap::ReceiveSource {
+   public:
+    explicit Share(std::shared_ptr<SharedReceiveQueue::Shared> queue) : queue_(std::move(queue)) {}
+    [[nodiscard]] bool take(rdmap::RecvWr& wr) override;
+    [[nodiscard]] std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
 
+   private:
+    std::shared_ptr<SharedReceiveQueue::Shared> queue_;
+    std::atomic<std::uint64_t> taken_{0};
+  };
+
+  // Moves what waits.
+  void move_completions();
+  // Raises the events of an end, each once.
+  void tell_end();
   void kick();
   void end(const Error& reason);
   // What keeps a request from being posted at all.
@@ -100,9 +126,12 @@ class QueuePair {
   Result<void> usable_;
   std::uint32_t number_;
   TurnMutex mu_;
+  std::optional<Share> share_;
   endpoint::Endpoint endpoint_;
   stream::Connection core_;  // puts the endpoint on MPA and TCP
   Driver* driver_ = nullptr;
+  bool told_fatal_ = false, told_last_ = false;
+  AsyncEvents::Source fatal_, last_;
 };
 
 }  // namespace iwarp::verbs

@@ -5,8 +5,8 @@
 namespace iwarp::endpoint {
 using test::Bytes;
 
-MessageHalf::MessageHalf(unsigned number, const Options& options)
-    : key_{PdId{number}, ddp::StreamId{100 + number}}, random_(number), core_(stags_, key_, options) {}
+MessageHalf::MessageHalf(unsigned number, const Options& options, rdmap::ReceiveSource* shared)
+    : key_{PdId{number}, ddp::StreamId{100 + number}}, random_(number), core_(stags_, key_, options, shared) {}
 
 test::Region& MessageHalf::region(std::size_t bytes, ddp::Access access) {
   regions_.push_back(

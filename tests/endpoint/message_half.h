@@ -22,7 +22,7 @@ struct Message {
 // One end with its memory. Does what the header of Endpoint asks of a half.
 class MessageHalf {
  public:
-  explicit MessageHalf(unsigned number, const Options& options = {});
+  explicit MessageHalf(unsigned number, const Options& options = {}, rdmap::ReceiveSource* shared = nullptr);
 
   [[nodiscard]] Endpoint& core() { return core_; }
   [[nodiscard]] ddp::StagTable& stags() { return stags_; }
@@ -63,7 +63,9 @@ class MessageHalf {
 
 // Two of them.
 struct MessagePair {
-  explicit MessagePair(const Options& options = {}) : a(1, options), b(2, options) {}
+  // `shared`: where `b` takes its Receives.
+  explicit MessagePair(const Options& options = {}, rdmap::ReceiveSource* shared = nullptr)
+      : a(1, options), b(2, options, shared) {}
 
   // Full operation; `b` is the passive side, which may send at once.
   void establish(const Terms& of_a = kEight, const Terms& of_b = kEight);

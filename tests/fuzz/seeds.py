@@ -117,6 +117,9 @@ def stream():
                   read_request + drain + post_send + drain + answer * 3 + send_invalidate + fin)
             write('stream', f'{name}-{crc}-terminated', begin + rest + post_send + terminate + drain + b'\x0d\x10' + fin)
             write('stream', f'{name}-{crc}-timeout', begin + drain + b'\x0a' + drain + b'\x09\x00')
+    lose_recv = b'\x05\x81'
+    for number in (2, 3, 6, 7, 8):
+        write('stream', f'{starts[number]}-shared', bytes([number, 16]) + rest + post_recv * 2 + send_part + lose_recv + send * 6 + drain)
     write('stream', 'revoked-mid-message', b'\x06\x01' + b'\x0c\x00' + rest + drain)
     write('stream', 'revoked-while-sending', b'\x03\x00' + post_send * 2 + b'\x07\x20' + b'\x0c\x06' + drain)
 

@@ -13,8 +13,9 @@ constexpr std::size_t kNoLimit = ~std::size_t{0};
 // Large enough for direct placement with CRC off.
 constexpr std::size_t kLarge = 20000;
 
-test::RawPeerOptions peer_options(const Setup& s) {
+test::RawPeerOptions peer_options(const Setup& s, rdmap::ReceiveSource* shared) {
   test::RawPeerOptions o;
+  if (s.shares) o.shared = shared;
   const bool startup = s.start == Start::kReplyUnsent || s.start == Start::kAwaitingReply;
   o.crc = s.crc || startup;
   o.peer_to_peer = s.peer_to_peer;
@@ -41,11 +42,15 @@ Setup::Setup(Script& in) {
   const std::uint8_t flags = in.u8();
   crc = (flags & 1) == 0;
   peer_to_peer = (flags & 2) != 0;
+  shares = (flags & 16) != 0;
   scratch_bytes = (flags & 4) != 0 ? 64 : (flags & 8) != 0 ? 1500 : 16384;
 }
 
 World::World(const Setup& setup, Chunking chunking)
-    : peer_(peer_options(setup)), chunking_(chunking), crc_(peer_options(setup).crc) {
+    : shares_(setup.shares),
+      peer_(peer_options(setup, &shared_)),
+      chunking_(chunking),
+      crc_(peer_options(setup, nullptr).crc) {
   using ddp::Access;
   const ddp::StreamKey own = peer_.end.key();
   add_memory(kLarge, test::kRemoteAll, 0x10000, false);
@@ -182,7 +187,18 @@ void World::post(const rdmap::SendWr& wr) {
 }
 
 void World::post(const rdmap::RecvWr& wr) {
-  if (peer_.end.conn().post_recv(wr).ok()) posted_recvs_.push_back(wr.wr_id);
+  const bool own = peer_.end.conn().post_recv(wr).ok();
+  FUZZ_CHECK(!(own && shares_));
+  if (own || (shares_ && shared_.post(wr))) posted_recvs_.push_back(wr.wr_id);
+}
+
+// Another stream takes one of the shared Receives.
+void World::lose_receive() {
+  const auto oldest = posted_recvs_.end() - static_cast<std::ptrdiff_t>(shared_.posted());
+  rdmap::RecvWr lost;
+  if (!shared_.take(lost)) return;
+  FUZZ_CHECK(lost.wr_id == *oldest);
+  posted_recvs_.erase(oldest);
 }
 
 // --- The end.
@@ -203,6 +219,7 @@ void World::finish() {
     return std::equal(got.begin(), got.end(), posted.begin(), posted.end(),
                       [](const rdmap::Completion& c, std::uint64_t id) { return c.wr_id == id; });
   };
+  posted_recvs_.resize(posted_recvs_.size() - shared_.posted());  // nobody has taken these
   FUZZ_CHECK(each_once(e.sends, posted_sends_) && each_once(e.recvs, posted_recvs_));
   FUZZ_CHECK(!peer_.end.conn().post_send({}).ok() && !peer_.end.conn().post_recv({}).ok());
   for (const Memory& m : memory_) {

@@ -4,6 +4,7 @@
 
 #include <deque>
 
+#include "iwarp/rdmap/shared_receives.h"
 #include "tests/fuzz/check.h"
 #include "tests/support/raw_peer.h"
 
@@ -34,6 +35,7 @@ inline constexpr std::size_t kStarts = 10;
 struct Setup {
   Start start;
   bool crc, peer_to_peer;
+  bool shares;  // its Receives are those of a shared receive queue
   std::size_t scratch_bytes;
 
   explicit Setup(Script& in);
@@ -84,6 +86,7 @@ class World {
   [[nodiscard]] rdmap::SgeList pieces(Script& in, std::size_t most);
   void post(const rdmap::SendWr& wr);
   void post(const rdmap::RecvWr& wr);
+  void lose_receive();
 
   // Octets arrive behind those that were not read yet.
   void arrive(ConstBytes bytes, bool whole_fpdus);
@@ -91,6 +94,8 @@ class World {
   void transmit(std::size_t limit);
   void note_requests();
 
+  bool shares_;
+  rdmap::SharedReceives shared_{8};
   test::RawPeer peer_;
   Chunking chunking_;
   bool crc_;

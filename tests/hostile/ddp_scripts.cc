@@ -62,8 +62,8 @@ Bytes second_half() {
 }
 
 // The victim waits for its Read; all its receives get used up.
-Reaction more_sends_than_receives(Target& target) {
-  Peer peer = open(target);
+Reaction use_up_receives(Target& target, Flavour flavour) {
+  Peer peer = open(target, flavour);
   (void)provoke_read(peer);
   for (std::size_t i = 0; i < 4 * kReceives; ++i) peer.send(info());
   return peer.ending(peer.hear_message()).value_or("a message");
@@ -134,7 +134,8 @@ const Script kScripts[] = {
      }},
     {"send_too_long", [](Target& t) { return broken(t, send_segment(pattern(kSlotBytes + 1))); }},
     {"send_of_16_kib", [](Target& t) { return broken(t, send_segment(pattern(16384))); }},
-    {"more_sends_than_receives", more_sends_than_receives},
+    {"more_sends_than_receives", [](Target& t) { return use_up_receives(t, Flavour::kDefault); }},
+    {"more_sends_than_shared_receives", [](Target& t) { return use_up_receives(t, Flavour::kSharedReceives); }},
     {"write_to_stag_unknown", [](Target& t) { return broken(t, write_segment(Stag{0x12345600}, kBase, pattern(4))); }},
     {"write_to_stag_zero", [](Target& t) { return broken(t, write_segment(Stag{0}, kBase, pattern(4))); }},
     {"write_with_wrong_key", mistyped_key},

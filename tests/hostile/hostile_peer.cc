@@ -26,7 +26,8 @@ struct Flags {
 const std::map<std::string, Flavour> kFlavours = {{"prefer-off", Flavour::kPreferOff},
                                                   {"impatient", Flavour::kImpatient},
                                                   {"revision-1", Flavour::kRevision1},
-                                                  {"markers", Flavour::kAsksForMarkers}};
+                                                  {"markers", Flavour::kAsksForMarkers},
+                                                  {"shared-receives", Flavour::kSharedReceives}};
 
 bool wanted(const Flags& flags, const Case& c) {
   const bool rdma = c.role == "mpa responder" || c.role == "rdma receiver";

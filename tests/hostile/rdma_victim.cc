@@ -4,6 +4,7 @@
 
 #include "iwarp/base/wire.h"
 #include "iwarp/verbs/memory_region.h"
+#include "iwarp/verbs/shared_receive_queue.h"
 #include "tests/hostile/rdma_talk.h"
 
 namespace iwarp::hostile {
@@ -19,6 +20,7 @@ mpa::Policy policy_for(Flavour flavour) {
   p.max_ird = 128;
   switch (flavour) {
     case Flavour::kDefault:
+    case Flavour::kSharedReceives:
       break;
     case Flavour::kPreferOff:
       p.crc = mpa::Policy::Crc::kPreferOff;
@@ -138,11 +140,13 @@ class RdmaVictim::Session {
     o.send_cq = o.recv_cq = &cq_;
     o.stream = stream_for(flavour);
     o.stream.sq_depth = o.stream.rq_depth = 8;
+    if (flavour == Flavour::kSharedReceives) o.srq = &srq_.emplace(pd_, verbs::SharedReceiveQueue::Options{.depth = 8});
     return std::make_shared<verbs::QueuePair>(pd_, o);
   }
   void post_receive(std::size_t slot) {
     const verbs::Sge into{slots_.data() + slot * kSlotBytes, kSlotBytes, slots_mr_.stag()};
-    (void)qp_->post_recv({.wr_id = slot, .sges = into});  // refused after the end, which next() will tell
+    const verbs::RecvWr wr{.wr_id = slot, .sges = into};
+    (void)(srq_ ? srq_->post_recv(wr) : qp_->post_recv(wr));  // refused after the end, which next() will tell
   }
   // The next completion of that kind; messages that come before it wait. Nullopt when the connection is over.
   std::optional<verbs::Completion> next(const std::atomic<bool>& stop, verbs::WcOp op) {
@@ -169,6 +173,7 @@ class RdmaVictim::Session {
     all.fill(Bytes(kRegionBytes));
     return all;
   }();
+  std::optional<verbs::SharedReceiveQueue> srq_;
   std::shared_ptr<verbs::QueuePair> qp_;
   MemoryRegion slots_mr_, out_mr_, sink_mr_;
   std::array<MemoryRegion, static_cast<std::size_t>(Memory::kCount)> named_;
@@ -180,8 +185,8 @@ class RdmaVictim::Session {
 };
 
 RdmaVictim::RdmaVictim() {
-  for (const Flavour flavour :
-       {Flavour::kDefault, Flavour::kPreferOff, Flavour::kRevision1, Flavour::kImpatient, Flavour::kAsksForMarkers}) {
+  for (const Flavour flavour : {Flavour::kDefault, Flavour::kPreferOff, Flavour::kRevision1, Flavour::kImpatient,
+                                Flavour::kAsksForMarkers, Flavour::kSharedReceives}) {
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::address_v4::loopback(), 0};
     o.policy = policy_for(flavour);

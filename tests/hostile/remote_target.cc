@@ -37,6 +37,8 @@ const char* lacks(Flavour flavour) {
       return "it waits for ever";
     case Flavour::kAsksForMarkers:
       return "it does not ask for Markers";
+    case Flavour::kSharedReceives:
+      return "it does not say whether its receives are shared";
   }
   return "no listener is of that flavour";
 }

@@ -18,6 +18,7 @@ enum class Flavour : std::uint8_t {
   kImpatient,       // every wait for a peer ends after a fraction of a second
   kNoPeer2Peer,     // does not ask for the peer-to-peer model
   kAsksForMarkers,  // M=1
+  kSharedReceives,  // its receives are those of a shared receive queue
 };
 
 // This victim cannot be attacked in that way: the case is skipped, and the reason reported.

@@ -2,7 +2,9 @@
 // goes on as if nothing had happened: what is delivered is intact, or the connection has ended and said why.
 #include <gtest/gtest.h>
 
+#include "iwarp/rdmap/shared_receives.h"
 #include "tests/support/pair.h"
+#include "tests/support/raw_peer.h"
 #include "tests/support/shortage.h"
 
 namespace iwarp::stream {
@@ -147,6 +149,42 @@ INSTANTIATE_TEST_SUITE_P(Operations, ShortOfMemory,
                                            Case{"WriteCrc", SendOp::kWrite, true}, Case{"Write", SendOp::kWrite, false},
                                            Case{"ReadCrc", SendOp::kRead, true}, Case{"Read", SendOp::kRead, false}),
                          [](const auto& of) { return of.param.name; });
+
+// A burst of messages that take more shared Receives than there is memory for at first: each of those is told of, or
+// left to others.
+TEST(ShortOfMemoryWithSharedReceives, NoneIsLost) {
+  constexpr std::size_t kMessages = 40;
+  for (std::size_t n = 0;; ++n) {
+    rdmap::SharedReceives shared(kMessages);
+    test::RawPeerOptions options;
+    options.shared = &shared;
+    test::RawPeer peer(options);
+    for (std::uint64_t id = 0; id < kMessages; ++id) ASSERT_TRUE(shared.post({id, {}}));
+    Bytes burst;
+    for (std::uint32_t i = 1; i <= kMessages; ++i) {
+      const Bytes fpdu = peer.framed(test::send_segment({}, {.msn = i}));
+      burst.insert(burst.end(), fpdu.begin(), fpdu.end());
+    }
+    Bytes scratch(burst.size());
+    ASSERT_FALSE(peer.end.conn().rx_buffers(scratch).empty());
+    std::copy(burst.begin(), burst.end(), scratch.begin());
+    const Shortage shortage(n);
+    {
+      const Shortage::Short now;
+      peer.end.conn().rx_commit(burst.size(), peer.now);
+    }
+    peer.end.collect();
+    ASSERT_EQ(peer.end.recvs.size() + shared.posted(), kMessages) << "allocation " << n;
+    for (std::size_t i = 0; i < peer.end.recvs.size(); ++i) EXPECT_EQ(peer.end.recvs[i].wr_id, i);
+    if (!Shortage::happened()) {
+      EXPECT_EQ(shared.posted(), 0U);
+      EXPECT_GT(n, 2U) << "its memory grew";
+      break;
+    }
+    ASSERT_NE(peer.end.disconnected(), nullptr);
+    EXPECT_EQ(peer.end.disconnected()->reason.code, Errc::kResource);
+  }
+}
 
 }  // namespace
 }  // namespace iwarp::stream

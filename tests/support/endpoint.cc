@@ -6,10 +6,11 @@
 
 namespace iwarp::test {
 
-Endpoint::Endpoint(unsigned number, const stream::Options& options, std::size_t scratch_bytes)
+Endpoint::Endpoint(unsigned number, const stream::Options& options, std::size_t scratch_bytes,
+                   rdmap::ReceiveSource* shared)
     : key_{PdId{number}, ddp::StreamId{100 + number}},
       random_(number),
-      endpoint_(stags_, key_, options),
+      endpoint_(stags_, key_, options, shared),
       conn_(endpoint_, options) {
   for (Bytes& s : scratch_) s.resize(scratch_bytes);
 }

@@ -18,8 +18,9 @@ namespace iwarp::test {
 class Endpoint {
  public:
   // `number` makes the Protection Domain, stream id and STags of this end its own. `scratch_bytes`: what the driver
-  // lends for receiving.
-  explicit Endpoint(unsigned number, const stream::Options& options = {}, std::size_t scratch_bytes = 64 * 1024);
+  // lends for receiving. `shared`: where it takes its Receives, if it has none of its own.
+  explicit Endpoint(unsigned number, const stream::Options& options = {}, std::size_t scratch_bytes = 64 * 1024,
+                    rdmap::ReceiveSource* shared = nullptr);
 
   [[nodiscard]] stream::Connection& conn() { return conn_; }
   [[nodiscard]] ddp::StagTable& stags() { return stags_; }

@@ -18,7 +18,7 @@ mpa::Policy policy_of(const RawPeerOptions& o) {
 }  // namespace
 
 RawPeer::RawPeer(const RawPeerOptions& options)
-    : end(2, options.stream, options.scratch_bytes),
+    : end(2, options.stream, options.scratch_bytes, options.shared),
       crc(options.crc),
       markers_(options.markers),
       decoder_(options.crc, options.markers) {

@@ -15,6 +15,7 @@ struct RawPeerOptions {
   std::uint16_t ird = 8, ord = 8;
   stream::Options stream{};
   std::size_t scratch_bytes = 64 * 1024;
+  rdmap::ReceiveSource* shared = nullptr;  // where the connection under test takes its Receives
 };
 
 class RawPeer {

@@ -1,0 +1,36 @@
+// The Receives that a queue pair shares with others, and its asynchronous events.
+#include "iwarp/verbs/queue_pair.h"
+
+namespace iwarp::verbs {
+
+bool QueuePair::Share::take(rdmap::RecvWr& wr) {
+  if (!queue_->take(wr)) return false;
+  // req: RFC5042-6.4.3.1-1 RFC5040-8.1.2-9 RFC5041-8.3.2-7: statistics of who consumes how many
+  taken_.store(taken_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // by one thread at a time
+  return true;
+}
+
+void QueuePair::tell_end() {
+  const auto& events = pd_.context()->async_events();
+  if (!told_fatal_ && endpoint_.was_established()) {
+    const Error& reason = endpoint_.reason();
+    if (reason.code != Errc::kPeerClosed && reason.code != Errc::kAborted) {
+      told_fatal_ = true;
+      fatal_.raise(events, {.type = AsyncEventType::kQpFatal, .qp_number = number_, .reason = reason});
+    }
+  }
+  if (share_ && !told_last_ && endpoint_.done_receiving()) {
+    told_last_ = true;
+    last_.raise(events, {.type = AsyncEventType::kLastWqeReached, .qp_number = number_});
+  }
+}
+
+void QueuePair::drop_events() {
+  if (!pd_.context()->alive()) return;
+  const std::lock_guard lock(mu_);
+  told_fatal_ = told_last_ = true;
+  fatal_.withdraw();
+  last_.withdraw();
+}
+
+}  // namespace iwarp::verbs

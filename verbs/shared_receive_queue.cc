@@ -1,0 +1,94 @@
+#include "iwarp/verbs/shared_receive_queue.h"
+
+#include "iwarp/endpoint/endpoint.h"
+
+namespace iwarp::verbs {
+namespace {
+
+Result<void> check(const SharedReceiveQueue::Options& options) {
+  if (options.depth == 0 || options.depth > endpoint::kDeepestQueue)
+    return make_error(Errc::kInvalidArgument, "the depth of a shared receive queue must be 1 to 16777216");
+  return {};
+}
+
+}  // namespace
+
+// --- What is shared
+
+SharedReceiveQueue::Shared::Shared(SharedReceiveQueue& queue, std::size_t depth) : receives_(depth), queue_(&queue) {}
+
+bool SharedReceiveQueue::Shared::take(rdmap::RecvWr& wr) {
+  const std::lock_guard lock(mu_);
+  if (queue_ == nullptr || !receives_.take(wr)) return false;
+  warn();
+  return true;
+}
+
+void SharedReceiveQueue::Shared::warn() {
+  if (!receives_.limit_reached()) return;
+  limit_reached_.raise(queue_->pd_.context()->async_events(),
+                       {.type = AsyncEventType::kSrqLimitReached, .srq = queue_});
+}
+
+void SharedReceiveQueue::Shared::close() {
+  const std::lock_guard lock(mu_);
+  queue_ = nullptr;
+  limit_reached_.withdraw();
+  receives_ = rdmap::SharedReceives(0);
+}
+
+// --- The queue
+
+SharedReceiveQueue::SharedReceiveQueue(const ProtectionDomain& pd, const Options& options)
+    : pd_(pd),
+      usable_(check(options)),
+      depth_(usable_ ? options.depth : 0),
+      shared_(std::make_shared<Shared>(*this, depth_)) {}
+
+SharedReceiveQueue::~SharedReceiveQueue() {
+  if (pd_.context()->alive()) shared_->close();
+}
+
+Result<void> SharedReceiveQueue::may_use() const {
+  if (!usable_) return usable_;
+  if (!pd_.context()->alive()) return make_error(Errc::kInvalidArgument, "shared receive queue used after fork()");
+  return {};
+}
+
+Result<void> SharedReceiveQueue::post_recv(std::span<const rdmap::RecvWr> list, std::size_t* posted) {
+  if (posted != nullptr) *posted = 0;
+  if (auto may = may_use(); !may) return may;
+  const std::lock_guard lock(shared_->mu_);
+  for (const rdmap::RecvWr& wr : list) {
+    if (auto ok = endpoint::check_receive(wr); !ok) return ok;
+    if (!shared_->receives_.post(wr))
+      return shared_->receives_.full() ? make_error(Errc::kQueueFull)
+                                       : make_error(Errc::kResource, "no memory for another request");
+    if (posted != nullptr) ++*posted;
+  }
+  return {};
+}
+
+Result<void> SharedReceiveQueue::set_limit(std::size_t limit) {
+  if (auto may = may_use(); !may) return may;
+  if (limit > depth_)
+    return make_error(Errc::kInvalidArgument, "the limit of a shared receive queue is at most its depth");
+  const std::lock_guard lock(shared_->mu_);
+  shared_->receives_.set_limit(limit);
+  shared_->warn();
+  return {};
+}
+
+std::size_t SharedReceiveQueue::limit() const {
+  if (!may_use()) return 0;
+  const std::lock_guard lock(shared_->mu_);
+  return shared_->receives_.limit();
+}
+
+std::size_t SharedReceiveQueue::posted() const {
+  if (!may_use()) return 0;
+  const std::lock_guard lock(shared_->mu_);
+  return shared_->receives_.posted();
+}
+
+}  // namespace iwarp::verbs
