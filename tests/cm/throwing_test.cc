@@ -95,7 +95,8 @@ class ThrowingDelivery : public ::testing::Test {
   Engine engine_{Engine::Mode::kManual};
 };
 
-// The end of a connection is told to all who wait for it, though each of them throw.
+// The end of a connection is told to all who wait for it, though each of them throw. They throw on a condition: of a
+// function that can only throw gcc 12 forgets what it has written (-fipa-modref), and releases a shared_ptr twice.
 TEST_F(ThrowingDelivery, LosesNoOtherCall) {
   Engine server_engine;
   Node server(server_engine), client(engine_);
@@ -103,7 +104,7 @@ TEST_F(ThrowingDelivery, LosesNoOtherCall) {
   std::shared_ptr<Connection> connection;
   async_connect(engine_, client.qp, to(*listener), [&](const Error&, const std::shared_ptr<Connection>& c) {
     connection = c;
-    throw Thrown();
+    if (c != nullptr) throw Thrown();
   });
   auto asked = listener->async_accept(cm::as_error(boost::asio::use_future));
   EXPECT_EQ(poll_until([&] { return asked.wait_for(0s) == std::future_status::ready; }), 0);
@@ -114,8 +115,7 @@ TEST_F(ThrowingDelivery, LosesNoOtherCall) {
   int told = 0, thrown = 0;
   for (int i = 0; i < 4; ++i) {
     connection->async_wait_disconnected([&](const stream::Disconnected&) {
-      ++told;
-      throw Thrown();
+      if (++told > 0) throw Thrown();
     });
   }
   server.qp->abort();
