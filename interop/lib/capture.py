@@ -40,7 +40,7 @@ class Traffic:
     connections: int
     messages: Mapping[tuple[str, str], int]
     crc: bool
-    hasty: int = 0                  # so many more may have been given up in the midst of MPA startup, which no counter knows
+    hasty: int = 0                  # so many more may have been given up in the midst of MPA startup, or rejected, which no counter knows
 
 
 @dataclass

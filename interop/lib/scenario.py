@@ -122,7 +122,9 @@ class Scenario:
     def runs_in(self, variant: str) -> bool:
         if self.variants is not None:
             return variant in self.variants
-        return variant != BARE and (self.on_demand or variant != "v1" or self.revision_1)
+        if variant in (BARE, "strict"):
+            return False
+        return self.on_demand or variant != "v1" or self.revision_1
 
 
 _REGISTRY: list[Scenario] = []

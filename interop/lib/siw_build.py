@@ -1,4 +1,4 @@
-"""Builds the kernel peer: siw in five compile-time variants, and the initramfs that boots into the host's own root.
+"""Builds the kernel peer: siw in six compile-time variants, and the initramfs that boots into the host's own root.
 
 Debian's kernel leaves CONFIG_RDMA_SIW off, so siw is built out of tree against the installed headers. scripts/siw/extract takes it
 from linux-source and repairs it, as scripts/build-siw does for users. Everything lands in one directory per kernel version and
@@ -26,6 +26,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "rtr": ("peer-to-peer",),
     "rtr-crc": ("crc-required", "peer-to-peer"),
     "v1": ("revision-1",),
+    "strict": ("crc-strict",),
 }
 BARE = "bare"     # a guest without siw, as Debian is
 GUESTS = (*VARIANTS, BARE)

@@ -67,41 +67,72 @@ def client_cases(context: Context) -> list[Case]:
           revision_1=True)
 def kernel_client_to_ours(context: Context) -> None:
     for case in server_cases(context):
-        port = free_port()
-        # As with rdma-core's server, -C there means nothing: the client decides.
-        server = context.iwarp("rping", "-s", "-a", "127.0.0.1", "-p", str(port), "-S", str(case.size), "-C", "1", "-V",
-                               *case.flags)
-        wait_listening(port, "iwarp rping -s", 10, server.child)
-        output = context.guest.must(_counted(f"rping -c -a {HOST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {case.size}"), _TIMEOUT)
-        check_equal(f"pings that the kernel's client verified at {case.size} bytes", output.split()[-1], str(ITERATIONS))
-        check_equal("exit status of iwarp rping -s", server.child.wait_exit(15), 0)
-        connection = _only(server.closed_connections())
-        connection.check_negotiated("our responder", case.expected("responder"))
-        _check_counters(connection, case.size, we_are_server=True)
-        context.traffic.append(Traffic("rping-server", port, 1, messages_of([connection]), case.crc))
+        kernel_pings(context, case)
 
 
 @scenario("rping-client", "iwarp rping -c -> kernel rping server: 100 iterations of 64, 4096, 65535 bytes, verified")
 def ours_to_kernel_server(context: Context) -> None:
     for case in client_cases(context):
-        port = context.take_rping_port()
-        server = context.guest.spawn(_counted(f"rping -s -a {GUEST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {case.size}"))
-        context.guest.wait_listening(port, 15, rdma=True)
-        client = context.iwarp("rping", "-c", "-a", "127.0.0.1", "-p", str(context.guest.forwards[port]),
-                               "-S", str(case.size), "-C", str(ITERATIONS), "-V", *case.flags)
-        check_equal("exit status of iwarp rping -c", client.child.wait_exit(_TIMEOUT), 0)
-        served = server.wait(15)
-        check_equal(f"pings that the kernel's server took at {case.size} bytes", served.output.split()[-1:], [str(ITERATIONS)])
-        connection = _only(client.closed_connections())
-        connection.check_negotiated("our initiator", case.expected("initiator"))
-        _check_counters(connection, case.size, we_are_server=False)
-        context.traffic.append(Traffic("rping-client", port, 1, messages_of([connection]), case.crc))
+        pings_kernel(context, case)
+
+
+# The options of siw's source: CRC off, and peers that want it are refused. What iwarp does by default is refused, so the
+# user has to be told; with prefer-off both agree.
+@scenario("crc-strict", "siw that refuses CRC: iwarp says so; with --crc prefer-off rping both ways", variants=("strict",))
+def crc_refused(context: Context) -> None:
+    agreed = Case(4096, ("--crc", "prefer-off", "--profile", "linux-siw"), False, "none")
+    port = free_port()
+    server = context.iwarp("rping", "-s", "-a", "127.0.0.1", "-p", str(port), "--crc", "on")
+    wait_listening(port, "iwarp rping -s", 10, server.child)
+    check_equal("pings of the kernel's client with --crc on", _kernel_client(context, port, 4096), "0")
+    server.child.wait_exit(15)
+    kernel_pings(context, agreed)
+    pings_kernel(context, agreed, refused=("--crc", "on", "--profile", "linux-siw"))
+
+
+def kernel_pings(context: Context, case: Case) -> None:
+    """The kernel's client against `iwarp rping -s`."""
+    port = free_port()
+    # As with rdma-core's server, -C there means nothing: the client decides.
+    server = context.iwarp("rping", "-s", "-a", "127.0.0.1", "-p", str(port), "-S", str(case.size), "-C", "1", "-V", *case.flags)
+    wait_listening(port, "iwarp rping -s", 10, server.child)
+    check_equal(f"pings that the kernel's client verified at {case.size} bytes", _kernel_client(context, port, case.size), str(ITERATIONS))
+    check_equal("exit status of iwarp rping -s", server.child.wait_exit(15), 0)
+    connection = _only(server.closed_connections())
+    connection.check_negotiated("our responder", case.expected("responder"))
+    _check_counters(connection, case.size, we_are_server=True)
+    context.traffic.append(Traffic("rping-server", port, 1, messages_of([connection]), case.crc))
+
+
+def pings_kernel(context: Context, case: Case, refused: Sequence[str] = ()) -> None:
+    """`iwarp rping -c` against the kernel's server; with the flags `refused` before, which that server rejects."""
+    port = context.take_rping_port()
+    server = context.guest.spawn(_counted(f"rping -s -a {GUEST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {case.size}"))
+    context.guest.wait_listening(port, 15, rdma=True)
+    words = ("rping", "-c", "-a", "127.0.0.1", "-p", str(context.guest.forwards[port]), "-S", str(case.size), "-C", str(ITERATIONS), "-V")
+    if refused:
+        client = context.iwarp(*words, *refused)
+        check_equal(f"exit status of iwarp rping -c {' '.join(refused)}", client.child.wait_exit(_TIMEOUT), 1)
+        check("rejected" in client.child.log_text(), "the log of iwarp does not say that the server rejected it")
+    client = context.iwarp(*words, *case.flags)
+    check_equal("exit status of iwarp rping -c", client.child.wait_exit(_TIMEOUT), 0)
+    served = server.wait(15)
+    check_equal(f"pings that the kernel's server took at {case.size} bytes", served.output.split()[-1:], [str(ITERATIONS)])
+    connection = _only(client.closed_connections())
+    connection.check_negotiated("our initiator", case.expected("initiator"))
+    _check_counters(connection, case.size, we_are_server=False)
+    context.traffic.append(Traffic("rping-client", port, 1, messages_of([connection]), case.crc, hasty=int(bool(refused))))
+
+
+def _kernel_client(context: Context, port: int, size: int) -> str:
+    """How many pings it counted."""
+    return context.guest.must(_counted(f"rping -c -a {HOST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {size}"), _TIMEOUT).split()[-1]
 
 
 def _counted(command: str) -> str:
     """A kernel rping whose last word of output counts its pings: its exit status is 0 even when it gave up early."""
     return f"{command} >/tmp/rping.out 2>&1; status=$?; cut -c1-200 /tmp/rping.out | grep -v 'ping data:'; " \
-           f"echo \"status $status\"; grep -ac 'ping data:' /tmp/rping.out"
+           f"echo \"status $status\"; grep -ac 'ping data:' /tmp/rping.out || true"
 
 
 def _only(connections: list[Connection]) -> Connection:
