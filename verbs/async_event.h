@@ -19,7 +19,7 @@ namespace iwarp::verbs {
 
 class CompletionQueue;
 class SharedReceiveQueue;
-
+// What has happened.
 enum class AsyncEventType : std::uint8_t {
   // `srq` has fewer Receives than SharedReceiveQueue::set_limit() said. Told once for each call of that.
   kSrqLimitReached,
@@ -36,14 +36,14 @@ enum class AsyncEventType : std::uint8_t {
 
 // What happened, and to which object; the members that are not named above are null.
 struct AsyncEvent {
-  AsyncEventType type = AsyncEventType::kQpFatal;
-  std::uint32_t qp_number = 0;        // QueuePair::number()
-  CompletionQueue* cq = nullptr;      // as long as the application lets it live
-  SharedReceiveQueue* srq = nullptr;  // likewise
-  Error reason{};                     // of kQpFatal
+  AsyncEventType type = AsyncEventType::kQpFatal;  // what
+  std::uint32_t qp_number = 0;                     // QueuePair::number()
+  CompletionQueue* cq = nullptr;                   // as long as the application lets it live
+  SharedReceiveQueue* srq = nullptr;               // likewise
+  Error reason{};                                  // of kQpFatal
 };
 
-// --- For the objects.
+// What follows is for the objects.
 
 // The events of a context that wait to be polled. Thread-safe.
 class AsyncEvents {

@@ -59,8 +59,8 @@ class SharedReceiveQueue {
   [[nodiscard]] std::size_t limit() const;
   // Receives posted and not taken.
   [[nodiscard]] std::size_t posted() const;
-  [[nodiscard]] std::size_t depth() const { return depth_; }
-  [[nodiscard]] const ProtectionDomain& pd() const { return pd_; }
+  [[nodiscard]] std::size_t depth() const { return depth_; }        // as asked for; 0: usable() says why
+  [[nodiscard]] const ProtectionDomain& pd() const { return pd_; }  // that of its queue pairs
 
   // For queue pairs, which may outlive it.
   [[nodiscard]] const std::shared_ptr<Shared>& shared() const { return shared_; }

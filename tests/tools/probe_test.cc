@@ -6,10 +6,13 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
+#include "tests/support/eventually.h"
 #include "tests/tools/subprocess.h"
 #include "tools/probe/question.h"
 
@@ -132,10 +135,25 @@ TEST(Probe, HostDoesNotExist) {
                               HasSubstr("does-not-exist.invalid:20049 cannot be reached")));
 }
 
-// rping -s without -P takes one client.
+// It takes one client, as rping -s does without -P, and nobody after that.
 TEST(Probe, ServerThatGoesAwayIsNotJudgedForWhatItDidNotSay) {
-  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
-  const json j = probe("127.0.0.1:" + server.listening_port());
+  cm::Engine engine;
+  Node node(engine);
+  auto listener = listen(engine);
+  const std::uint16_t port = listener->local().port();
+  auto probed = std::async(std::launch::async, [&] { return probe("127.0.0.1:" + std::to_string(port)); });
+  const auto request = next_request(*listener);
+  listener.reset();
+  ASSERT_TRUE(eventually([&] {
+    try {
+      (void)RawTcp::connect(port);
+      return false;
+    } catch (const std::exception&) {
+      return true;
+    }
+  }));
+  request->accept(node.qp, {}, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
+  const json j = probed.get();
   EXPECT_EQ(j["code"], 4) << j;
   EXPECT_EQ(j["verdict"], "unreachable");
   EXPECT_EQ(j["deviations"], 0);
