@@ -104,7 +104,8 @@ bool Side::send_info(const MemoryRegion& advertised, std::uint32_t size) {
 }
 
 bool Side::run(const verbs::SendWr& wr) {
-  if (!qp_->post_send(wr)) return end();
+  if (const auto posted = qp_->post_send(wr); !posted)
+    return posted.error().code == Errc::kNotConnected ? end() : fail(posted.error().why);
   while (sends_done_ == 0) {
     if (!pump()) return false;
   }
@@ -157,8 +158,9 @@ bool Side::pump() {
   spdlog::debug("received a message: {} octets at {:#x}, STag {:#x}", received_->size, received_->to,
                 raw(received_->stag));
   // A connection that ends behind this message takes no Receive any more. The message counts.
-  last_message_seen_ = !post_recv(c.wr_id);
-  return true;
+  const auto posted = post_recv(c.wr_id);
+  last_message_seen_ = !posted;
+  return posted || posted.error().code == Errc::kNotConnected || fail(posted.error().why);
 }
 
 bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {

@@ -60,8 +60,12 @@ void AsyncEvents::remove(Source& source) noexcept {
 }
 
 void AsyncEvents::Source::raise(const std::shared_ptr<AsyncEvents>& to, const AsyncEvent& event) noexcept {
-  if (events_ == nullptr) events_ = to;
-  if (!events_->process_.alive()) return;
+  if (!to->process_.alive()) return;
+  if (events_ != nullptr && events_ != to) {  // of a completion queue with queue pairs of several contexts
+    const std::lock_guard lock(events_->mu_);
+    if (waits_) return;
+  }
+  events_ = to;
   const std::lock_guard lock(events_->mu_);
   if (waits_) return;
   event_ = event;

@@ -1,7 +1,7 @@
 // Asynchronous events: news of an object that no work completion tells, as with ibv_get_async_event(). Each object
 // holds its events itself, one of each kind: so they need no memory when they happen, none is lost, and what waits is
 // bounded by the objects that there are. One that happens again before it was polled is told once. An object that goes
-// takes its events with it: no event names one that is gone.
+// takes its events with it: none names one that is gone, but for the queue pair of kCqOverflow.
 //
 // Applications poll them at their Context: Context::poll_async_event(), Context::async_event_fd().
 #pragma once
@@ -21,13 +21,13 @@ class CompletionQueue;
 class SharedReceiveQueue;
 // What has happened.
 enum class AsyncEventType : std::uint8_t {
-  // `srq` has fewer Receives than SharedReceiveQueue::set_limit() said. Told once for each call of that.
+  // `srq` has fewer Receives than SharedReceiveQueue::set_limit() said. Told at most once for each call of that.
   kSrqLimitReached,
   // The established connection of `qp_number` has ended other than in order: `reason` is neither kPeerClosed nor
   // kAborted. Everything posted completes as kFlushed. (A failed attempt at a connection is told to who connects.)
   kQpFatal,
   // The queue pair `qp_number` takes no Receive of its shared receive queue any more, and those that it took are in its
-  // completion queue. Follows every end of a queue pair that has one.
+  // completion queue, unless that overflowed. Follows every end of a queue pair that has one.
   kLastWqeReached,
   // A completion of `qp_number` found no room in `cq`, which has ended that queue pair. The queue goes on, and is told
   // of once until that was polled.
@@ -78,7 +78,7 @@ class AsyncEvents::Source {
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  // Tells `to`, the first time, and later the same one; nothing while the last event waits. Allocates nothing.
+  // Tells `to`; nothing while the last event waits. Allocates nothing.
   void raise(const std::shared_ptr<AsyncEvents>& to, const AsyncEvent& event) noexcept;
   // What waits is never told.
   void withdraw() noexcept;

@@ -91,8 +91,8 @@ class QueuePair {
   [[nodiscard]] bool lock_wanted() const { return mu_.wanted(); }
   // Moves completions from the core to the completion queues.
   void drain_completions();
-  // For who ends the queue pair's life though others may still share it: no asynchronous event names it from here on.
-  // Without the lock.
+  // For who ends the queue pair's life though others may still share it: no asynchronous event but kCqOverflow names it
+  // from here on. Without the lock.
   void drop_events();
 
  private:

@@ -86,6 +86,7 @@ def crc_refused(context: Context) -> None:
     wait_listening(port, "iwarp rping -s", 10, server.child)
     check_equal("pings of the kernel's client with --crc on", _kernel_client(context, port, 4096), "0")
     server.child.wait_exit(15)
+    check("established" in server.child.log_text(), "the kernel's client did not come as far as the Reply of iwarp")
     kernel_pings(context, agreed)
     pings_kernel(context, agreed, refused=("--crc", "on", "--profile", "linux-siw"))
 

@@ -57,7 +57,7 @@ TEST_F(SharedReceivesTest, ServesConnectionsOfSeveralThreads) {
   Node one(client_engine), two(client_engine);
   connect(one);
   connect(two);
-  std::vector<std::thread> senders;
+  std::vector<std::jthread> senders;
   for (Node* client : {&one, &two}) {
     senders.emplace_back([client] {
       for (std::uint64_t i = 0; i < kMessages; ++i) {

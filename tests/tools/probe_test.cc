@@ -141,7 +141,7 @@ TEST(Probe, ServerThatGoesAwayIsNotJudgedForWhatItDidNotSay) {
   Node node(engine);
   auto listener = listen(engine);
   const std::uint16_t port = listener->local().port();
-  auto probed = std::async(std::launch::async, [&] { return probe("127.0.0.1:" + std::to_string(port)); });
+  auto probed = std::async(std::launch::async, [&] { return probe("127.0.0.1:" + std::to_string(port), {}, "20"); });
   const auto request = next_request(*listener);
   listener.reset();
   ASSERT_TRUE(eventually([&] {
