@@ -35,6 +35,25 @@ TEST(AsyncEvents, ComeInTheOrderRaisedEachSourceOnce) {
   EXPECT_FALSE(events->poll());
 }
 
+// A completion queue may serve queue pairs of several contexts.
+TEST(AsyncEvents, AreToldWhereTheyHappened) {
+  auto here = std::make_shared<AsyncEvents>();
+  const auto there = std::make_shared<AsyncEvents>();
+  AsyncEvents::Source source;
+  source.raise(here, {.qp_number = 1});
+  source.raise(there, {.qp_number = 2});
+  EXPECT_FALSE(there->poll()) << "one waits already";
+  EXPECT_EQ(here->poll()->qp_number, 1U);
+  source.raise(there, {.qp_number = 3});
+  EXPECT_FALSE(here->poll());
+  EXPECT_EQ(there->poll()->qp_number, 3U);
+  source.raise(here, {.qp_number = 4});
+  here.reset();  // goes with the source's next event
+  source.withdraw();
+  source.raise(there, {.qp_number = 5});
+  EXPECT_EQ(there->poll()->qp_number, 5U);
+}
+
 TEST(AsyncEvents, OfWhatIsGoneAreNotTold) {
   const auto events = std::make_shared<AsyncEvents>();
   // Withdrawn from the front, the middle and the back of the list, and all of it.
