@@ -86,9 +86,13 @@ TEST_F(BitFlip, InTheLengthOfAnFpdu) {
   }
   hold_all(cases, [](const Case& c, const Outcome& out) {
     EXPECT_FALSE(out.complete);
-    const Errc found = (c.settings.plan.up.flip_bit ? out.server_end : out.client_end).reason.code;
+    const bool up = c.settings.plan.up.flip_bit.has_value();
+    const Errc found = (up ? out.server_end : out.client_end).reason.code;
+    // On a busy machine the other end may be the first whose time is up.
+    const bool left =
+        found == Errc::kPeerClosed && (up ? out.client_end : out.server_end).reason.code == Errc::kStartupTimeout;
     EXPECT_TRUE(found == Errc::kCrcMismatch || found == Errc::kFpduLength || found == Errc::kConnectionLost ||
-                found == Errc::kStartupTimeout || out.gave_up)
+                found == Errc::kStartupTimeout || left || out.gave_up)
         << name(found);
   });
 }
