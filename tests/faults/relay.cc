@@ -99,11 +99,16 @@ class Relay::Link : public std::enable_shared_from_this<Link> {
       write();
     }
     void on_end(error_code ec) {
-      if (ec == boost::asio::error::eof) {
-        ended_ = true;
-        return write();
+      if (ec != boost::asio::error::eof) {
+        if (!stalled()) link_.reset();
+        return;
       }
-      if (!stalled()) link_.reset();
+      // A write to the same socket may have taken the error of a reset, which leaves an end to read: its completion goes first.
+      boost::asio::post(from_.get_executor(), [this, link = link_.shared_from_this()] {
+        if (link_.over_) return;
+        ended_ = true;
+        write();
+      });
     }
     [[nodiscard]] bool cut_reached() const { return way_.cut != Way::Cut::kNone && passed_ >= way_.cut_at; }
     [[nodiscard]] bool stalled() const { return way_.cut == Way::Cut::kStall && taken_ >= way_.cut_at; }
