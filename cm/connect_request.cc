@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 ConnectRequest::ConnectRequest(Engine& engine, tcp::socket socket, mpa::Responder responder,
                                const mpa::RequestReceived& request, std::shared_ptr<void> slot,
                                std::size_t receive_window, std::shared_ptr<ByteTap> tap)
-    : engine_(engine),
+    : engine_(&engine),
       socket_(std::in_place, std::move(socket)),
       responder_(std::move(responder)),
       slot_(std::move(slot)),
@@ -40,14 +40,35 @@ ConnectRequest::~ConnectRequest() {
   if (!engine_life_.expired()) reject();
 }
 
+Result<void> ConnectRequest::move_to(Engine& engine) {
+  if (!socket_.alive() || !engine.context()->alive()) return verbs::used_after_fork();
+  if (decided_) return make_error(Errc::kInvalidArgument, "request already decided");
+  if (engine.context() != engine_->context())
+    return make_error(Errc::kInvalidArgument, "the engine is of another Context than the listener's");
+  if (&engine != engine_) {
+    auto moved = rebind(*socket_, remote_.protocol(), engine.io());
+    if (!moved) {
+      decided_ = true;
+      return moved.error();
+    }
+    *socket_ = std::move(moved).value();
+    engine_ = &engine;
+    engine_life_ = engine.life();
+    engine.start();
+  }
+  place_ = engine.take_place();
+  return {};
+}
+
 void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
                             Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel) {
   if (!socket_.alive() || !qp->pd().context()->alive()) return handler(verbs::used_after_fork(), nullptr);
   const auto refuse = [&](const Error& error) {
-    boost::asio::post(engine_.io(), [handler, error] { handler(error, nullptr); });
+    boost::asio::post(engine_->io(), [handler, error] { handler(error, nullptr); });
   };
   if (decided_) return refuse(make_error(Errc::kInvalidArgument, "request already decided"));
   if (auto ok = qp->usable(); !ok) return refuse(ok.error());
+  if (auto ok = engine_->serves(*qp); !ok) return refuse(ok.error());
   {
     const auto lock = qp->lock();
     if (qp->core().phase() != stream::Phase::kIdle)
@@ -60,9 +81,10 @@ void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOp
   decided_ = true;
   slot_.reset();
   make_room(socket_->native_handle(), receive_window_);  // not before: peers that wait undecided may be many
-  auto connection = std::make_shared<Connection>(engine_, std::move(*socket_), std::move(qp));
+  auto connection = std::make_shared<Connection>(*engine_, std::move(*socket_), std::move(qp));
   connection->set_tap(std::move(tap_));
   if (auto ok = connection->start(std::move(responder_), handler); !ok) return refuse(ok.error());
+  place_.reset();  // the connection counts now
   if (cancel == nullptr) return;
   cancel->set([weak = std::weak_ptr<Connection>(connection)] {
     if (const auto self = weak.lock()) self->cancel_start();
@@ -97,7 +119,7 @@ void ConnectRequest::reject_keeping_tcp(ConstBytes private_data, std::optional<s
                                         TcpHandler handler) {
   if (!socket_.alive()) return handler(verbs::used_after_fork(), TcpConnection());
   if (auto ok = decide_against(private_data, required_ord); !ok) {
-    boost::asio::post(engine_.io(),
+    boost::asio::post(engine_->io(),
                       [handler = std::move(handler), error = ok.error()] { handler(error, TcpConnection()); });
     return;
   }
@@ -106,7 +128,7 @@ void ConnectRequest::reject_keeping_tcp(ConstBytes private_data, std::optional<s
 }
 
 Result<void> ConnectRequest::decide_against(ConstBytes private_data, std::optional<std::uint16_t> required_ord) {
-  if (!engine_.context()->alive()) return make_error(Errc::kInvalidArgument, "engine used after fork()");
+  if (!engine_->context()->alive()) return make_error(Errc::kInvalidArgument, "engine used after fork()");
   if (decided_) return make_error(Errc::kInvalidArgument, "request already decided");
   if (auto ok = responder_.reject(private_data, required_ord); !ok) return ok;
   decided_ = true;

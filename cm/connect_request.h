@@ -45,18 +45,25 @@ class ConnectRequest {
   // Outbound Reads that the peer wants to have outstanding, likewise.
   [[nodiscard]] std::uint16_t peer_ord() const { return peer_ord_; }
 
+  // The engine that will serve the connection, and runs the handlers of this object's operations: the listener's, or
+  // the one that it was moved to. Completion queues of the queue pair are best of the same.
+  [[nodiscard]] Engine& engine() const { return *engine_; }
+  // Has another engine serve the connection, which must outlive this object. kInvalidArgument: it is of another
+  // Context, the request is decided, or the process has forked; then nothing happens. kResource: the system lacks the
+  // memory; the connection is closed, and the request used up.
+  [[nodiscard]] Result<void> move_to(Engine& engine);
   // Joins `qp` to the connection and sends the Reply. `qp` should have its receives posted. The handler is called once:
   // with no error when established. The request is used up. An argument that is out of range, or a queue pair that was
-  // used before, gives kInvalidArgument and leaves the request undecided. kMalformedStartupFrame: the peer has sent
-  // octets behind its Request (RFC 5044 s7.1.1), which is refused however TCP cut them. `cancel` ends the connection
-  // while it is not established: kAborted.
+  // used before or is of another Context than the engine, gives kInvalidArgument and leaves the request undecided.
+  // kMalformedStartupFrame: the peer has sent octets behind its Request (RFC 5044 s7.1.1), which is refused however TCP
+  // cut them. `cancel` ends the connection while it is not established: kAborted.
   void accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOptions& options,
               Connection::EstablishedHandler handler, const std::shared_ptr<Canceller>& cancel = {});
   // void(error_code, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
   template <class Token>
   auto async_accept(std::shared_ptr<verbs::QueuePair> qp, AcceptOptions options, Token&& token) {
     return initiate<Error, std::shared_ptr<Connection>>(
-        engine_.operations(), nullptr, kEnding, std::forward<Token>(token),
+        engine_->operations(), nullptr, kEnding, std::forward<Token>(token),
         [this, qp = std::move(qp), options = std::move(options)](auto completion) mutable {
           accept(std::move(qp), options, std::move(completion.handler), completion.cancel);
         });
@@ -78,7 +85,7 @@ class ConnectRequest {
   auto async_reject_keeping_tcp(std::vector<std::byte> private_data, std::optional<std::uint16_t> required_ord,
                                 Token&& token) {
     return initiate<Error, TcpConnection>(
-        engine_.operations(), nullptr, kHarmless, std::forward<Token>(token),
+        engine_->operations(), nullptr, kHarmless, std::forward<Token>(token),
         [this, private_data = std::move(private_data), required_ord](auto completion) {
           reject_keeping_tcp(private_data, required_ord, std::move(completion.handler));
         });
@@ -88,7 +95,7 @@ class ConnectRequest {
   [[nodiscard]] bool take_early_octet();
   [[nodiscard]] Result<void> decide_against(ConstBytes private_data, std::optional<std::uint16_t> required_ord);
 
-  Engine& engine_;
+  Engine* engine_;
   verbs::OwnProcess<tcp::socket> socket_;
   mpa::Responder responder_;
   std::shared_ptr<void> slot_;
@@ -99,6 +106,7 @@ class ConnectRequest {
   std::uint16_t peer_ird_, peer_ord_;
   bool enhanced_;
   std::weak_ptr<const void> engine_life_;
+  std::shared_ptr<void> place_;  // counts in the load of an engine that it was moved to
   bool decided_ = false;
 };
 

@@ -52,6 +52,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   void begin() {
     if (engine_went()) return;
     if (auto ok = qp_->usable(); !ok) return fail(ok.error());
+    if (auto ok = engine_.serves(*qp_); !ok) return fail(ok.error());
     if (auto ok = validate(options_); !ok) return fail(ok.error());
     if (given_ != nullptr) return take_over();
     start_timer();

@@ -7,6 +7,13 @@
 #include "iwarp/cm/engine_pace.h"
 
 namespace iwarp::cm {
+namespace {
+
+std::shared_ptr<verbs::Context> or_new(std::shared_ptr<verbs::Context> context) {
+  return context != nullptr ? std::move(context) : std::make_shared<verbs::Context>();
+}
+
+}  // namespace
 
 Engine::Reactor::Reactor(boost::asio::io_context* borrowed)
     : owned(borrowed == nullptr ? std::make_unique<boost::asio::io_context>() : nullptr),
@@ -15,21 +22,21 @@ Engine::Reactor::Reactor(boost::asio::io_context* borrowed)
   if (borrowed == nullptr) work.emplace(boost::asio::make_work_guard(io));
 }
 
-Engine::Engine(Mode mode, std::chrono::microseconds spin)
+Engine::Engine(Mode mode, std::chrono::microseconds spin, std::shared_ptr<verbs::Context> context)
     : reactor_(std::in_place, nullptr),
       mode_(mode),
       borrowed_(false),
-      context_(std::make_shared<verbs::Context>()),
+      context_(or_new(std::move(context))),
       operations_(std::make_shared<Operations>(reactor_->io)),
       spin_(mode == Mode::kAutomatic && std::thread::hardware_concurrency() > 1
                 ? std::clamp(spin, std::chrono::microseconds{0}, pace::kLongestSpin)
                 : std::chrono::microseconds{0}) {}
 
-Engine::Engine(boost::asio::io_context& io)
+Engine::Engine(boost::asio::io_context& io, std::shared_ptr<verbs::Context> context)
     : reactor_(std::in_place, &io),
       mode_(Mode::kManual),
       borrowed_(true),
-      context_(std::make_shared<verbs::Context>()),
+      context_(or_new(std::move(context))),
       operations_(std::make_shared<Operations>(reactor_->io)),
       spin_(0) {}
 
@@ -130,6 +137,22 @@ void Engine::add(const std::shared_ptr<Connection>& connection) {
 void Engine::remove(Connection* connection) {
   const std::lock_guard lock(connections_mu_);
   connections_.erase(connection);
+}
+
+Result<void> Engine::serves(const verbs::QueuePair& qp) const {
+  if (qp.pd().context() == context_) return {};
+  return make_error(Errc::kInvalidArgument, "the queue pair is of another Context than the engine");
+}
+
+std::size_t Engine::load() const {
+  if (!context_->alive()) return 0;
+  const std::lock_guard lock(connections_mu_);
+  return connections_.size() + places_->load();
+}
+
+std::shared_ptr<void> Engine::take_place() {
+  places_->fetch_add(1);
+  return {nullptr, [places = places_](void*) { places->fetch_sub(1); }};
 }
 
 }  // namespace iwarp::cm

@@ -1,4 +1,5 @@
-// Engine: moves the octets of connections. It owns or borrows a Boost.Asio io_context and has one verbs::Context.
+// Engine: moves the octets of connections. It owns or borrows a Boost.Asio io_context and has one verbs::Context, its
+// own or one that it shares with other engines.
 //
 // Who does the I/O:
 //  - Automatic: a background thread, which the first listen, connect or async_poll starts. A thread in
@@ -13,6 +14,11 @@
 // with io_context::run(); the next call goes on with the other handlers. In the background thread, and in the
 // destructor, it ends the process (std::terminate). In automatic mode either thread may run a handler, so let handlers
 // catch what they throw.
+//
+// Several engines, a thread each, may share one Context: the memory, the Protection Domains and the shared receive
+// queues of it serve connections of all of them (RFC 5040 s8.1.1 leaves it open who moves a stream). A connection
+// belongs to one engine, which moves its octets and runs its handlers. Completion queues take completions of any
+// engine; wait_for() of one moves the I/O of its own engine, and sleeps for the others'.
 //
 // End: destroy the engine after everything that uses it, listeners and undecided requests above all. The destructor
 // resets open connections (they report kAborted) and completes every operation that has not completed with kAborted:
@@ -46,6 +52,7 @@
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
 #include "iwarp/verbs/own_process.h"
+#include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::cm {
 
@@ -63,15 +70,19 @@ class Engine final : public verbs::Progress {
   // `spin`: in place of kUsualSpin, 0 to 1 s (what lies beyond counts as the nearer of these). 0: it sleeps at once,
   // which spares the processor and costs a sleep and a wake-up for each message; for hosts with fewer idle processors
   // than waiting threads. Of no effect in manual mode and on a host with a single processor.
-  explicit Engine(Mode mode = Mode::kAutomatic, std::chrono::microseconds spin = kUsualSpin);
-  // `io` must outlive the engine, and be run by the caller.
-  explicit Engine(boost::asio::io_context& io);
+  // `context`: of another engine, to share it; null: one of its own.
+  explicit Engine(Mode mode = Mode::kAutomatic, std::chrono::microseconds spin = kUsualSpin,
+                  std::shared_ptr<verbs::Context> context = nullptr);
+  // `io` must outlive the engine, and be run by the caller. `context`: as above.
+  explicit Engine(boost::asio::io_context& io, std::shared_ptr<verbs::Context> context = nullptr);
   ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // What its connections share; for ProtectionDomain.
+  // What its connections share, and those of other engines made with it; for ProtectionDomain.
   [[nodiscard]] const std::shared_ptr<verbs::Context>& context() const { return context_; }
+  // Connections that it serves, and undecided requests that were moved to it (ConnectRequest::move_to()).
+  [[nodiscard]] std::size_t load() const;
   // Expires when the engine is destroyed.
   [[nodiscard]] std::weak_ptr<const void> life() const { return life_; }
   // The io_context that it owns or has borrowed. Not to be called in a forked child.
@@ -104,6 +115,10 @@ class Engine final : public verbs::Progress {
   [[nodiscard]] const std::shared_ptr<Operations>& operations() const { return operations_; }
   void add(const std::shared_ptr<Connection>& connection);
   void remove(Connection* connection);
+  // kInvalidArgument: the queue pair is of another Context.
+  [[nodiscard]] Result<void> serves(const verbs::QueuePair& qp) const;
+  // Counts in load() as long as somebody holds it.
+  [[nodiscard]] std::shared_ptr<void> take_place();
   [[nodiscard]] FallbackMemory& fallbacks() { return fallbacks_; }
   // Null: not tapped.
   [[nodiscard]] std::shared_ptr<ByteTap> make_tap(const TapTarget& target) const {
@@ -182,8 +197,9 @@ class Engine final : public verbs::Progress {
   bool blocked_ = false;  // TCP took no more at the last look
 
   FallbackMemory fallbacks_;
-  std::mutex connections_mu_;
+  mutable std::mutex connections_mu_;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
+  const std::shared_ptr<std::atomic<std::size_t>> places_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::atomic<TimePoint> reactor_polled_{};
 };
 

@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <deque>
+#include <mutex>
 #include <unordered_set>
 
 #include "iwarp/cm/accept_pause.h"
@@ -23,6 +25,8 @@ Result<void> validate(const ListenOptions& options) {
   if (auto ok = validate(options.socket); !ok) return ok;
   if (options.max_pending == 0)
     return make_error(Errc::kInvalidArgument, "ListenOptions::max_pending must be 1 or more");
+  if (std::ranges::find(options.engines, nullptr) != options.engines.end())
+    return make_error(Errc::kInvalidArgument, "ListenOptions::engines has a null pointer");
   return {};
 }
 
@@ -38,6 +42,11 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
 
   Result<void> open() {
     if (auto ok = validate(options_); !ok) return ok.error();
+    for (const Engine* engine : options_.engines) {
+      if (engine->context() != engine_.context())
+        return make_error(Errc::kInvalidArgument,
+                          "ListenOptions::engines: one is of another Context than the listener's");
+    }
     boost::system::error_code ec;
     acceptor_.open(options_.endpoint.protocol(), ec);
     if (ec) return listen_error(ec);
@@ -57,12 +66,17 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   }
 
   void close() {
+    std::deque<std::unique_ptr<ConnectRequest>> rejected;  // goes without the lock
+    {
+      const std::lock_guard lock(gate_->mu);
+      gate_->closed = true;
+      rejected.swap(ready_);
+    }
     boost::asio::post(strand_, [self = shared_from_this()] {
       self->closed_ = true;
       boost::system::error_code ec;
       self->acceptor_.close(ec);
       self->pause_.cancel();
-      self->ready_.clear();
       for (const auto& reader : std::exchange(self->startups_, {})) reader->stop();
       if (self->waiting_) std::exchange(self->waiting_, {})(make_error(Errc::kAborted, "listener closed"), nullptr);
     });
@@ -97,12 +111,19 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }
 
  private:
-  // One of max_pending connections, given back where its owner ends.
+  // Closed by the Listener when it goes. Who holds it open finds the engines there, its own and those that serve.
+  struct Gate {
+    std::mutex mu;
+    bool closed = false;
+  };
+  // One of max_pending connections, given back where its owner ends, in a thread of any engine.
   class Slot {
    public:
-    explicit Slot(const std::shared_ptr<Impl>& impl) : impl_(impl) { ++impl->pending_; }
+    explicit Slot(const std::shared_ptr<Impl>& impl) : impl_(impl), gate_(impl->gate_) { ++impl->pending_; }
     ~Slot() {
       if (!process_.alive()) return;  // a thread that this child does not have may hold the lock of its io_context
+      const std::lock_guard lock(gate_->mu);
+      if (gate_->closed) return;
       auto impl = impl_.lock();
       if (impl == nullptr) return;
       boost::asio::post(impl->strand_, [impl] {
@@ -115,6 +136,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
 
    private:
     std::weak_ptr<Impl> impl_;
+    std::shared_ptr<Gate> gate_;
     verbs::ForkGuard process_;
   };
   void accept_next() {
@@ -146,15 +168,35 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
         if (error.code == Errc::kResource) self->pause_.tell(error);
         return;
       }
-      self->ready_.push_back(std::move(request));
+      if (auto kept = self->keep(request); !kept) {
+        self->failed_.fetch_add(1);
+        return self->pause_.tell(kept.error());
+      }
       self->hand_over();
     });
   }
 
+  // Until somebody takes it. What is left in `request` is to go without the lock: its slot asks for it.
+  [[nodiscard]] Result<void> keep(std::unique_ptr<ConnectRequest>& request) {
+    const std::lock_guard lock(gate_->mu);
+    if (gate_->closed) return {};
+    if (!options_.engines.empty()) {
+      Engine* const least = *std::ranges::min_element(options_.engines, {}, &Engine::load);
+      if (auto ok = request->move_to(*least); !ok) return ok;
+    }
+    ready_.push_back(std::move(request));
+    return {};
+  }
+
   void hand_over() {
-    if (!waiting_ || ready_.empty()) return;
-    auto request = std::move(ready_.front());
-    ready_.pop_front();
+    if (!waiting_) return;
+    std::unique_ptr<ConnectRequest> request;
+    {
+      const std::lock_guard lock(gate_->mu);
+      if (ready_.empty()) return;
+      request = std::move(ready_.front());
+      ready_.pop_front();
+    }
     std::exchange(waiting_, {})(Error{}, std::move(request));
   }
 
@@ -168,7 +210,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   bool closed_ = false, accepting_ = false;
   std::size_t pending_ = 0;
   std::unordered_set<std::shared_ptr<RequestReader>> startups_;
-  std::deque<std::unique_ptr<ConnectRequest>> ready_;
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  std::deque<std::unique_ptr<ConnectRequest>> ready_;  // guarded by it
   AcceptHandler waiting_;
   const Canceller* waiting_key_ = nullptr;  // which of the waits it is; never followed
   std::atomic<std::uint64_t> failed_{0};
@@ -179,6 +222,7 @@ Result<std::unique_ptr<Listener>> Listener::listen(Engine& engine, const ListenO
   auto impl = std::make_shared<Impl>(engine, options);
   if (auto ok = impl->open(); !ok) return ok.error();
   engine.start();
+  for (Engine* serving : options.engines) serving->start();
   return std::unique_ptr<Listener>(new Listener(engine.operations(), std::move(impl)));
 }
 

@@ -25,6 +25,10 @@ struct ListenOptions {
   // descriptor each.
   std::size_t max_pending = 256;
   SocketOptions socket{};  // of the TCP connections
+  // Engines that serve the connections: each gets the Request that comes when it has the fewest. Of one Context with
+  // the listener's, which takes part only when it is named here; empty: all are the listener's. They must outlive the
+  // listener and its requests. Whoever wants another rule calls ConnectRequest::move_to().
+  std::vector<Engine*> engines{};
   // Called in an engine thread when the process or the system has no descriptor or memory left for another connection;
   // at most once in 30 s. It goes on by itself: clients wait, or are closed if accepted. May be empty.
   std::function<void(Error)> on_shortage{};
@@ -38,10 +42,11 @@ class Listener {
   // Hears of a Request, or why there is none: then it is null.
   using AcceptHandler = std::function<void(Error, std::unique_ptr<ConnectRequest>)>;
 
-  // Errors: kSystem (address in use, no such address: the text is that of errno), kInvalidArgument (options).
+  // Errors: kSystem (address in use, no such address: the text is that of errno), kInvalidArgument (options; an engine
+  // of another Context).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
   // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with
-  // kAborted.
+  // kAborted. When it returns, it gives no engine anything any more.
   ~Listener();
 
   // The address that it listens at, with the port that the system picked.
