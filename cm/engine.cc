@@ -65,6 +65,7 @@ void Engine::detach_connections() {
   decltype(connections_) open;
   {
     const std::lock_guard lock(connections_mu_);
+    if (!connections_.empty()) context_->busy_engines().fetch_sub(1);
     open.swap(connections_);
   }
   for (const auto& [key, weak] : open) {
@@ -131,12 +132,13 @@ void Engine::background() {
 
 void Engine::add(const std::shared_ptr<Connection>& connection) {
   const std::lock_guard lock(connections_mu_);
+  if (connections_.empty()) context_->busy_engines().fetch_add(1);
   connections_.emplace(connection.get(), connection);
 }
 
 void Engine::remove(Connection* connection) {
   const std::lock_guard lock(connections_mu_);
-  connections_.erase(connection);
+  if (connections_.erase(connection) != 0 && connections_.empty()) context_->busy_engines().fetch_sub(1);
 }
 
 Result<void> Engine::serves(const verbs::QueuePair& qp) const {

@@ -6,7 +6,8 @@
 //    CompletionQueue::wait_for() takes the I/O over for as long as it waits, because handing a message from thread to
 //    thread costs more than the message. Before it sleeps it looks at the sockets for 500 us (kUsualSpin) after the
 //    last octet, as long as that pays; meanwhile others are served every 250 us (50 us while TCP takes no more). So a
-//    thread whose messages come less than 500 us apart keeps a processor busy.
+//    thread whose messages come less than 500 us apart keeps a processor busy. Where more engines of one Context have
+//    connections than half of the processors, they do not look but sleep at once.
 //  - Manual: the caller, in poll() and wait_for(), and nobody else: lowest latency.
 //  - Borrowed: the caller runs the io_context, in threads of its own. wait_for() only sleeps.
 //

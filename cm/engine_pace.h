@@ -1,8 +1,10 @@
 // How often an engine does what: for engine.cc and engine_wait.cc.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <thread>
 
 namespace iwarp::cm::pace {
 
@@ -18,6 +20,12 @@ inline constexpr std::chrono::microseconds kReactorEvery{50};
 inline constexpr unsigned kVainSpins = 4;
 inline constexpr unsigned kMostSkipped = 1024;
 inline constexpr std::chrono::microseconds kLongestSpin{1'000'000};
+// Engines of a Context that may spin: with more of them busy none does, as each would keep a processor from a peer of
+// this host or from another engine.
+inline unsigned spinning_engines() {
+  static const unsigned most = std::max(1U, std::thread::hardware_concurrency() / 2);
+  return most;
+}
 // A leader that spins gives the reactor a turn so often. Rarer than kReactorEvery, which it keeps to while TCP takes no
 // more from a connection, as the sockets that it spins on make the turn cost some microseconds.
 inline constexpr std::chrono::microseconds kReactorTurn{250};

@@ -168,6 +168,7 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
     --spins_to_skip_;
     return;
   }
+  if (context_->busy_engines().load(std::memory_order_relaxed) > pace::spinning_engines()) return;
   bool useful = false;
   for (auto until = std::min(now + spin_, deadline); now < until;) {
     if (now - reactor_polled_.load(std::memory_order_relaxed) >=

@@ -49,6 +49,8 @@ class Context {
   // A descriptor that is readable while an event waits, to sleep on in poll(2) or an event loop; not to be read. Made
   // at the first call, owned by this object. kResource: there is none to be had. kInvalidArgument: used after fork().
   [[nodiscard]] Result<int> async_event_fd() { return async_events_->fd(); }
+  // For engines: how many of them have connections.
+  [[nodiscard]] std::atomic<unsigned>& busy_engines() { return busy_engines_; }
   // For the objects that have events.
   [[nodiscard]] const std::shared_ptr<AsyncEvents>& async_events() const { return async_events_; }
 
@@ -65,6 +67,7 @@ class Context {
   std::size_t entropy_left_ = 0;
   std::atomic<std::uint32_t> next_pd_{1};
   std::atomic<std::uint64_t> next_stream_{1};
+  std::atomic<unsigned> busy_engines_{0};
   const std::shared_ptr<AsyncEvents> async_events_ = std::make_shared<AsyncEvents>();
   ForkGuard process_;
 };

@@ -1,67 +1,24 @@
 // What a connection suffers from its neighbours: an honest client's RDMA Reads of 8 octets beside peers that flood the
 // same server, and post_send() of 8 octets while the peer writes bulk. Each peer is a process of its own. By hand; it
 // prints a table in Markdown. Arguments: samples of each row (default 2000).
-#include <arpa/inet.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <functional>
 #include <thread>
 
-#include "bench/fairness/peer.h"
-#include "iwarp/mpa/crc32c.h"
-#include "iwarp/mpa/fpdu_encoder.h"
+#include "bench/lib/flood.h"
+#include "bench/lib/peer.h"
+#include "bench/lib/process.h"
 
 namespace iwarp::fairness {
 namespace {
 
+using namespace bench;  // NOLINT(google-build-using-namespace): what all benchmarks of several processes share
+
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kBulk = 256 * 1024;
-
-// A process that ends with this object.
-class Process {
- public:
-  explicit Process(const std::function<void()>& body) : pid_(::fork()) {
-    if (pid_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    body();
-    std::_Exit(0);
-  }
-  ~Process() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-
- private:
-  pid_t pid_;
-};
-
-class Pipe {
- public:
-  Pipe() {
-    if (::pipe(ends_.data()) != 0) die("pipe");
-  }
-  template <class T>
-  void put(const T& value) {
-    if (::write(ends_[1], &value, sizeof value) != sizeof value) die("pipe");
-  }
-  template <class T>
-  T get() {
-    T value;
-    if (::read(ends_[0], &value, sizeof value) != sizeof value) die("pipe");
-    return value;
-  }
-
- private:
-  std::array<int, 2> ends_{};
-};
 
 // Serves whoever comes; its background thread does all the work.
 void serve(Pipe& tell) {
@@ -79,38 +36,6 @@ void serve(Pipe& tell) {
         request->async_accept(peers.back()->qp, {}, cm::as_error(boost::asio::use_future)).get();
     need(failed);
     peers.back()->connection = connection;
-  }
-}
-
-// Empty RDMA Writes, 20 octets each, as fast as TCP takes them: made once, so that the server has more to do with each
-// than this process.
-[[noreturn]] void flood(const Target& server) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(server.port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) die("connect");
-  constexpr std::array<char, 20> kRequest{'M', 'P', 'A', ' ', 'I', 'D', ' ',  'R', 'e', 'q',
-                                          ' ', 'F', 'r', 'a', 'm', 'e', 0x40, 1,   0,   0};  // CRC, revision 1
-  std::array<char, 20> reply{};
-  if (::send(fd, kRequest.data(), kRequest.size(), 0) != 20) die("send");
-  if (::recv(fd, reply.data(), reply.size(), MSG_WAITALL) != 20) die("no Reply");
-  std::array<std::byte, 16> fpdu{std::byte{0}, std::byte{14}, std::byte{0xC1}, std::byte{0x40}};
-  for (std::size_t i = 0; i < 4; ++i) fpdu[4 + i] = static_cast<std::byte>(server.stag >> (24 - 8 * i));
-  for (std::size_t i = 0; i < 8; ++i) fpdu[8 + i] = static_cast<std::byte>(server.to >> (56 - 8 * i));
-  mpa::Crc32c crc;
-  crc.update(fpdu);
-  const mpa::FpduTrailer trailer = mpa::make_trailer(&crc, 14);
-  std::vector<std::byte> many;
-  for (int i = 0; i < 16384; ++i) {
-    many.insert(many.end(), fpdu.begin(), fpdu.end());
-    many.insert(many.end(), trailer.bytes.begin(), trailer.bytes.begin() + 4);
-  }
-  for (std::size_t at = 0;;) {
-    const auto n = ::send(fd, many.data() + at, many.size() - at, MSG_NOSIGNAL);
-    if (n <= 0) die("the server has ended the flood");
-    at = (at + static_cast<std::size_t>(n)) % many.size();
   }
 }
 

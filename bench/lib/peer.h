@@ -1,4 +1,4 @@
-// One end of a connection of the fairness benchmark, and what the processes tell each other about it.
+// One end of a connection of a benchmark of several processes, and what these tell each other about it.
 #pragma once
 
 #include <boost/asio/use_future.hpp>
@@ -12,7 +12,7 @@
 #include "iwarp/cm/listener.h"
 #include "iwarp/verbs/memory_region.h"
 
-namespace iwarp::fairness {
+namespace iwarp::bench {
 
 using namespace std::chrono_literals;
 
@@ -24,7 +24,7 @@ struct Target {
 };
 
 [[noreturn]] inline void die(const char* what) {
-  std::fprintf(stderr, "fairness: %s\n", what);
+  std::fprintf(stderr, "bench: %s\n", what);
   std::_Exit(1);
 }
 
@@ -33,7 +33,8 @@ inline void need(const Error& error) {
 }
 
 struct Peer {
-  explicit Peer(cm::Engine& e, std::size_t bytes = std::size_t{1} << 20)
+  // `shared`: the completion queue; null: one of its own.
+  explicit Peer(cm::Engine& e, std::size_t bytes = std::size_t{1} << 20, verbs::CompletionQueue* shared = nullptr)
       : engine(e), pd(e.context()), cq(4096, &e), memory(bytes) {
     auto made = verbs::MemoryRegion::register_memory(
         pd, memory, {.access = ddp::Access::kLocalWrite | ddp::Access::kRemoteWrite | ddp::Access::kRemoteRead});
@@ -41,7 +42,8 @@ struct Peer {
     mr = std::move(made).value();
     stream::Options depths;
     depths.sq_depth = depths.rq_depth = 512;
-    qp = std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{&cq, &cq, depths});
+    qp = std::make_shared<verbs::QueuePair>(
+        pd, verbs::QueuePair::Options{shared != nullptr ? shared : &cq, shared != nullptr ? shared : &cq, depths});
   }
   ~Peer() { qp->abort(); }
   Peer(const Peer&) = delete;
@@ -118,4 +120,4 @@ inline std::unique_ptr<cm::Listener> listen(cm::Engine& engine) {
   return std::move(made).value();
 }
 
-}  // namespace iwarp::fairness
+}  // namespace iwarp::bench
