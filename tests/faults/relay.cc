@@ -103,7 +103,8 @@ class Relay::Link : public std::enable_shared_from_this<Link> {
         if (!stalled()) link_.reset();
         return;
       }
-      // A write to the same socket may have taken the error of a reset, which leaves an end to read: its completion goes first.
+      // A write to the same socket may have taken the error of a reset, which leaves an end to read: its completion
+      // goes first.
       boost::asio::post(from_.get_executor(), [this, link = link_.shared_from_this()] {
         if (link_.over_) return;
         ended_ = true;
