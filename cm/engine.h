@@ -94,6 +94,8 @@ class Engine final : public verbs::Progress {
 
   // From now on new connections are tapped. Call it before the first listen or connect.
   void set_tap_maker(TapMaker maker) { tap_maker_ = std::move(maker); }
+  // Empty: they are not.
+  [[nodiscard]] const TapMaker& tap_maker() const { return tap_maker_; }
 
   // Manual mode: does what can be done without blocking.
   void poll();

@@ -99,23 +99,29 @@ EventLog::EventLog(Stats& stats, std::shared_ptr<LogLimits> limits, const std::s
 }
 
 void EventLog::set_name(const std::string& name) {
+  const std::lock_guard lock(mu_);
   prefix_ = name.empty() ? "" : name + ": ";
+}
+
+std::string EventLog::prefix() const {
+  const std::lock_guard lock(mu_);
+  return prefix_;
 }
 
 void EventLog::refused(RefuseReason why, const std::string& line, TimePoint now) {
   stats_.connection_refused(why);
-  const auto left_out = limits_->of(why).admit(now);
+  const auto left_out = limits_->admit(why, now);
   if (!left_out) return;
   const bool server = why == RefuseReason::kBackendUnreachable;
-  write(server ? spdlog::level::err : spdlog::level::warn, prefix_, line, *left_out);
+  write(server ? spdlog::level::err : spdlog::level::warn, prefix(), line, *left_out);
 }
 
 void EventLog::info(LogKind kind, const std::string& line, TimePoint now) {
-  if (const auto left_out = limits_->of(kind).admit(now)) write(spdlog::level::info, prefix_, line, *left_out);
+  if (const auto left_out = limits_->admit(kind, now)) write(spdlog::level::info, prefix(), line, *left_out);
 }
 
 void EventLog::warn(LogKind kind, const std::string& line, TimePoint now) {
-  if (const auto left_out = limits_->of(kind).admit(now)) write(spdlog::level::warn, prefix_, line, *left_out);
+  if (const auto left_out = limits_->admit(kind, now)) write(spdlog::level::warn, prefix(), line, *left_out);
 }
 
 }  // namespace iwarp::gateway

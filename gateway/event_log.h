@@ -1,10 +1,12 @@
 // What peers do, told in the log. They decide how often they do it, so each kind of line has a limit of its own: the
-// next line of a kind says how many were left out before it, and the counters count all. One thread.
+// next line of a kind says how many were left out before it, and the counters count all. Thread-safe.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include "iwarp/base/time.h"
@@ -39,10 +41,18 @@ class LogLimits {
   LogLimits(const LogLimits&) = delete;
   LogLimits& operator=(const LogLimits&) = delete;
 
-  [[nodiscard]] LogLimit& of(LogKind kind) { return limits_[static_cast<std::size_t>(kind)]; }
-  [[nodiscard]] LogLimit& of(RefuseReason why) { return refusals_[static_cast<std::size_t>(why)]; }
+  // As LogLimit::admit().
+  [[nodiscard]] std::optional<std::uint64_t> admit(LogKind kind, TimePoint now) {
+    const std::lock_guard lock(mu_);
+    return limits_[static_cast<std::size_t>(kind)].admit(now);
+  }
+  [[nodiscard]] std::optional<std::uint64_t> admit(RefuseReason why, TimePoint now) {
+    const std::lock_guard lock(mu_);
+    return refusals_[static_cast<std::size_t>(why)].admit(now);
+  }
 
  private:
+  std::mutex mu_;
   std::array<LogLimit, kLogKinds> limits_;
   std::array<LogLimit, kRefuseReasons> refusals_;
 };
@@ -65,9 +75,12 @@ class EventLog {
   void warn(LogKind kind, const std::string& line, TimePoint now);
 
  private:
+  [[nodiscard]] std::string prefix() const;
+
   Stats& stats_;
   std::shared_ptr<LogLimits> limits_;
-  std::string prefix_;
+  mutable std::mutex mu_;
+  std::string prefix_;  // guarded by it
 };
 
 }  // namespace iwarp::gateway

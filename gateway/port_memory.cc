@@ -42,6 +42,7 @@ PortMemory::Client* PortMemory::touch(const boost::asio::ip::address& client, st
 
 void PortMemory::remember(const boost::asio::ip::address& client, std::uint16_t port, bool calls_outstanding,
                           TimePoint now) {
+  const std::lock_guard lock(mu_);
   Client* const known = touch(client, port, now);
   if (known == nullptr) return;
   Client& c = *known;
@@ -51,6 +52,7 @@ void PortMemory::remember(const boost::asio::ip::address& client, std::uint16_t 
 }
 
 std::optional<std::uint16_t> PortMemory::take(const boost::asio::ip::address& client, TimePoint now) {
+  const std::lock_guard lock(mu_);
   const auto known = by_address_.find(unmapped(client));
   if (known == by_address_.end()) return std::nullopt;
   const auto c = known->second;
@@ -66,11 +68,16 @@ std::optional<std::uint16_t> PortMemory::take(const boost::asio::ip::address& cl
 
 PortMemory::Use PortMemory::use(const std::shared_ptr<PortMemory>& memory, const boost::asio::ip::address& client,
                                 std::uint16_t port) {
+  const std::lock_guard lock(memory->mu_);
   const auto at = memory->used_.emplace(unmapped(client), port);
-  return {static_cast<const void*>(&*at), [memory, at](const void*) { memory->used_.erase(at); }};
+  return {static_cast<const void*>(&*at), [memory, at](const void*) {
+            const std::lock_guard erasing(memory->mu_);
+            memory->used_.erase(at);
+          }};
 }
 
 std::vector<PortMemory::Entry> PortMemory::entries(TimePoint now) const {
+  const std::lock_guard lock(mu_);
   std::vector<Entry> out;
   for (const auto& [client, port] : used_) {
     if (port != 0) out.push_back({client, port, true, now + options_.expiry});
@@ -86,6 +93,7 @@ std::vector<PortMemory::Entry> PortMemory::entries(TimePoint now) const {
 }
 
 void PortMemory::restore(const Entry& entry, TimePoint now) {
+  const std::lock_guard lock(mu_);
   if (entry.until <= now) return;
   Client* const c = touch(entry.client, entry.port, now);
   if (c == nullptr || c->ports.size() == options_.max_ports_per_address) return;
@@ -96,6 +104,7 @@ void PortMemory::restore(const Entry& entry, TimePoint now) {
 }
 
 ReservedPortSet PortMemory::reserved(TimePoint now) const {
+  const std::lock_guard lock(mu_);
   ReservedPortSet out;
   for (const Client& client : clients_) {
     for (const Remembered& r : client.ports) {

@@ -1,7 +1,7 @@
 // Remembers which source port the backend connection of a client had, so that a client that reconnects gets it again:
 // servers key their duplicate-request caches by client address AND port (nfs-ganesha and Linux alike), and only there
-// can they recognise a replayed MKDIR or REMOVE. Bounded in addresses and ports, with expiry; time is passed in. Not
-// thread-safe.
+// can they recognise a replayed MKDIR or REMOVE. Bounded in addresses and ports, with expiry; time is passed in.
+// Thread-safe.
 //
 // A client with several connections has several ports here. A connection lost with calls outstanding is the one whose
 // replay matters, and such clients reconnect in the order of their losses: those ports go first, oldest first; after
@@ -15,6 +15,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -67,7 +68,10 @@ class PortMemory {
   // The reserved ports remembered for any client: better not given to another.
   [[nodiscard]] ReservedPortSet reserved(TimePoint now) const;
 
-  [[nodiscard]] std::size_t addresses() const { return by_address_.size(); }
+  [[nodiscard]] std::size_t addresses() const {
+    const std::lock_guard lock(mu_);
+    return by_address_.size();
+  }
 
  private:
   struct Remembered {
@@ -80,13 +84,15 @@ class PortMemory {
     std::size_t with_outstanding = 0;  // the first so many were lost with calls outstanding
   };
 
+  // The members below need the lock.
   // Its client, latest touched, without what has expired and without this port. Null: nothing is to be remembered.
   Client* touch(const boost::asio::ip::address& client, std::uint16_t port, TimePoint now);
   static void drop(Client& client, std::size_t index);
   static void expire(Client& client, TimePoint now);
   void forget(std::list<Client>::iterator client);
 
-  PortMemoryOptions options_;
+  const PortMemoryOptions options_;
+  mutable std::mutex mu_;  // guards all that follows
   std::multiset<std::pair<boost::asio::ip::address, std::uint16_t>> used_;
   std::list<Client> clients_;  // latest touched first
   std::map<boost::asio::ip::address, std::list<Client>::iterator> by_address_;

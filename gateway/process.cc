@@ -1,5 +1,7 @@
 #include "iwarp/gateway/process.h"
 
+#include <algorithm>
+
 namespace iwarp::gateway {
 
 ProcessOptions ProcessOptions::of_one(const Options& options) {
@@ -10,15 +12,56 @@ ProcessOptions ProcessOptions::of_one(const Options& options) {
   return o;
 }
 
-Process::Process(boost::asio::io_context& io, const ProcessOptions& options)
-    : options_(options),
-      memory_(std::make_shared<rpcrdma::MemoryBudget>(options.memory_bytes, options.least_part_bytes)),
-      turns_(std::make_shared<TurnQueue>(io)),
-      clients_(options.max_connections_per_client) {}
+Process::Process(cm::Engine& engine, const ProcessOptions& options)
+    : options_(options), clients_(options.max_connections_per_client) {
+  workers_.push_back(std::make_unique<Worker>(
+      engine, std::make_shared<rpcrdma::MemoryBudget>(options.memory_bytes, options.least_part_bytes)));
+}
+
+// The threads first: they may ask each other for memory until they end.
+Process::~Process() {
+  for (const auto& worker : workers_) worker->end();
+  // What is left of their connections ends here, and may name the thread of the process.
+  while (!workers_.empty()) workers_.pop_back();
+}
+
+void Process::start_workers() {
+  while (workers_.size() < std::min(options_.workers, ProcessOptions::kMostWorkers))
+    workers_.push_back(std::make_unique<Worker>(Worker::OwnThread{}, home().engine(), memory()->another_part()));
+  if (workers_.size() == 1) return;
+  for (const auto& worker : workers_) {
+    worker->memory()->set_ask_others([this, asks = worker.get()] {
+      for (const auto& other : workers_) {
+        if (other.get() != asks) other->ask_for_memory();
+      }
+    });
+  }
+  for (std::size_t i = 1; i < workers_.size(); ++i) workers_[i]->start(i);
+}
+
+Worker& Process::idlest_worker() {
+  return **std::ranges::min_element(workers_, {}, [](const auto& worker) { return worker->seats(); });
+}
+
+void Process::when_all_answer(std::function<void()> then) {
+  if (workers_.size() == 1) return then();
+  struct Round {
+    std::size_t left;
+    std::function<void()> then;
+  };
+  const auto round = std::make_shared<Round>(Round{workers_.size() - 1, std::move(then)});
+  for (std::size_t i = 1; i < workers_.size(); ++i) {
+    workers_[i]->run([home = &home(), round] {
+      home->run([round] {
+        if (--round->left == 0) round->then();
+      });
+    });
+  }
+}
 
 void Process::change(const ProcessOptions& options) {
   options_ = options;
-  memory_->change(options.memory_bytes, options.least_part_bytes);
+  memory()->change(options.memory_bytes, options.least_part_bytes);
   clients_.set_limit(options.max_connections_per_client);
 }
 

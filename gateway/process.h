@@ -1,18 +1,20 @@
-// What all listeners of a gateway's process share: memory, places for connections, the log's limits, turns of work, and
-// the source ports that servers know clients by. One thread.
+// What all listeners of a gateway's process share: workers, memory, places for connections, the log's limits, and the
+// source ports that servers know clients by. One thread, that of the process, but for what is said to be for all.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "iwarp/gateway/client_places.h"
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/port_memories.h"
 #include "iwarp/gateway/siw_crc_trap.h"
-#include "iwarp/gateway/turn_queue.h"
+#include "iwarp/gateway/worker.h"
 #include "iwarp/rpcrdma/memory_budget.h"
 
 namespace iwarp::gateway {
@@ -28,6 +30,9 @@ struct ProcessOptions {
   std::size_t max_connections_per_client = SIZE_MAX;
   // After SIGTERM: how long outstanding RPCs may take to finish.
   std::chrono::milliseconds drain_timeout{10000};
+  // Threads that serve connections, that of the process included; 1 to kMostWorkers. Counts at the start only.
+  std::size_t workers = 1;
+  static constexpr std::size_t kMostWorkers = 64;
 
   // Of a front that shares them with no other: from Options.
   [[nodiscard]] static ProcessOptions of_one(const Options& options);
@@ -36,8 +41,10 @@ struct ProcessOptions {
 
 class Process {
  public:
-  // `io` must outlive whatever works here.
-  Process(boost::asio::io_context& io, const ProcessOptions& options);
+  // `engine` borrows the io_context of the process, and must outlive whatever works here.
+  Process(cm::Engine& engine, const ProcessOptions& options);
+  // Ends the workers.
+  ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
@@ -51,21 +58,31 @@ class Process {
   // Those that hold a place.
   [[nodiscard]] std::size_t connections() const { return *connections_; }
 
-  [[nodiscard]] const std::shared_ptr<rpcrdma::MemoryBudget>& memory() const { return memory_; }
-  [[nodiscard]] const std::shared_ptr<TurnQueue>& turns() const { return turns_; }
+  // Starts the threads of the workers, once: before the first listener, and when the engine has its taps.
+  void start_workers();
+  // The thread of the process.
+  [[nodiscard]] Worker& home() { return *workers_.front(); }
+  [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
+  // The one that serves the fewest clients.
+  [[nodiscard]] Worker& idlest_worker();
+  // Calls `then` in the thread of the process when every worker has been there: at once if there is no other.
+  void when_all_answer(std::function<void()> then);
+
+  // The part of home().
+  [[nodiscard]] const std::shared_ptr<rpcrdma::MemoryBudget>& memory() const { return workers_.front()->memory(); }
+  // For all threads.
   [[nodiscard]] const std::shared_ptr<LogLimits>& log_limits() const { return log_limits_; }
   [[nodiscard]] const std::shared_ptr<SiwCrcTrap>& siw_crc_trap() const { return siw_crc_trap_; }
   [[nodiscard]] PortMemories& ports() { return ports_; }
 
  private:
   ProcessOptions options_;
-  std::shared_ptr<rpcrdma::MemoryBudget> memory_;
-  std::shared_ptr<TurnQueue> turns_;
   std::shared_ptr<LogLimits> log_limits_ = std::make_shared<LogLimits>();
   std::shared_ptr<SiwCrcTrap> siw_crc_trap_ = std::make_shared<SiwCrcTrap>();
   ClientPlaces clients_;
   std::shared_ptr<std::size_t> connections_ = std::make_shared<std::size_t>(0);
   PortMemories ports_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // one at least
 };
 
 // A place among the connections of the process, and one among those of the listener.

@@ -12,22 +12,45 @@ namespace iwarp::gateway {
 using boost::asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+// With RST the port is free at once.
+void close_with_reset(tcp::socket& socket) {
+  boost::system::error_code ec;
+  socket.set_option(boost::asio::socket_base::linger(true, 0), ec);
+  socket.close(ec);
+}
+
+// Both sides of a client that `worker` is to serve.
+Result<void> move_to(Worker& worker, cm::ConnectRequest& request, tcp::socket& backend) {
+  if (&worker.engine() == &request.engine()) return {};
+  boost::system::error_code ec;
+  auto moved = cm::rebind(backend, backend.local_endpoint(ec).protocol(), worker.engine().io());
+  if (!moved) return moved.error();
+  backend = std::move(moved).value();
+  return request.move_to(worker.engine());
+}
+
+}  // namespace
+
 RdmaFront::RdmaFront(cm::Engine& engine, HostPort server, const Options& options, std::shared_ptr<Process> process,
                      const std::string& name)
     : engine_(engine),
       server_(std::move(server)),
       process_(std::move(process)),
-      log_(stats_, process_->log_limits(), name),
-      shared_(Shared::of(engine, options, stats_, log_, *process_)),
+      ledger_(std::make_shared<Ledger>(process_->log_limits(), name)),
+      stats_(ledger_->stats),
+      log_(ledger_->log),
+      options_(std::make_shared<const Options>(options)),
       ports_(process_->ports().of(server_)),
       places_(options.max_connections_per_client),
-      sessions_(engine.io()),
+      sessions_(*process_),
       first_reserved_(std::random_device{}()) {}
 
 Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp::endpoint& listen,
                                                    const HostPort& server, const Options& options,
                                                    std::shared_ptr<Process> process, const std::string& name) {
-  if (!process) process = std::make_shared<Process>(engine.io(), ProcessOptions::of_one(options));
+  if (!process) process = std::make_shared<Process>(engine, ProcessOptions::of_one(options));
   std::unique_ptr<RdmaFront> front(new RdmaFront(engine, server, options, std::move(process), name));
   cm::ListenOptions o;
   o.endpoint = listen;
@@ -42,7 +65,7 @@ Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp
 }
 
 RdmaFront::~RdmaFront() {
-  sessions_.each([](Session& session) { session.orphan(); });
+  sessions_.each_and_wait([](Session& session) { session.orphan(); });
 }
 
 void RdmaFront::accept_next() {
@@ -61,91 +84,134 @@ void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const std:
 }
 
 void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
-  const Options& options = *shared_.options;
+  const Options& options = *options_;
   const auto client = request->remote().address();
   if (!options.allow.allows(client))
     return refuse(*request, RefuseReason::kNotAllowed, "its address is not in --allow");
   if (!listener_ || sessions_.draining() || sessions_.size() >= options.max_connections) {
     return refuse(*request, RefuseReason::kLimit, "too many connections, or shutting down");
   }
-  if (!shared_.memory->admits_connection()) return refuse(*request, RefuseReason::kLimit, kNoMemory);
+  if (!process_->memory()->admits_connection()) return refuse(*request, RefuseReason::kLimit, kNoMemory);
   const auto place = take_places(*process_, places_, client);
   if (!place.of_both) return refuse(*request, RefuseReason::kLimit, place.why);
   BackendRequest backend{
       .server = server_, .source = options.source_map.source_for(unmapped(client)), .timeout = options.backend_timeout};
-  const auto port = ports_->take(client, Clock::now());
-  // Until the session has it: whoever saves the ports meanwhile must not miss it.
-  auto use = std::make_shared<PortMemory::Use>();
-  if (port) *use = PortMemory::use(ports_, client, *port);
-  backend.source_ports = SourcePorts(options.reserved_port, port, ports_->reserved(Clock::now()), first_reserved_++);
+  const auto coming = std::make_shared<Coming>();
+  coming->request = std::move(request);
+  coming->client = client;
+  coming->place = place.of_both;
+  coming->ports = ports_;
+  coming->wanted_port = ports_->take(client, Clock::now());
+  if (coming->wanted_port) coming->port_in_use = PortMemory::use(ports_, client, *coming->wanted_port);
+  backend.source_ports =
+      SourcePorts(options.reserved_port, coming->wanted_port, ports_->reserved(Clock::now()), first_reserved_++);
   sessions_.coming();
   connect_backend(engine_.io(), backend,
-                  [this, alive = std::weak_ptr<bool>(alive_), request, place = place.of_both, port, ports = ports_,
-                   use](const Error& error, tcp::socket socket) {
-                    if (alive.expired()) return;
-                    if (error.code == Errc::kOk) note_source_port(*request, port, socket);
-                    if (!on_backend(request, place, ports, error, socket)) {
-                      // The client will try again, and its replays need the port: with RST it is free at once.
-                      boost::system::error_code ec;
-                      socket.set_option(boost::asio::socket_base::linger(true, 0), ec);
-                      socket.close(ec);
-                      if (port) ports->remember(request->remote().address(), *port, true, Clock::now());
-                    }
-                    sessions_.has_come();
+                  [this, alive = std::weak_ptr<bool>(alive_), coming](const Error& error, tcp::socket socket) {
+                    if (!alive.expired()) on_backend(coming, error, std::move(socket));
                   });
 }
 
 // Where it is not the port that was wanted.
-void RdmaFront::note_source_port(const cm::ConnectRequest& request, std::optional<std::uint16_t> wanted,
-                                 const tcp::socket& socket) {
+void RdmaFront::note_source_port(const Coming& coming, const tcp::socket& socket) {
   boost::system::error_code ec;
   const std::uint16_t got = socket.local_endpoint(ec).port();
   if (ec) return;
-  const auto client = cm::to_string(request.remote());
-  if (wanted && *wanted != got) {
+  const auto client = cm::to_string(coming.request->remote());
+  if (coming.wanted_port && *coming.wanted_port != got) {
     log_.warn(LogKind::kSourcePort,
-              fmt::format("source port {} of peer={} is taken: the server may execute replays a second time", *wanted,
-                          client),
+              fmt::format("source port {} of peer={} is taken: the server may execute replays a second time",
+                          *coming.wanted_port, client),
               Clock::now());
   }
-  if (shared_.options->reserved_port == ReservedPort::kOff || is_reserved(got)) return;
+  if (options_->reserved_port == ReservedPort::kOff || is_reserved(got)) return;
   stats_.incident(Incident::kHighPort);
   log_.warn(LogKind::kSourcePort,
             fmt::format("source port {} for peer={} is above 1023: no reserved port is to be had", got, client),
             Clock::now());
 }
 
-bool RdmaFront::on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
-                           const std::shared_ptr<PortMemory>& ports, const Error& error, tcp::socket& socket) {
-  const auto no = [&](RefuseReason why, const std::string& text) {
-    refuse(*request, why, text);
-    return false;
-  };
+std::optional<std::pair<RefuseReason, std::string>> RdmaFront::objection(const Error& error) const {
   if (error.code != Errc::kOk) {
     const bool no_port = error.code == Errc::kInvalidArgument;
-    return no(no_port ? RefuseReason::kNoReservedPort : RefuseReason::kBackendUnreachable,
-              fmt::format("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why));
+    return {{no_port ? RefuseReason::kNoReservedPort : RefuseReason::kBackendUnreachable,
+             fmt::format("backend tcp_peer={} reason={}: {}", server_.to_string(), name(error.code), error.why)}};
   }
-  if (sessions_.draining()) return no(RefuseReason::kLimit, "shutting down");
-  if (!shared_.memory->admits_connection()) return no(RefuseReason::kLimit, kNoMemory);  // others have come meanwhile
-  const auto client = request->remote().address();
-  std::shared_ptr<RdmaSession> session;
-  try {
+  if (sessions_.draining()) return {{RefuseReason::kLimit, "shutting down"}};
+  if (!process_->memory()->admits_connection()) return {{RefuseReason::kLimit, kNoMemory}};  // others have come
+  return std::nullopt;
+}
+
+void RdmaFront::on_backend(const std::shared_ptr<Coming>& coming, const Error& error, tcp::socket socket) {
+  if (error.code == Errc::kOk) note_source_port(*coming, socket);
+  auto why = objection(error);
+  if (!why) {
+    Worker& worker = process_->idlest_worker();
     boost::system::error_code ec;
-    auto use = PortMemory::use(ports, client, socket.local_endpoint(ec).port());
-    session = std::make_shared<RdmaSession>(shared_, *request, std::move(socket),
-                                            [this, client, place, ports, use = std::move(use)](
-                                                RdmaSession& ended, std::uint16_t port, bool outstanding) mutable {
-                                              use.reset();
-                                              ports->remember(client, port, outstanding, Clock::now());
-                                              sessions_.remove(&ended);
-                                            });
-    sessions_.add(session);
-  } catch (const std::bad_alloc&) {
-    return no(RefuseReason::kLimit, "out of memory");
+    coming->port_in_use = PortMemory::use(coming->ports, coming->client, socket.local_endpoint(ec).port());
+    coming->seat = worker.take_seat();
+    const auto moved = move_to(worker, *coming->request, socket);
+    if (moved) return make_session(worker, coming, std::move(socket));
+    why = {RefuseReason::kLimit, moved.error().why};
   }
-  session->accept(*request);
-  return true;
+  close_with_reset(socket);
+  turn_away(*coming, why->first, why->second);
+}
+
+// The client will try again, and its replays need the port: it has been freed.
+void RdmaFront::turn_away(Coming& coming, RefuseReason why, const std::string& text) {
+  refuse(*coming.request, why, text);
+  coming.port_in_use.reset();
+  if (coming.wanted_port) coming.ports->remember(coming.client, *coming.wanted_port, true, Clock::now());
+  sessions_.has_come();
+}
+
+// What is of this thread, the place and the use of the port, stays in it: the session knows it weakly.
+void RdmaFront::make_session(Worker& worker, const std::shared_ptr<Coming>& coming, tcp::socket socket) {
+  auto ended = [this, alive = std::weak_ptr<bool>(alive_), home = &process_->home(), ports = coming->ports,
+                client = coming->client,
+                weak = std::weak_ptr<Coming>(coming)](RdmaSession& session, std::uint16_t port, bool replays) {
+    ports->remember(client, port, replays, Clock::now());  // at once: the client may be back before this is told
+    home->run([this, alive, weak, key = &session] {
+      if (alive.expired()) return;
+      if (const auto was = weak.lock()) was->port_in_use.reset();
+      sessions_.remove(key);
+    });
+  };
+  worker.run([this, alive = std::weak_ptr<bool>(alive_), process = process_, &worker, coming = coming,
+              shared = Shared::of(worker, options_, ledger_, *process_), ended = std::move(ended),
+              socket = std::move(socket)]() mutable {
+    std::shared_ptr<RdmaSession> session;
+    try {
+      session = std::make_shared<RdmaSession>(shared, *coming->request, std::move(socket), std::move(ended));
+    } catch (const std::bad_alloc&) {
+      close_with_reset(socket);
+    }
+    Worker& home = process->home();
+    home.run([this, alive = std::move(alive), process = std::move(process), &worker, coming = std::move(coming),
+              session = std::move(session)] {
+      if (!alive.expired()) return on_session(worker, coming, session);
+      if (session) worker.run([session] { session->orphan(); });
+    });
+  });
+}
+
+void RdmaFront::on_session(Worker& worker, const std::shared_ptr<Coming>& coming,
+                           const std::shared_ptr<RdmaSession>& session) {
+  const char* why = nullptr;
+  try {
+    if (!session) throw std::bad_alloc();
+    if (sessions_.draining()) why = "shutting down";  // since the server was connected
+    if (why == nullptr) sessions_.add(session, worker, coming);
+  } catch (const std::bad_alloc&) {
+    why = "out of memory";
+  }
+  if (why != nullptr) {
+    if (session) worker.run([session] { session->orphan(); });
+    return turn_away(*coming, RefuseReason::kLimit, why);
+  }
+  worker.run([session, request = std::move(coming->request)] { session->accept(*request); });
+  sessions_.has_come();
 }
 
 void RdmaFront::drain(std::function<void()> done) {
@@ -162,14 +228,14 @@ void RdmaFront::change(const std::string& name, const HostPort& server, const Op
   log_.set_name(name);
   server_ = server;
   ports_ = process_->ports().of(server);
-  shared_.options = std::make_shared<const Options>(options);
+  options_ = std::make_shared<const Options>(options);
   places_.set_limit(options.max_connections_per_client);
   (void)listener_->set_policy(options.policy);
 }
 
 Stats::Snapshot RdmaFront::snapshot() const {
   auto s = stats_.snapshot();
-  sessions_.each([&](const Session& session) { session.add_live_counters(s); });
+  sessions_.each_and_wait([&](const Session& session) { session.add_live_counters(s); });
   return s;
 }
 

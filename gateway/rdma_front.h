@@ -1,4 +1,5 @@
-// `iwarp gateway --rdma-listen ... --tcp ...`: gives a TCP ONC RPC server an RPC-over-RDMA front. One thread.
+// `iwarp gateway --rdma-listen ... --tcp ...`: gives a TCP ONC RPC server an RPC-over-RDMA front. One
+// thread, that of the process; its sessions live on the workers.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/process.h"
+#include "iwarp/gateway/rdma_session.h"
 #include "iwarp/gateway/session_set.h"
 
 namespace iwarp::gateway {
@@ -38,21 +40,35 @@ class RdmaFront final : public Front {
 
   void accept_next();
   void on_request(std::shared_ptr<cm::ConnectRequest> request);
-  // Whether the client is being served: then `socket` was taken over.
-  [[nodiscard]] bool on_backend(const std::shared_ptr<cm::ConnectRequest>& request, const ClientPlaces::Place& place,
-                                const std::shared_ptr<PortMemory>& ports, const Error& error,
-                                boost::asio::ip::tcp::socket& socket);
-  void note_source_port(const cm::ConnectRequest& request, std::optional<std::uint16_t> wanted,
-                        const boost::asio::ip::tcp::socket& socket);
+  // A client whose server is being connected, and what its session holds afterwards.
+  struct Coming {
+    std::shared_ptr<cm::ConnectRequest> request;
+    boost::asio::ip::address client;
+    ClientPlaces::Place place;
+    std::shared_ptr<const void> seat;  // of the worker
+    std::shared_ptr<PortMemory> ports;
+    std::optional<std::uint16_t> wanted_port;
+    PortMemory::Use port_in_use;  // from the beginning: whoever saves the ports must not miss it
+  };
+  // Why the client cannot be served; nothing: it can.
+  [[nodiscard]] std::optional<std::pair<RefuseReason, std::string>> objection(const Error& error) const;
+  void on_backend(const std::shared_ptr<Coming>& coming, const Error& error, boost::asio::ip::tcp::socket socket);
+  void turn_away(Coming& coming, RefuseReason why, const std::string& text);
+  // On the worker, and back here.
+  void make_session(Worker& worker, const std::shared_ptr<Coming>& coming, boost::asio::ip::tcp::socket socket);
+  // `session`: null: there was no memory for it.
+  void on_session(Worker& worker, const std::shared_ptr<Coming>& coming, const std::shared_ptr<RdmaSession>& session);
+  void note_source_port(const Coming& coming, const boost::asio::ip::tcp::socket& socket);
   void refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text);
 
   cm::Engine& engine_;
   HostPort server_;
   std::shared_ptr<Process> process_;
-  Stats stats_;
-  EventLog log_;
-  Shared shared_;
-  std::shared_ptr<PortMemory> ports_;  // of the server
+  std::shared_ptr<Ledger> ledger_;
+  Stats& stats_;                            // of it
+  EventLog& log_;                           // likewise
+  std::shared_ptr<const Options> options_;  // for those who come
+  std::shared_ptr<PortMemory> ports_;       // of the server
   ClientPlaces places_;
   SessionSet sessions_;
   std::size_t first_reserved_;  // where the search for a reserved port begins: another place each time

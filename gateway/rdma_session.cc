@@ -51,8 +51,9 @@ RdmaSession::RdmaSession(const Shared& shared, const cm::ConnectRequest& request
                          Ended ended)
     : kept_options_(shared.options),
       options_(*kept_options_),
-      stats_(shared.stats),
-      log_(shared.log),
+      ledger_(shared.ledger),
+      stats_(ledger_->stats),
+      log_(ledger_->log),
       turns_(shared.turns),
       crc_trap_(shared.crc_trap),
       meter_(stats_.rpc()),

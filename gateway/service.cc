@@ -38,7 +38,7 @@ const char* name(Direction direction) {
 }
 
 Service::Service(cm::Engine& engine, const ProcessOptions& options)
-    : engine_(engine), process_(std::make_shared<Process>(engine.io(), options)) {}
+    : engine_(engine), process_(std::make_shared<Process>(engine, options)) {}
 
 Service::~Service() = default;
 
@@ -77,6 +77,7 @@ Parsed<Service::Changes> Service::apply(const ServiceSettings& to) {
       }
     }
   }
+  process_->start_workers();
   std::vector<std::shared_ptr<Front>> opened(to.listeners.size());
   for (std::size_t i = 0; i < was.size(); ++i) {
     if (was[i] && same_place(to.listeners[i], running_[*was[i]].settings)) continue;

@@ -17,28 +17,32 @@
 
 namespace iwarp::gateway {
 
-// What the sessions of a front share. The references are to what outlives them, or their orphan().
+// What a front counts and tells. Its sessions share it: they may end after it, on their worker. Thread-safe.
+struct Ledger {
+  Ledger(std::shared_ptr<LogLimits> limits, const std::string& name) : log(stats, std::move(limits), name) {}
+
+  Stats stats;
+  EventLog log;
+};
+
+// What the sessions of a front share. The engine outlives them.
 struct Shared {
   cm::Engine& engine;
   std::shared_ptr<const Options> options;  // a session keeps those that it began with
-  Stats& stats;
-  EventLog& log;
+  std::shared_ptr<Ledger> ledger;
   std::shared_ptr<rpcrdma::MemoryBudget> memory;
   std::shared_ptr<TurnQueue> turns;
   std::shared_ptr<SiwCrcTrap> crc_trap;
 
-  static Shared of(cm::Engine& engine, const Options& options, Stats& stats, EventLog& log, const Process& process) {
-    return {engine,
-            std::make_shared<const Options>(options),
-            stats,
-            log,
-            process.memory(),
-            process.turns(),
-            process.siw_crc_trap()};
+  // For a session that is to live on `worker`.
+  static Shared of(const Worker& worker, std::shared_ptr<const Options> options, std::shared_ptr<Ledger> ledger,
+                   const Process& process) {
+    return {worker.engine(), std::move(options), std::move(ledger),
+            worker.memory(), worker.turns(),     process.siw_crc_trap()};
   }
 };
 
-// One client connection with its server connection.
+// One client connection with its server connection. It lives on one worker: all of it happens in that thread.
 class Session : public TurnTaker {
  public:
   // Close as soon as nothing is outstanding.
@@ -54,7 +58,7 @@ class Session : public TurnTaker {
 // Why the fronts refuse clients while MemoryBudget admits none.
 inline constexpr const char* kNoMemory = "the memory for all connections is half used up: see --memory";
 
-// A gateway in either direction, on one io_context.
+// A gateway in either direction. One thread, that of the process.
 class Front {
  public:
   virtual ~Front() = default;

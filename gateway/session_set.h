@@ -1,13 +1,13 @@
-// The live sessions of a front: bounded, drained together. One thread.
+// The live sessions of a front, wherever they live: bounded, drained together. One thread, that of the process.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "iwarp/gateway/session.h"
 
@@ -15,14 +15,23 @@ namespace iwarp::gateway {
 
 class SessionSet {
  public:
-  explicit SessionSet(boost::asio::io_context& io) : timer_(io) {}
+  explicit SessionSet(Process& process) : process_(process), timer_(process.home().engine().io()) {}
+
+  ~SessionSet() {
+    for (auto& [key, member] : sessions_) let_go(std::move(member));
+  }
+  SessionSet(const SessionSet&) = delete;
+  SessionSet& operator=(const SessionSet&) = delete;
 
   // Those that are still coming() included.
   [[nodiscard]] std::size_t size() const { return sessions_.size() + coming_; }
   [[nodiscard]] bool draining() const { return draining_; }
-  void add(const std::shared_ptr<Session>& s) { sessions_.emplace(s.get(), s); }
+  // A session that lives on `worker`. `place`: what it holds until it is removed.
+  void add(const std::shared_ptr<Session>& s, Worker& worker, std::shared_ptr<const void> place) {
+    sessions_.emplace(s.get(), Member{s, &worker, std::move(place)});
+  }
   void remove(Session* s) {
-    sessions_.erase(s);
+    if (auto member = sessions_.extract(s)) let_go(std::move(member.mapped()));
     finish_if_empty();
     tell_if_empty();
   }
@@ -47,13 +56,43 @@ class SessionSet {
     });
     finish_if_empty();
   }
+  // `f` of each, in the thread where it lives: sooner or later.
   template <class F>
-  void each(F f) const {
-    const auto copy = sessions_;  // sessions may end meanwhile
-    for (const auto& [key, session] : copy) f(*session);
+  void each(F f) {
+    for (const auto& [key, member] : std::unordered_map(sessions_))  // sessions may end meanwhile
+      member.worker->run([session = member.session, f] { f(*session); });
+  }
+  // The same; when this returns it is done.
+  template <class F>
+  void each_and_wait(F f) const {
+    for (const auto& worker : process_.workers()) {
+      std::vector<std::shared_ptr<Session>> there;
+      for (const auto& [key, member] : sessions_) {
+        if (member.worker == worker.get()) there.push_back(member.session);
+      }
+      if (there.empty()) continue;
+      worker->run_and_wait([&] {
+        for (auto& session : there) {
+          f(*session);
+          session.reset();  // where it lives, should it be the last
+        }
+      });
+    }
   }
 
  private:
+  struct Member {
+    std::shared_ptr<Session> session;
+    Worker* worker;
+    std::shared_ptr<const void> place;
+  };
+
+  // It goes in the thread where it lives.
+  static void let_go(Member member) {
+    Worker& worker = *member.worker;
+    worker.run([session = std::move(member.session)] {});
+  }
+
   void finish_if_empty() {
     if (!draining_ || !sessions_.empty() || !done_) return;
     timer_.cancel();
@@ -64,8 +103,9 @@ class SessionSet {
     if (size() == 0 && empty_) boost::asio::post(timer_.get_executor(), std::exchange(empty_, {}));
   }
 
+  Process& process_;
   boost::asio::steady_timer timer_;
-  std::unordered_map<Session*, std::shared_ptr<Session>> sessions_;
+  std::unordered_map<Session*, Member> sessions_;
   bool draining_ = false;
   std::function<void()> done_;
   std::size_t coming_ = 0;

@@ -5,6 +5,7 @@
 namespace iwarp::gateway {
 
 SiwCrcTrap::Verdict SiwCrcTrap::ended(const boost::asio::ip::address& address, TimePoint now) {
+  const std::lock_guard lock(mu_);
   auto host = std::find_if(hosts_.begin(), hosts_.end(), [&](const Host& h) { return h.address == address; });
   if (host == hosts_.end()) {
     if (hosts_.size() < kAddresses) {

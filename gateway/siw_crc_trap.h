@@ -1,7 +1,7 @@
 // Recognises a fault of siw, the Linux kernel's software iWARP, from what its peers see. With CRC on, siw of Linux 6.1
 // misreads the trailer of an FPDU that a TCP segment cuts, and ends the connection with Terminate layer 2, type 0,
 // code 2 (MPA CRC error). TCP has checksums of its own, so that this Terminate is rare for any other reason: a host
-// that sends it again and again has that siw. Pure: time is passed in. Not thread-safe.
+// that sends it again and again has that siw. Time is passed in. Thread-safe.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +38,10 @@ class SiwCrcTrap {
   // A connection with a peer at `address` was ended by it with kTerminate. `now` never goes backwards.
   [[nodiscard]] Verdict ended(const boost::asio::ip::address& address, TimePoint now);
   // Addresses remembered at present.
-  [[nodiscard]] std::size_t size() const { return hosts_.size(); }
+  [[nodiscard]] std::size_t size() const {
+    const std::lock_guard lock(mu_);
+    return hosts_.size();
+  }
 
  private:
   struct Host {
@@ -48,7 +52,8 @@ class SiwCrcTrap {
     std::optional<TimePoint> told{};
   };
 
-  std::vector<Host> hosts_;
+  mutable std::mutex mu_;
+  std::vector<Host> hosts_;  // guarded by it
 };
 
 // Cause and cure, for the log.

@@ -16,10 +16,12 @@ TcpFront::TcpFront(cm::Engine& engine, HostPort server, const Options& options, 
     : engine_(engine),
       server_(std::move(server)),
       process_(std::move(process)),
-      log_(stats_, process_->log_limits(), name),
-      shared_(Shared::of(engine, options, stats_, log_, *process_)),
+      ledger_(std::make_shared<Ledger>(process_->log_limits(), name)),
+      stats_(ledger_->stats),
+      log_(ledger_->log),
+      options_(std::make_shared<const Options>(options)),
       places_(options.max_connections_per_client),
-      sessions_(engine.io()),
+      sessions_(*process_),
       acceptor_(engine.io()),
       pause_(engine.io(), [](const Error& error) { spdlog::warn("short of resources: {}", error.why); }) {}
 
@@ -27,7 +29,7 @@ Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::
                                                  const HostPort& server, const Options& options,
                                                  std::shared_ptr<Process> process, const std::string& name) {
   if (auto ok = mpa::validate(options.policy); !ok) return ok.error();
-  if (!process) process = std::make_shared<Process>(engine.io(), ProcessOptions::of_one(options));
+  if (!process) process = std::make_shared<Process>(engine, ProcessOptions::of_one(options));
   std::unique_ptr<TcpFront> front(new TcpFront(engine, server, options, std::move(process), name));
   boost::system::error_code ec;
   front->acceptor_.open(listen.protocol(), ec);
@@ -44,7 +46,7 @@ Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::
 }
 
 TcpFront::~TcpFront() {
-  sessions_.each([](Session& session) { session.orphan(); });
+  sessions_.each_and_wait([](Session& session) { session.orphan(); });
 }
 
 void TcpFront::accept_next() {
@@ -60,35 +62,81 @@ void TcpFront::accept_next() {
   });
 }
 
+void TcpFront::refuse(const tcp::endpoint& client, RefuseReason why, const std::string& text) {
+  log_.refused(why, fmt::format("refused tcp_peer={} reason={}: {}", cm::to_string(client), name(why), text),
+               Clock::now());
+}
+
 void TcpFront::on_client(tcp::socket socket) {
-  const Options& options = *shared_.options;
+  const Options& options = *options_;
   boost::system::error_code ec;
   const auto remote = socket.remote_endpoint(ec);
   if (ec) return;
-  const auto refuse = [&](RefuseReason why, const char* text) {
-    log_.refused(why, fmt::format("refused tcp_peer={} reason={}: {}", cm::to_string(remote), name(why), text),
-                 Clock::now());
-  };
-  if (!options.allow.allows(remote.address()))
-    return refuse(RefuseReason::kNotAllowed, "its address is not in --allow");
+  const auto no = [&](RefuseReason why, const char* text) { refuse(remote, why, text); };
+  if (!options.allow.allows(remote.address())) return no(RefuseReason::kNotAllowed, "its address is not in --allow");
   if (!options.insecure_ports && !is_reserved(remote.port()))
-    return refuse(RefuseReason::kInsecurePort,
-                  "its port is above 1023, where any user may send; --insecure-ports serves it");
+    return no(RefuseReason::kInsecurePort,
+              "its port is above 1023, where any user may send; --insecure-ports serves it");
   if (sessions_.draining() || sessions_.size() >= options.max_connections)
-    return refuse(RefuseReason::kLimit, "too many connections, or shutting down");
+    return no(RefuseReason::kLimit, "too many connections, or shutting down");
   const auto place = take_places(*process_, places_, remote.address());
-  if (!place.of_both) return refuse(RefuseReason::kLimit, place.why);
-  if (!shared_.memory->admits_connection()) return refuse(RefuseReason::kLimit, kNoMemory);
-  if (auto ok = cm::prepare(socket, {}); !ok) return refuse(RefuseReason::kHandshakeFailed, ok.error().why);
-  std::shared_ptr<TcpSession> session;
-  try {
-    session = std::make_shared<TcpSession>(
-        shared_, std::move(socket), [this, place = place.of_both](TcpSession& ended) { sessions_.remove(&ended); });
-    sessions_.add(session);
-  } catch (const std::bad_alloc&) {
-    return refuse(RefuseReason::kLimit, "out of memory");
+  if (!place.of_both) return no(RefuseReason::kLimit, place.why);
+  if (!process_->memory()->admits_connection()) return no(RefuseReason::kLimit, kNoMemory);
+  if (auto ok = cm::prepare(socket, {}); !ok) return no(RefuseReason::kHandshakeFailed, ok.error().why);
+  Worker& worker = process_->idlest_worker();
+  if (&worker != &process_->home()) {
+    auto moved = cm::rebind(socket, remote.protocol(), worker.engine().io());
+    if (!moved) return no(RefuseReason::kLimit, moved.error().why);
+    socket = std::move(moved).value();
   }
-  session->connect(server_, options.source_map.source_for(unmapped(remote.address())));
+  sessions_.coming();
+  make_session(worker, std::make_shared<Coming>(Coming{remote, place.of_both, worker.take_seat()}), std::move(socket));
+}
+
+// What is of this thread stays in it: the session does not know it.
+void TcpFront::make_session(Worker& worker, std::shared_ptr<Coming> coming, tcp::socket socket) {
+  auto ended = [this, alive = std::weak_ptr<bool>(alive_), home = &process_->home()](TcpSession& session) {
+    home->run([this, alive, key = &session] {
+      if (!alive.expired()) sessions_.remove(key);
+    });
+  };
+  worker.run([this, alive = std::weak_ptr<bool>(alive_), process = process_, &worker, coming = std::move(coming),
+              shared = Shared::of(worker, options_, ledger_, *process_), ended = std::move(ended),
+              socket = std::move(socket)]() mutable {
+    std::shared_ptr<TcpSession> session;
+    try {
+      session = std::make_shared<TcpSession>(shared, std::move(socket), std::move(ended));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): null says it
+    }
+    Worker& home = process->home();
+    home.run([this, alive = std::move(alive), process = std::move(process), &worker, coming = std::move(coming),
+              session = std::move(session)] {
+      if (!alive.expired()) return on_session(worker, coming, session);
+      if (session) worker.run([session] { session->orphan(); });
+    });
+  });
+}
+
+void TcpFront::on_session(Worker& worker, const std::shared_ptr<Coming>& coming,
+                          const std::shared_ptr<TcpSession>& session) {
+  bool added = false;
+  try {
+    if (session && !sessions_.draining()) {
+      sessions_.add(session, worker, coming);
+      added = true;
+    }
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): `added` says it
+  }
+  if (added) {
+    worker.run(
+        [session, server = server_, source = options_->source_map.source_for(unmapped(coming->client.address()))] {
+          session->connect(server, source);
+        });
+  } else {
+    if (session) worker.run([session] { session->orphan(); });
+    refuse(coming->client, RefuseReason::kLimit, sessions_.draining() ? "shutting down" : "out of memory");
+  }
+  sessions_.has_come();
 }
 
 void TcpFront::stop_listening() {
@@ -110,13 +158,13 @@ void TcpFront::retire(std::function<void()> done) {
 void TcpFront::change(const std::string& name, const HostPort& server, const Options& options) {
   log_.set_name(name);
   server_ = server;
-  shared_.options = std::make_shared<const Options>(options);
+  options_ = std::make_shared<const Options>(options);
   places_.set_limit(options.max_connections_per_client);
 }
 
 Stats::Snapshot TcpFront::snapshot() const {
   auto s = stats_.snapshot();
-  sessions_.each([&](const Session& session) { session.add_live_counters(s); });
+  sessions_.each_and_wait([&](const Session& session) { session.add_live_counters(s); });
   return s;
 }
 

@@ -1,4 +1,5 @@
-// `iwarp gateway --tcp-listen ... --rdma ...`: lets TCP ONC RPC clients reach an RPC-over-RDMA server. One thread.
+// `iwarp gateway --tcp-listen ... --rdma ...`: lets TCP ONC RPC clients reach an RPC-over-RDMA server. One
+// thread, that of the process; its sessions live on the workers.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/process.h"
 #include "iwarp/gateway/session_set.h"
+#include "iwarp/gateway/tcp_session.h"
 
 namespace iwarp::gateway {
 
@@ -41,13 +43,25 @@ class TcpFront final : public Front {
   void stop_listening();
   void accept_next();
   void on_client(boost::asio::ip::tcp::socket socket);
+  void refuse(const boost::asio::ip::tcp::endpoint& client, RefuseReason why, const std::string& text);
+  // What a session holds: its place, and its seat at the worker. Of this thread.
+  struct Coming {
+    boost::asio::ip::tcp::endpoint client;
+    ClientPlaces::Place place;
+    std::shared_ptr<const void> seat;
+  };
+  // On the worker, and back here.
+  void make_session(Worker& worker, std::shared_ptr<Coming> coming, boost::asio::ip::tcp::socket socket);
+  // `session`: null: there was no memory for it.
+  void on_session(Worker& worker, const std::shared_ptr<Coming>& coming, const std::shared_ptr<TcpSession>& session);
 
   cm::Engine& engine_;
   HostPort server_;
   std::shared_ptr<Process> process_;
-  Stats stats_;
-  EventLog log_;
-  Shared shared_;
+  std::shared_ptr<Ledger> ledger_;
+  Stats& stats_;                            // of it
+  EventLog& log_;                           // likewise
+  std::shared_ptr<const Options> options_;  // for those who come
   ClientPlaces places_;
   SessionSet sessions_;
   boost::asio::ip::tcp::acceptor acceptor_;

@@ -75,6 +75,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   cm::Engine& engine_;
   const std::shared_ptr<const Options> kept_options_;  // the front may have others by now
   const Options& options_;
+  const std::shared_ptr<Ledger> ledger_;
   Stats& stats_;
   EventLog& log_;
   std::shared_ptr<TurnQueue> turns_;

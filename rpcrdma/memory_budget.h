@@ -7,12 +7,18 @@
 // connection that holds more than its equal part gets no memory for Calls. What it holds unused is no reason to refuse:
 // it gives that back first.
 //
-// Not thread-safe: all its pools belong to one thread.
+// All pools of a MemoryBudget belong to one thread, its own. Budgets of several threads may be parts of one: they share
+// the limit, what is taken and the number of pools, without a lock. What the pools of another thread hold unused only
+// that thread can give back: it is asked to, and who needs it is refused meanwhile, and tries again.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace iwarp::rpcrdma {
@@ -37,12 +43,20 @@ class MemoryBudget {
   // `limit`: octets, 8 MiB or more; less serves few connections, or none. A Call or Reply of more than an eighth of it
   // may wait for ever. What registration itself, sockets and the kernel take is not counted. `least_part`: where
   // connections need more than kLeastPart.
-  explicit MemoryBudget(std::size_t limit, std::size_t least_part = kLeastPart)
-      : limit_(limit), least_part_(std::max(least_part, kLeastPart)) {}
-  // From now on. What is taken stays taken, though it be more than that.
+  explicit MemoryBudget(std::size_t limit, std::size_t least_part = kLeastPart) : whole_(std::make_shared<Whole>()) {
+    change(limit, least_part);
+  }
+  // Another part of the same budget, for another thread.
+  [[nodiscard]] std::shared_ptr<MemoryBudget> another_part() const {
+    return std::shared_ptr<MemoryBudget>(new MemoryBudget(whole_));
+  }
+  // Called when memory is refused that others may hold unused: to have reclaim() called in the thread of each other
+  // part. In the thread of this part; to be set before it is used.
+  void set_ask_others(std::function<void()> ask) { ask_others_ = std::move(ask); }
+  // From now on, for all parts. What is taken stays taken, though it be more than that. Any thread.
   void change(std::size_t limit, std::size_t least_part) {
-    limit_ = limit;
-    least_part_ = std::max(least_part, kLeastPart);
+    whole_->limit = limit;
+    whole_->least_part = std::max(least_part, kLeastPart);
   }
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
@@ -54,28 +68,40 @@ class MemoryBudget {
   // Takes `bytes` for a member. Before it refuses, this member gives back what it holds unused, or all members do. But
   // nobody does where that cannot help: what is given back is mapped and registered anew for the next RPC.
   [[nodiscard]] bool take(std::size_t bytes, Stage stage, Member& member);
-  void give(std::size_t bytes) { used_ -= bytes; }
+  void give(std::size_t bytes) { whole_->used -= bytes; }
+  // Has its members give back what they hold unused.
+  void reclaim();
 
   // Whether a member should give back what it does not use: memory is short, and it has more than its part.
   [[nodiscard]] bool presses(const Member& member) const {
-    return used_ > limit_ / 2 && member.registered_bytes() > part();
+    return used() > limit() / 2 && member.registered_bytes() > part();
   }
   // Whether another connection may come. Members give back for it as in take().
   [[nodiscard]] bool admits_connection();
-  [[nodiscard]] std::size_t limit() const { return limit_; }
-  [[nodiscard]] std::size_t used() const { return used_; }
+  [[nodiscard]] std::size_t limit() const { return whole_->limit; }
+  // By all parts.
+  [[nodiscard]] std::size_t used() const { return whole_->used; }
 
  private:
+  // What the parts share.
+  struct Whole {
+    std::atomic<std::size_t> limit{0}, least_part{0}, used{0}, members{0};
+  };
+  explicit MemoryBudget(std::shared_ptr<Whole> whole) : whole_(std::move(whole)) {}
+
+  // Takes them if they fit.
+  [[nodiscard]] bool try_take(std::size_t bytes, Stage stage, std::size_t held);
+  void ask_others() const {
+    if (ask_others_) ask_others_();
+  }
   // Whether `bytes` may be taken when `used` are, `held` of them by the member that asks.
   [[nodiscard]] bool fits(std::size_t bytes, Stage stage, std::size_t used, std::size_t held) const;
   [[nodiscard]] std::size_t unused_bytes() const;
   [[nodiscard]] std::size_t part() const;
-  void reclaim();
 
-  std::size_t limit_;
-  std::size_t least_part_;
-  std::size_t used_ = 0;
+  std::shared_ptr<Whole> whole_;
   std::vector<Member*> members_;
+  std::function<void()> ask_others_;
 };
 
 }  // namespace iwarp::rpcrdma

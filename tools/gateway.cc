@@ -45,8 +45,8 @@ void refuse_flags_beside_file(const CLI::App& cmd) {
 
 int print(const GatewayConfig& config) {
   const gateway::ProcessOptions& p = config.service.process;
-  std::cout << fmt::format("{} MiB of registered memory, {} connections, {} of one client, {} s to drain\n",
-                           p.memory_bytes >> 20, p.max_connections, p.max_connections_per_client,
+  std::cout << fmt::format("{} MiB of registered memory, {} connections, {} of one client, {} workers, {} s to drain\n",
+                           p.memory_bytes >> 20, p.max_connections, p.max_connections_per_client, p.workers,
                            std::chrono::duration_cast<std::chrono::seconds>(p.drain_timeout).count());
   for (const auto& listener : config.service.listeners) {
     std::cout << fmt::format("{}would listen on {}\n", log_prefix(listener.name), describe(listener, listener.listen));

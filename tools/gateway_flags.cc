@@ -104,6 +104,11 @@ void ProcessFlags::add(CLI::App& app) {
                  "connections are refused (default a quarter of what this process may have)")
       ->type_name("MIB")
       ->check(CLI::Range(kLeastMemoryMib, 1u << 24));
+  app.add_option("--workers", workers,
+                 "Threads that serve connections; a connection has one of them. Read at the start only (default the "
+                 "number of processors, at most 8)")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{1}, gateway::ProcessOptions::kMostWorkers));
   app.add_option("--drain", drain_seconds, "After SIGTERM: time for the RPCs that are under way")
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 3600))

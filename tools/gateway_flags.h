@@ -9,6 +9,7 @@
 #include <string>
 
 #include "iwarp/gateway/options.h"
+#include "iwarp/gateway/process.h"
 #include "tools/gateway_watch.h"
 #include "tools/policy_flags.h"
 #include "tools/recorder.h"
@@ -23,6 +24,7 @@ struct ProcessFlags {
   std::string log_level;    // empty: as --debug says
   unsigned memory_mib = 0;  // 0: what suits the machine
   unsigned drain_seconds = 10;
+  unsigned workers = 0;  // 0: what suits the machine
   WatchFlags watch;
   RecorderFlags recorder;
 

@@ -155,14 +155,14 @@ class GatewayRun {
     return fmt::format("{} listener{}", n, n == 1 ? "" : "s");
   }
 
-  // By the loop that serves the connections: one that hangs tells nothing.
+  // When the loops that serve the connections have answered: one that hangs tells nothing.
   void keep_alive() {
     const auto interval = manager_.watchdog();
     if (!interval) return;
     manager_.alive();
     watchdog_.expires_after(*interval);
     watchdog_.async_wait([this](error_code ec) {
-      if (!ec) keep_alive();
+      if (!ec) service_.process().when_all_answer([this] { keep_alive(); });
     });
   }
 

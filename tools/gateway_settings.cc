@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "iwarp/cm/description.h"
 #include "iwarp/gateway/machine_memory.h"
 
 namespace iwarp::tools {
 namespace {
+
+// Threads: more bring little to who needs a gateway at all.
+constexpr unsigned kMostByDefault = 8;
 
 using boost::asio::ip::tcp;
 using gateway::HostPort;
@@ -96,6 +100,7 @@ gateway::ProcessOptions process_options(const ProcessFlags& flags, const LimitFl
   o.max_connections = limits.max_connections;
   o.max_connections_per_client = limits.max_connections_per_client;
   o.drain_timeout = std::chrono::seconds(flags.drain_seconds);
+  o.workers = flags.workers > 0 ? flags.workers : std::clamp(std::thread::hardware_concurrency(), 1U, kMostByDefault);
   return o;
 }
 

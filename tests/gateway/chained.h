@@ -21,7 +21,7 @@ class Chained : public FrontFixture {
   void open_tcp(const tcp::endpoint& to) {
     options.insecure_ports = clients_are_insecure;
     auto opened = TcpFront::open(client_engine, {boost::asio::ip::make_address("127.0.0.1"), 0},
-                                 {to.address().to_string(), to.port()}, options);
+                                 {to.address().to_string(), to.port()}, options, process_for(client_engine));
     ASSERT_TRUE(opened.ok());
     tcp_front = std::move(*opened);
   }

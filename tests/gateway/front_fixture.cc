@@ -3,6 +3,8 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdlib>
+
 namespace iwarp::gateway::test {
 namespace {
 
@@ -28,12 +30,23 @@ FrontFixture::~FrontFixture() {
   spdlog::set_default_logger(logger_of_the_process());
 }
 
+std::shared_ptr<Process> FrontFixture::process_for(cm::Engine& engine) {
+  ProcessOptions of_process = ProcessOptions::of_one(options);
+  if (const char* workers = std::getenv("IWARP_TEST_WORKERS"); workers != nullptr)
+    of_process.workers = std::strtoul(workers, nullptr, 10);
+  auto process = std::make_shared<Process>(engine, of_process);
+  process->start_workers();
+  for (int i = 0; i < 1000 && process->workers().size() > 1; ++i) seats.push_back(process->home().take_seat());
+  return process;
+}
+
 void FrontFixture::open() {
   open(server.host_port());
 }
 
 void FrontFixture::open(const HostPort& backend, const std::string& address) {
-  auto opened = RdmaFront::open(gateway_engine, {boost::asio::ip::make_address(address), 0}, backend, options);
+  auto opened = RdmaFront::open(gateway_engine, {boost::asio::ip::make_address(address), 0}, backend, options,
+                                process_for(gateway_engine));
   ASSERT_TRUE(opened.ok()) << opened.error().why;
   front = std::move(*opened);
 }

@@ -21,6 +21,9 @@ class FrontFixture : public ::testing::Test {
   FrontFixture();
   ~FrontFixture() override;
 
+  // For a front of `engine`, with `options`. With more workers than one in IWARP_TEST_WORKERS those serve all clients,
+  // and none is left to the test's thread.
+  [[nodiscard]] std::shared_ptr<Process> process_for(cm::Engine& engine);
   // With `options`, on 127.0.0.1, in front of `server`.
   void open();
   void open(const HostPort& backend, const std::string& address = "127.0.0.1");
@@ -49,6 +52,7 @@ class FrontFixture : public ::testing::Test {
   Options options;
   std::unique_ptr<RdmaFront> front;
   std::ostringstream log;
+  std::vector<std::shared_ptr<const void>> seats;  // that keep clients away from the test's thread
 };
 
 }  // namespace iwarp::gateway::test

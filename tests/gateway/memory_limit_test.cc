@@ -117,7 +117,7 @@ TEST_F(MemoryLimit, RefusesConnectionsThatComeTogether) {
     first.emplace_back(loop.io).async_connect(late.local_endpoint(), [](boost::system::error_code) {});
   }
   loop.run_for(20ms);
-  const auto process = std::make_shared<Process>(loop.io, ProcessOptions::of_one(options));
+  const auto process = std::make_shared<Process>(gateway_engine, ProcessOptions::of_one(options));
   auto opened = RdmaFront::open(gateway_engine, {boost::asio::ip::make_address("127.0.0.1"), 0},
                                 {"127.0.0.1", late.local_endpoint().port()}, options, process);
   ASSERT_TRUE(opened.ok());
