@@ -133,10 +133,10 @@ class GatewayRun {
     set_log_level(next.log_level);
     if (stats_by_flag_) next.stats = flags_.stats;
     if (next.stats != flags_.stats || next.state_dir != flags_.state_dir || next.recorder != flags_.recorder ||
-        next.watch != flags_.watch)
+        next.watch != flags_.watch || next.workers != flags_.workers)
       spdlog::warn(
-          "[process] stats, state-dir, metrics, rpcbind, trace, trace-fpdus and pcap are read at the start only: "
-          "restart to change them");
+          "[process] workers, stats, state-dir, metrics, rpcbind, trace, trace-fpdus and pcap are read at the start "
+          "only: restart to change them");
     flags_.log_level = std::move(next.log_level);
   }
 

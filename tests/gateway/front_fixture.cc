@@ -1,9 +1,9 @@
 #include "tests/gateway/front_fixture.h"
 
-#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
+#include <sstream>
 
 namespace iwarp::gateway::test {
 namespace {
@@ -18,8 +18,7 @@ const std::shared_ptr<spdlog::logger>& logger_of_the_process() {
 
 FrontFixture::FrontFixture() {
   (void)logger_of_the_process();
-  auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>("gateway", sink));
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("gateway", log.sink()));
 }
 
 FrontFixture::~FrontFixture() {

@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "iwarp/gateway/rdma_front.h"
+#include "tests/gateway/log_text.h"
 #include "tests/gateway/rdma_client.h"
 #include "tests/gateway/relay.h"
 #include "tests/gateway/rpc_server.h"
@@ -51,7 +50,7 @@ class FrontFixture : public ::testing::Test {
   cm::Engine client_engine{loop.io};
   Options options;
   std::unique_ptr<RdmaFront> front;
-  std::ostringstream log;
+  LogText log;
   std::vector<std::shared_ptr<const void>> seats;  // that keep clients away from the test's thread
 };
 

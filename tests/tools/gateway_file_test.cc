@@ -48,6 +48,7 @@ TEST_F(GatewayFile, HasListenersWithSettingsOfTheirOwn) {
 [process]
 memory = 512
 drain = 3
+workers = 3
 max-connections = 77
 log-level = "warning"
 
@@ -75,6 +76,7 @@ allow = "192.0.2.0/24"
   EXPECT_EQ(s.process.memory_bytes, std::size_t{512} << 20);
   EXPECT_EQ(s.process.drain_timeout, std::chrono::seconds(3));
   EXPECT_EQ(s.process.max_connections, 77u);
+  EXPECT_EQ(s.process.workers, 3u);
   EXPECT_EQ(r.config->process.log_level, "warning");
   ASSERT_THAT(s.listeners, SizeIs(2));
   EXPECT_EQ(s.listeners[0].name, "nfs");
