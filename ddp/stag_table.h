@@ -181,7 +181,7 @@ class StagTable {
   // Gives the index back. Precondition: invalidated and quiescent.
   void release(Stag stag);
 
-  // Number of registrations not yet released.
+  // Number of registrations not yet released. Any thread.
   [[nodiscard]] std::size_t size() const { return in_use_; }
 
  private:
@@ -209,7 +209,7 @@ class StagTable {
   std::deque<Resting> quarantine_;
   std::uint64_t registrations_ = 0;
   std::uint64_t generation_ = 0;  // of the last entry
-  std::size_t in_use_ = 0;
+  std::atomic<std::size_t> in_use_{0};
 };
 
 }  // namespace iwarp::ddp
