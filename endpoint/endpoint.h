@@ -78,11 +78,12 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   // --- The owner.
-  // post_recv() is legal from construction on, post_send() before the connection is established waits for it.
-  // kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB or more, Atomic
-  // without 8 octets of sink, ReadInvalidate without one sink, inline data of more than Options::max_inline octets or
-  // of another operation than Send and Write, an operation of RFC 7306 without the option), kResource (no memory for
-  // another request).
+  // post_recv() is legal from construction on, post_send() before the connection is established waits for it. After the
+  // end nothing is sent or received: a request is taken all the same, and completes with kFlushed behind what was
+  // posted before, as in libibverbs. So does a post_send() after disconnect(); a Receive still gets what the peer sends
+  // until its end. kQueueFull, kInvalidArgument (length of 4 GiB or more, Atomic without 8 octets of sink,
+  // ReadInvalidate without one sink, inline data of more than Options::max_inline octets or of another operation than
+  // Send and Write, an operation of RFC 7306 without the option), kResource (no memory for another request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   // Posts a receive; as above. kInvalidArgument also where Receives are shared.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);

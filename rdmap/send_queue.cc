@@ -57,6 +57,18 @@ bool SendQueue::post_inline(const SendWr& wr) {
   return true;
 }
 
+bool SendQueue::post_flushed(const SendWr& wr) {
+  SendWr kept = wr;
+  if (kept.inline_data) kept.sges = {};  // these would be taken for a copy of this queue
+  kept.inline_data = false;
+  if (!enter(kept)) return false;
+  Entry& e = entries_.at(entries_.size() - 1);
+  e.state = State::kDone;
+  e.status = Errc::kFlushed;
+  pass_over_done();
+  return true;
+}
+
 const SendWr* SendQueue::next(std::size_t ord) const {
   const std::size_t i = index(started_);
   if (i >= entries_.size()) return nullptr;

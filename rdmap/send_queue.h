@@ -30,6 +30,9 @@ class SendQueue {
       return post_inline(wr);
     return enter(wr);
   }
+  // Takes a request that is never started: it completes with kFlushed behind all that was posted before. False as
+  // post(). Of an inline one nothing is copied.
+  [[nodiscard]] bool post_flushed(const SendWr& wr);
   // `depth` requests are posted and not yet polled (unsignalled ones free their entry when they are done).
   [[nodiscard]] bool full() const { return entries_.full(); }
 

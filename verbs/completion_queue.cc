@@ -1,5 +1,6 @@
 #include "iwarp/verbs/completion_queue.h"
 
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -92,6 +93,11 @@ bool CompletionQueue::Shared::push(std::span<const Completion> completions) {
     waking_.fetch_sub(1, std::memory_order_release);
   }
   return all;
+}
+
+std::size_t CompletionQueue::Shared::room() const {
+  const std::lock_guard lock(mu_);
+  return queue_ == nullptr ? std::numeric_limits<std::size_t>::max() : entries_.capacity() - entries_.size();
 }
 
 void CompletionQueue::Shared::overflowed(const std::shared_ptr<AsyncEvents>& events, std::uint32_t qp_number) {

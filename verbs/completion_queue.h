@@ -105,6 +105,8 @@ class CompletionQueue::Shared {
   // For queue pairs: false when they do not all fit; those at the front are in then. Notifies of the first that is
   // wanted. True, and nothing else, when the queue is gone.
   [[nodiscard]] bool push(std::span<const Completion> completions);
+  // For queue pairs: how many more fit. Without an end when the queue is gone.
+  [[nodiscard]] std::size_t room() const;
   // For a queue pair whose completions did not fit: tells `events` of it (kCqOverflow), unless the queue is gone.
   void overflowed(const std::shared_ptr<AsyncEvents>& events, std::uint32_t qp_number);
   // Null when it is gone.

@@ -2,10 +2,13 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <new>
 
 namespace iwarp::verbs {
 namespace {
+
+constexpr const char* kNoRoom = "the connection is over, and the completion queue has no room for a flushed request";
 
 std::uint32_t next_number() {
   static std::atomic<std::uint32_t> counter{1};
@@ -56,21 +59,24 @@ Result<void> QueuePair::may_post() const {
   return {};
 }
 
+// Completions of what is posted behind the end come at once: who posts until that is refused must not overflow their
+// queue.
+std::size_t QueuePair::most_posts(const Cq& cq) const {
+  return core_.phase() > stream::Phase::kFull ? cq->room() : std::numeric_limits<std::size_t>::max();
+}
+
 Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* posted) {
   if (posted != nullptr) *posted = 0;
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
+  const std::size_t most = most_posts(send_cq_);
   Result<void> result;
-  for (const SendWr& wr : list) {
-    result = endpoint_.post_send(wr);
-    if (!result) break;
-    if (posted != nullptr) ++*posted;
-  }
+  std::size_t n = 0;
+  for (; n < list.size() && result; n += result ? 1 : 0)
+    result = n < most ? endpoint_.post_send(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
+  if (posted != nullptr) *posted = n;
   kick();
-  drain_completions();
-  // An overflow of the completion queue, or a want of memory, ends the connection here: the driver has to see to its
-  // socket.
-  if (core_.phase() >= stream::Phase::kLingering) kick();
+  finish_post();
   return result;
 }
 
@@ -78,13 +84,22 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
   if (posted != nullptr) *posted = 0;
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
+  const std::size_t most = most_posts(recv_cq_);
   Result<void> result;
-  for (const RecvWr& wr : list) {
-    result = endpoint_.post_recv(wr);
-    if (!result) break;
-    if (posted != nullptr) ++*posted;
-  }
+  std::size_t n = 0;
+  for (; n < list.size() && result; n += result ? 1 : 0)
+    result = n < most ? endpoint_.post_recv(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
+  if (posted != nullptr) *posted = n;
+  if (core_.phase() > stream::Phase::kFull) [[unlikely]]
+    finish_post();
   return result;
+}
+
+void QueuePair::finish_post() {
+  drain_completions();
+  // An overflow of the completion queue, or a want of memory, ends the connection here: the driver has to see to its
+  // socket.
+  if (core_.phase() >= stream::Phase::kLingering) kick();
 }
 
 void QueuePair::abort() {

@@ -53,6 +53,9 @@ class QueuePair {
   [[nodiscard]] const Result<void>& usable() const { return usable_; }
 
   // See endpoint::Endpoint for the errors. The memory named must stay registered and untouched until the completion.
+  // When the connection, or the attempt at one, has ended the request is taken all the same, and its completion, with
+  // kFlushed, is in the completion queue when this returns; kQueueFull: that queue has no room for it. Likewise after
+  // disconnect(), though there it comes behind what is still to be done.
   [[nodiscard]] Result<void> post_send(const SendWr& wr) { return post_send(std::span{&wr, 1}); }
   // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if
   // given) tells how many.
@@ -109,6 +112,9 @@ class QueuePair {
     std::atomic<std::uint64_t> taken_{0};
   };
 
+  // How many requests may be posted whose completions go to `cq`.
+  [[nodiscard]] std::size_t most_posts(const Cq& cq) const;
+  void finish_post();
   // Moves what waits.
   void move_completions();
   // Raises the events of an end, each once.
