@@ -91,6 +91,10 @@ Result<void> Endpoint::post_recv(const rdmap::RecvWr& wr) {
   return {};
 }
 
+Result<void> Endpoint::post_drain(std::uint64_t wr_id) {
+  return sends_.post_drain(wr_id) ? Result<void>{} : not_posted(sends_.full());
+}
+
 void Endpoint::step(Input on) {
   if (const auto to = next(phase_, on)) enter(*to);
 }

@@ -87,6 +87,14 @@ class Endpoint {
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   // Posts a receive; as above. kInvalidArgument also where Receives are shared.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
+  // A mark in the send queue, see rdmap::SendQueue::post_drain(). kQueueFull, kResource.
+  [[nodiscard]] Result<void> post_drain(std::uint64_t wr_id);
+  // What it was made with.
+  [[nodiscard]] const Options& options() const { return options_; }
+  // Requests of the send queue that were posted and not polled as completions.
+  [[nodiscard]] std::size_t sends_posted() const { return sends_.posted(); }
+  // Receives that have not completed; where they are shared, those taken of which the message has not come whole.
+  [[nodiscard]] std::size_t receives_posted() const { return recvs_.posted(); }
   // Oldest completion of the send queue not yet taken; nullopt: there is none.
   [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return sends_.poll(); }
   // A completion with `invalidated` names an STag that the peer revoked: the owner waits until it is quiescent before

@@ -8,8 +8,6 @@
 namespace iwarp::verbs {
 namespace {
 
-constexpr const char* kNoRoom = "the connection is over, and the completion queue has no room for a flushed request";
-
 std::uint32_t next_number() {
   static std::atomic<std::uint32_t> counter{1};
   return counter.fetch_add(1);
@@ -132,14 +130,14 @@ void QueuePair::drain_completions() {
 }
 
 void QueuePair::move_completions() {
-  const bool fit = drain(send_cq_, &endpoint::Endpoint::poll_send) && drain(recv_cq_, &endpoint::Endpoint::poll_recv);
+  const bool fit = move(send_cq_, &endpoint::Endpoint::poll_send) && move(recv_cq_, &endpoint::Endpoint::poll_recv);
   if (fit) return;
   // The end has flushed what was posted on either side: every request completes.
-  (void)drain(send_cq_, &endpoint::Endpoint::poll_send);
-  (void)drain(recv_cq_, &endpoint::Endpoint::poll_recv);
+  (void)move(send_cq_, &endpoint::Endpoint::poll_send);
+  (void)move(recv_cq_, &endpoint::Endpoint::poll_recv);
 }
 
-bool QueuePair::drain(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)()) {
+bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)()) {
   bool fit = true;
   while (auto c = (endpoint_.*poll)()) {
     std::array<Completion, 8> some;  // for one turn of the queue's lock

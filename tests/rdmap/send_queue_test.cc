@@ -520,6 +520,30 @@ TEST(SendQueue, APostThatIsFlushedKeepsItsPlace) {
   EXPECT_NE(q.next(8)->sges.view()[0].address, memory);
 }
 
+TEST(SendQueue, ADrainCompletesBehindAllBeforeIt) {
+  SendQueue q(3);
+  ASSERT_TRUE(q.post(unsignaled(wr(1, SendOp::kRead))));
+  ASSERT_TRUE(q.post_drain(2));
+  ASSERT_TRUE(q.post(wr(3)));
+  EXPECT_FALSE(q.post_drain(4)) << "full";
+  EXPECT_EQ(q.posted(), 3U);
+  q.sent(q.start());
+  ASSERT_NE(q.next(8), nullptr);
+  EXPECT_EQ(q.next(8)->wr_id, 3U) << "it is never started";
+  q.sent(q.start());
+  EXPECT_FALSE(q.poll());
+  q.read_done();
+  const auto c = q.poll();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->wr_id, 2U);
+  EXPECT_EQ(c->op, WcOp::kDrain);
+  EXPECT_EQ(c->status, Errc::kOk);
+  EXPECT_EQ(q.poll()->op, WcOp::kSend);
+  ASSERT_TRUE(q.post(wr(5)));
+  q.flush();
+  EXPECT_EQ(q.poll()->op, WcOp::kSend) << "the place of a drain is one of any request again";
+}
+
 TEST(SendQueue, RefusedReadsDoNotBlockWhatIsBehindThem) {
   SendQueue q(8);
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(q.post(wr(id, id % 2 == 0 ? SendOp::kSend : SendOp::kRead)));
