@@ -281,7 +281,7 @@ TEST(UnheardPeer, IsSparedWhenTheApplicationAborts) {
     EXPECT_STREQ(p.end.disconnected()->reason.why, "enough");
     EXPECT_TRUE(p.end.disconnected()->was_established);
     EXPECT_FALSE(p.end.conn().tx_pending());
-    EXPECT_EQ(p.end.recvs.size(), 1U);
+    EXPECT_EQ(p.end.recvs.size(), 2U);
   }
 }
 
