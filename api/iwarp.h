@@ -30,6 +30,7 @@
 #include "iwarp/verbs/completion_channel.h"
 #include "iwarp/verbs/memory_region.h"
 #include "iwarp/verbs/queue_pair.h"
+#include "iwarp/verbs/queue_pair_state.h"
 #include "iwarp/verbs/shared_receive_queue.h"
 #include "iwarp/version.h"
 
@@ -74,6 +75,7 @@ using verbs::AsyncEventType;
 using verbs::Completion;
 using verbs::CompletionChannel;
 using verbs::QueuePair;
+using verbs::QueuePairState;
 using verbs::RecvWr;
 using verbs::SendOp;
 using verbs::SendWr;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <variant>
 
+#include "iwarp/cm/completion_alarm.h"
 #include "iwarp/verbs/own_process.h"
 
 namespace iwarp::cm::detail {
@@ -159,3 +160,16 @@ void start_poll_one(Engine& engine, verbs::CompletionQueue& cq, Completion<Error
 }
 
 }  // namespace iwarp::cm::detail
+
+namespace iwarp::cm {
+
+Result<void> CompletionQueue::moderate(std::size_t count, std::chrono::microseconds period) {
+  if (!engine_.context()->alive()) return verbs::used_after_fork();
+  if (period.count() > 0) {
+    engine_.start();
+    set_alarm(std::make_shared<CompletionAlarm>(engine_.io(), shared()));
+  }
+  return verbs::CompletionQueue::moderate(count, period);
+}
+
+}  // namespace iwarp::cm

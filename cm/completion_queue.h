@@ -49,6 +49,10 @@ class CompletionQueue : public verbs::CompletionQueue {
   // `capacity`: as in verbs::CompletionQueue. `engine` must outlive this object.
   CompletionQueue(Engine& engine, std::size_t capacity) : verbs::CompletionQueue(capacity, &engine), engine_(engine) {}
 
+  // As verbs::CompletionQueue::moderate(), with a period as well: the engine tells the time, as precisely as its
+  // handlers run. Throws std::bad_alloc when there is no memory for its timer.
+  [[nodiscard]] Result<void> moderate(std::size_t count, std::chrono::microseconds period);
+
   // As cm::async_poll(), for this queue.
   template <class Token>
   auto async_poll(std::span<verbs::Completion> out, Token&& token) {

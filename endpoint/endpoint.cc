@@ -65,13 +65,14 @@ Endpoint::Endpoint(ddp::StagTable& stags, ddp::StreamKey who, const Options& opt
       tx_(stags, who, sends_, reads_) {}
 
 Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
-  if (phase_ > Phase::kFull) return make_error(Errc::kNotConnected);  // req: RFC5041-6.2.1-3
   // req: RFC5040-1.1-1 RFC5041-5.2-3
   if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
     return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
   if (wr.inline_data || wr.op > rdmap::SendOp::kRead) [[unlikely]] {
     if (auto ok = check_special(wr, options_); !ok) return ok;
   }
+  if (phase_ > Phase::kFull) [[unlikely]]                                         // nothing of it is sent any more
+    return sends_.post_flushed(wr) ? Result<void>{} : not_posted(sends_.full());  // req: RFC5041-6.2.1-3
   if (awaits_response(wr.op) && heard_ != Heard::kNothing && ord_ == 0)
     return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read or Atomic (ORD is 0)");
   if (!sends_.post(wr)) return not_posted(sends_.full());
@@ -81,12 +82,17 @@ Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
 Result<void> Endpoint::post_recv(const rdmap::RecvWr& wr) {
   if (recvs_.shares()) [[unlikely]]
     return make_error(Errc::kInvalidArgument, "its receives are those of a shared receive queue: post them there");
-  // Also while closing in order: the peer may still be sending what it has.
-  if (phase_ > Phase::kFull && !receiving()) return make_error(Errc::kNotConnected);
   if (too_long(wr)) [[unlikely]]
     return check_receive(wr);
   if (!recvs_.post(wr)) return not_posted(recvs_.full());
+  // Not while it closes in order: the peer may still be sending what it has.
+  if (phase_ > Phase::kFull && !receiving()) [[unlikely]]
+    recvs_.flush();
   return {};
+}
+
+Result<void> Endpoint::post_drain(std::uint64_t wr_id) {
+  return sends_.post_drain(wr_id) ? Result<void>{} : not_posted(sends_.full());
 }
 
 void Endpoint::step(Input on) {

@@ -78,14 +78,23 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   // --- The owner.
-  // post_recv() is legal from construction on, post_send() before the connection is established waits for it.
-  // kQueueFull, kNotConnected (after the end, or after disconnect()), kInvalidArgument (length of 4 GiB or more, Atomic
-  // without 8 octets of sink, ReadInvalidate without one sink, inline data of more than Options::max_inline octets or
-  // of another operation than Send and Write, an operation of RFC 7306 without the option), kResource (no memory for
-  // another request).
+  // post_recv() is legal from construction on, post_send() before the connection is established waits for it. After the
+  // end nothing is sent or received: a request is taken all the same, and completes with kFlushed behind what was
+  // posted before, as in libibverbs. So does a post_send() after disconnect(); a Receive still gets what the peer sends
+  // until its end. kQueueFull, kInvalidArgument (length of 4 GiB or more, Atomic without 8 octets of sink,
+  // ReadInvalidate without one sink, inline data of more than Options::max_inline octets or of another operation than
+  // Send and Write, an operation of RFC 7306 without the option), kResource (no memory for another request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
   // Posts a receive; as above. kInvalidArgument also where Receives are shared.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
+  // A mark in the send queue, see rdmap::SendQueue::post_drain(). kQueueFull, kResource.
+  [[nodiscard]] Result<void> post_drain(std::uint64_t wr_id);
+  // What it was made with.
+  [[nodiscard]] const Options& options() const { return options_; }
+  // Requests of the send queue that were posted and not polled as completions.
+  [[nodiscard]] std::size_t sends_posted() const { return sends_.posted(); }
+  // Receives that have not completed; where they are shared, those taken of which the message has not come whole.
+  [[nodiscard]] std::size_t receives_posted() const { return recvs_.posted(); }
   // Oldest completion of the send queue not yet taken; nullopt: there is none.
   [[nodiscard]] std::optional<rdmap::Completion> poll_send() { return sends_.poll(); }
   // A completion with `invalidated` names an STag that the peer revoked: the owner waits until it is quiescent before

@@ -57,6 +57,26 @@ bool SendQueue::post_inline(const SendWr& wr) {
   return true;
 }
 
+bool SendQueue::post_flushed(const SendWr& wr) {
+  SendWr kept = wr;
+  kept.inline_data = false;  // its memory would be taken for a copy of this queue
+  return enter_done(kept, false, Errc::kFlushed);
+}
+
+bool SendQueue::post_drain(std::uint64_t wr_id) {
+  return enter_done({.wr_id = wr_id}, true, Errc::kOk);
+}
+
+bool SendQueue::enter_done(const SendWr& wr, bool drain, Errc status) {
+  if (!enter(wr)) return false;
+  Entry& e = entries_.at(entries_.size() - 1);
+  e.state = State::kDone;
+  e.drain = drain;
+  e.status = status;
+  pass_over_done();
+  return true;
+}
+
 const SendWr* SendQueue::next(std::size_t ord) const {
   const std::size_t i = index(started_);
   if (i >= entries_.size()) return nullptr;
@@ -235,6 +255,7 @@ std::optional<Completion> SendQueue::poll() {
         c.op = WcOp::kCmpSwap;
         break;
     }
+    if (e.drain) c.op = WcOp::kDrain;
     c.invalidated = invalidates_here(e.wr.op) && e.status == Errc::kOk;
     if (awaits_response(e.wr.op)) c.byte_len = static_cast<std::uint32_t>(e.wr.sges.total());
     drop_front();

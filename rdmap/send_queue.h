@@ -30,6 +30,14 @@ class SendQueue {
       return post_inline(wr);
     return enter(wr);
   }
+  // Takes a request that is never started: it completes with kFlushed behind all that was posted before. False as
+  // post(). Of an inline one nothing is copied.
+  [[nodiscard]] bool post_flushed(const SendWr& wr);
+  // Takes a mark that sends nothing: it completes (WcOp::kDrain, kOk) when all that was posted before has completed,
+  // well or not. False as post().
+  [[nodiscard]] bool post_drain(std::uint64_t wr_id);
+  // Requests posted and not yet polled.
+  [[nodiscard]] std::size_t posted() const { return entries_.size(); }
   // `depth` requests are posted and not yet polled (unsignalled ones free their entry when they are done).
   [[nodiscard]] bool full() const { return entries_.full(); }
 
@@ -88,6 +96,7 @@ class SendQueue {
   enum class State : std::uint8_t { kQueued, kTransmitting, kAwaitingResponse, kDone };
   struct Entry {
     State state = State::kQueued;
+    bool drain = false;  // a mark: `wr` has only its id
     Errc status = Errc::kOk;
     std::uint8_t begun = 0, answered = 0;  // Requests that await a Response: how many were started, and answered
     std::uint32_t received = 0;            // octets of the Response that is coming in
@@ -97,12 +106,15 @@ class SendQueue {
     Entry* const e = entries_.add();
     if (e == nullptr) return false;
     e->state = State::kQueued;
+    e->drain = false;
     e->status = Errc::kOk;
     e->received = 0;
     e->begun = e->answered = 0;
     e->wr = wr;
     return true;
   }
+  // Enters what is never started.
+  [[nodiscard]] bool enter_done(const SendWr& wr, bool drain, Errc status);
   [[nodiscard]] bool post_inline(const SendWr& wr);
   [[nodiscard]] std::size_t index(Ticket t) const { return static_cast<std::size_t>(t - popped_); }
   // Of those that await a Response.

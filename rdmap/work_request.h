@@ -148,7 +148,8 @@ struct RecvWr {
 };
 
 // What has completed. kSend stands for Send with Invalidate and Immediate Data, too, kWrite for a Write with it.
-enum class WcOp : std::uint8_t { kSend, kWrite, kRead, kRecv, kFetchAdd, kCmpSwap, kLocalInvalidate };
+// kDrain: what SendQueue::post_drain() asked for.
+enum class WcOp : std::uint8_t { kSend, kWrite, kRead, kRecv, kFetchAdd, kCmpSwap, kLocalInvalidate, kDrain };
 
 // Work completion. Completions of one queue come in posting order.
 struct Completion {

@@ -43,6 +43,7 @@ Completion VerbsEndpoint::translate(const verbs::Completion& c) {
     case verbs::WcOp::kFetchAdd:  // never posted here
     case verbs::WcOp::kCmpSwap:
     case verbs::WcOp::kLocalInvalidate:
+    case verbs::WcOp::kDrain:
       out.op = OpKind::kRead;
       break;
   }

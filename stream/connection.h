@@ -154,6 +154,8 @@ class Connection {
   [[nodiscard]] Result<void> settle_depths(std::uint16_t peer_ird, std::uint16_t peer_ord, TimePoint now);
   // Effective maximum segment size of TCP, octets; may change at any time. Takes effect with the next segment cut.
   void set_emss(std::size_t emss) { emss_ = emss; }
+  // MULPDU: the most octets of a segment that is sent (RFC 5044 s4.5). Follows that size and what was agreed on.
+  [[nodiscard]] std::size_t mulpdu() const { return mpa::mulpdu_for(options_.fpdu, emss_, negotiated_.markers_sent); }
 
   // Where it is in its life.
   [[nodiscard]] Phase phase() const { return endpoint_.phase(); }

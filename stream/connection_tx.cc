@@ -64,12 +64,12 @@ void Connection::next_batch() {
 
 void Connection::encode_batch() {
   // req: RFC5041-3-2 RFC5041-3-3 RFC5044-5.1-1
-  const std::size_t mulpdu = mpa::mulpdu_for(options_.fpdu, emss_, negotiated_.markers_sent);
+  const std::size_t most = mulpdu();
   endpoint::Endpoint::Segment segment;
   while (gather_.bytes() < kBatchBytes && gather_.staged_bytes() < kBatchBytes && gather_.pieces() < kBatchPieces &&
          endpoint_.ready()) {
     segment_pins_.clear();
-    if (endpoint_.next_segment(mulpdu, segment, segment_pins_)) {  // req: RFC5044-3-3 RFC5044-4.5-4
+    if (endpoint_.next_segment(most, segment, segment_pins_)) {  // req: RFC5044-3-3 RFC5044-4.5-4
       // req: RFC5040-6.1-2
       encode(segment);
     } else if (!follow()) {

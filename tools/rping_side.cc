@@ -104,8 +104,7 @@ bool Side::send_info(const MemoryRegion& advertised, std::uint32_t size) {
 }
 
 bool Side::run(const verbs::SendWr& wr) {
-  if (const auto posted = qp_->post_send(wr); !posted)
-    return posted.error().code == Errc::kNotConnected ? end() : fail(posted.error().why);
+  if (const auto posted = qp_->post_send(wr); !posted) return fail(posted.error().why);
   while (sends_done_ == 0) {
     if (!pump()) return false;
   }
@@ -136,7 +135,6 @@ bool Side::pump() {
   const auto patience = flags_.patience(kUsualPatience);
   const auto deadline = add_saturating(Clock::now(), patience);
   while (cq_.poll({&c, 1}) == 0) {
-    if (last_message_seen_) return end();
     if (!cq_.wait_for(deadline - Clock::now()) && Clock::now() >= deadline) {
       timed_out_ = true;
       return fail(fmt::format("nothing from the {} within {} s (--timeout)", flags_.client ? "server" : "client",
@@ -157,10 +155,9 @@ bool Side::pump() {
   received_ = {v.be<std::uint64_t, 0>(), Stag{v.be<std::uint32_t, 8>()}, v.be<std::uint32_t, 12>()};
   spdlog::debug("received a message: {} octets at {:#x}, STag {:#x}", received_->size, received_->to,
                 raw(received_->stag));
-  // A connection that ends behind this message takes no Receive any more. The message counts.
+  // Where the connection has ended behind this message it is flushed, which the next completion tells.
   const auto posted = post_recv(c.wr_id);
-  last_message_seen_ = !posted;
-  return posted || posted.error().code == Errc::kNotConnected || fail(posted.error().why);
+  return posted || fail(posted.error().why);
 }
 
 bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {

@@ -104,7 +104,6 @@ class Side {
   Remote remote_;                   // of the message last waited for
   std::optional<Remote> received_;  // not yet waited for
   bool ended_ = false;              // the connection, by whatever cause
-  bool last_message_seen_ = false;  // nothing can come any more
   bool timed_out_ = false;
   std::string error_;
   std::uint64_t pings_ = 0;

@@ -1,7 +1,11 @@
 #include "iwarp/verbs/completion_queue.h"
 
+#include <limits>
+#include <new>
 #include <thread>
 #include <utility>
+
+#include "iwarp/verbs/own_process.h"
 
 namespace iwarp::verbs {
 
@@ -39,6 +43,7 @@ bool CompletionQueue::Shared::arm(Notify what, std::shared_ptr<SharedNotifier> n
 void CompletionQueue::Shared::replace(Notify what, Notifier* notifier, std::shared_ptr<SharedNotifier> shared) {
   // The stronger of two requests stands, as with ibv_req_notify_cq().
   if (notifier_ == nullptr || what == Notify::kNext) notify_what_ = what;
+  if (notifier_ == nullptr) held_ = 0;
   notifier_ = notifier;
   const auto before = std::exchange(shared_notifier_, std::move(shared));
   if (before != nullptr && before != shared_notifier_) before->let_go();
@@ -73,11 +78,7 @@ bool CompletionQueue::Shared::push(std::span<const Completion> completions) {
       if (!all) break;
       *added = c;
       const bool wanted = notify_what_ == Notify::kNext || c.solicited || c.status != Errc::kOk;
-      // Told under the lock, so that disarm() guarantees silence when it returns.
-      if (notifier_ != nullptr && wanted) {
-        std::exchange(notifier_, nullptr)->notify(*queue_);
-        shared_notifier_.reset();
-      }
+      if (notifier_ != nullptr && wanted && !hold_back(c)) tell();
     }
     // Who counts itself later finds the entries.
     waited_for = waiters_.load(std::memory_order_relaxed) > 0;
@@ -92,6 +93,37 @@ bool CompletionQueue::Shared::push(std::span<const Completion> completions) {
     waking_.fetch_sub(1, std::memory_order_release);
   }
   return all;
+}
+
+// Under the lock, so that disarm() guarantees silence when it returns.
+void CompletionQueue::Shared::tell() {
+  std::exchange(notifier_, nullptr)->notify(*queue_);
+  shared_notifier_.reset();
+}
+
+bool CompletionQueue::Shared::hold_back(const Completion& c) {
+  if (most_held_ <= 1 || c.solicited || c.status != Errc::kOk) return false;
+  if (++held_ >= most_held_ || entries_.full()) return false;
+  if (held_ > 1 || most_period_.count() == 0) return true;
+  held_until_ = add_saturating(std::chrono::steady_clock::now(), most_period_);
+  return alarm_->set(held_until_);
+}
+
+void CompletionQueue::Shared::period_over() {
+  if (!process_.alive()) return;
+  const std::lock_guard lock(mu_);
+  if (queue_ == nullptr || notifier_ == nullptr || held_ == 0 || most_period_.count() == 0) return;
+  if (std::chrono::steady_clock::now() < held_until_ && alarm_->set(held_until_)) return;  // of an earlier one
+  if (entries_.empty()) {
+    held_ = 0;  // polled meanwhile: the next one is the first
+    return;
+  }
+  tell();
+}
+
+std::size_t CompletionQueue::Shared::room() const {
+  const std::lock_guard lock(mu_);
+  return queue_ == nullptr ? std::numeric_limits<std::size_t>::max() : entries_.capacity() - entries_.size();
 }
 
 void CompletionQueue::Shared::overflowed(const std::shared_ptr<AsyncEvents>& events, std::uint32_t qp_number) {
@@ -119,6 +151,7 @@ void CompletionQueue::Shared::close() {
     queue_ = nullptr;
     overflow_.withdraw();
     replace(Notify::kNext, nullptr, nullptr);
+    alarm_.reset();
     entries_ = ChunkedRing<Completion>(0);
   }
   while (waking_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
@@ -142,6 +175,52 @@ bool CompletionQueue::empty() const {
   if (!shared_->process_.alive()) return true;
   const std::lock_guard lock(shared_->mu_);
   return shared_->entries_.empty();
+}
+
+std::size_t CompletionQueue::capacity() const {
+  if (!shared_->process_.alive()) return 0;
+  const std::lock_guard lock(shared_->mu_);
+  return shared_->entries_.capacity();
+}
+
+Result<void> CompletionQueue::resize(std::size_t capacity) {
+  if (!shared_->process_.alive()) return used_after_fork();
+  if (capacity == 0 || capacity > kMostCapacity)
+    return make_error(Errc::kInvalidArgument, "the capacity of a completion queue must be 1 to 268435456");
+  const Error no_memory = make_error(Errc::kResource, "no memory for another capacity of the completion queue");
+  std::optional<ChunkedRing<Completion>> other;  // goes without the lock
+  try {
+    other.emplace(capacity);
+  } catch (const std::bad_alloc&) {
+    return no_memory;
+  }
+  const std::lock_guard lock(shared_->mu_);
+  ChunkedRing<Completion>& entries = shared_->entries_;
+  if (entries.size() > capacity)
+    return make_error(Errc::kInvalidArgument, "more completions wait than the completion queue is to hold");
+  if (!other->reserve(entries.size())) return no_memory;
+  for (std::size_t i = 0; i < entries.size(); ++i) *other->add() = entries.at(i);
+  std::swap(entries, *other);
+  return {};
+}
+
+Result<void> CompletionQueue::moderate(std::size_t count, std::chrono::microseconds period) {
+  if (!shared_->process_.alive()) return used_after_fork();
+  if (period.count() < 0)
+    return make_error(Errc::kInvalidArgument, "the period of a completion queue's moderation is not below 0");
+  const std::lock_guard lock(shared_->mu_);
+  if (period.count() > 0 && shared_->alarm_ == nullptr)
+    return make_error(Errc::kInvalidArgument, "moderation with a period is for completion queues of an engine");
+  shared_->most_held_ = count;
+  shared_->most_period_ = period;
+  const bool held = std::exchange(shared_->held_, 0) > 0 && !shared_->entries_.empty();
+  if (held && shared_->notifier_ != nullptr) shared_->tell();
+  return {};
+}
+
+void CompletionQueue::set_alarm(std::shared_ptr<Alarm> alarm) {
+  const std::lock_guard lock(shared_->mu_);
+  shared_->alarm_.swap(alarm);
 }
 
 void CompletionQueue::arm(Notify what, Notifier& notifier) {

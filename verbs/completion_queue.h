@@ -1,8 +1,8 @@
 // CompletionQueue: bounded FIFO of the work completions of any number of queue pairs. Thread-safe.
 //
 // To wait: wait_for() sleeps in this thread. A Notifier or a CompletionChannel follows ibv_req_notify_cq(): arm(), then
-// poll until the queue is empty, then sleep. The first completion after arm() notifies, once. cm::CompletionQueue adds
-// async_poll() for Asio.
+// poll until the queue is empty, then sleep. The first completion after arm() notifies, once, unless moderate() asks
+// for fewer notifications. cm::CompletionQueue adds async_poll() for Asio.
 //
 // It may be destroyed before its queue pairs, and at any time when no other thread is in a call of it (a thread in
 // wait_for() has to return first). Later completions of its queue pairs are dropped, and nobody is notified of them. In
@@ -18,6 +18,7 @@
 #include <span>
 
 #include "iwarp/base/chunked_ring.h"
+#include "iwarp/base/result.h"
 #include "iwarp/base/time.h"
 #include "iwarp/rdmap/work_request.h"
 #include "iwarp/verbs/async_event.h"
@@ -31,7 +32,7 @@ struct Completion : rdmap::Completion {
   std::uint32_t qp_number = 0;  // QueuePair::number()
 };
 
-// Told of one completion per arm(): in any thread, with a queue pair's lock held. Must not block and must not call into
+// Told once per arm(): in any thread, maybe with a queue pair's lock held. Must not block and must not call into
 // the library.
 class Notifier {
  public:
@@ -69,6 +70,22 @@ class CompletionQueue {
   // Whether nothing waits to be polled.
   [[nodiscard]] bool empty() const;
 
+  // Another capacity, 1 to kMostCapacity, with all completions that wait, in their order; as ibv_resize_cq(). At any
+  // time, and it keeps out whoever completes or polls for as long as the copy takes. kInvalidArgument: more completions
+  // wait than that, out of range, used after fork(). kResource: no memory. After an error it is as it was.
+  [[nodiscard]] Result<void> resize(std::size_t capacity);
+  static constexpr std::size_t kMostCapacity = std::size_t{1} << 28;
+  // Completions that may wait.
+  [[nodiscard]] std::size_t capacity() const;
+
+  // Fewer notifications, as ibv_modify_cq() has it: the notifier, or a channel or async_poll() in its place, is told
+  // when `count` completions came since it was armed, or `period` after the first of them, or when the queue is full.
+  // `count` 0 or 1: at once, as at first. `period` 0: no limit, so what is not followed by others is never told of.
+  // Solicited receives and failures are told of at once, and wait_for() and poll() see everything at once. Takes effect
+  // at once, and tells what is held back. kInvalidArgument: `period` below 0, or above 0 for a queue whose time nobody
+  // tells, as only cm::CompletionQueue has somebody for that; used after fork().
+  [[nodiscard]] Result<void> moderate(std::size_t count, std::chrono::microseconds period);
+
   // Which completions notify.
   enum class Notify : std::uint8_t { kNext, kSolicited };  // kSolicited: only solicited receives and errors notify
   // One-shot. `notifier` must live until it was told, or disarm() was called, or the queue is gone; the queue does not
@@ -86,6 +103,8 @@ class CompletionQueue {
   [[nodiscard]] bool push(std::span<const Completion> completions);
   [[nodiscard]] bool push(const Completion& c) { return push(std::span{&c, 1}); }
 
+  // For cm, before moderate(): who tells the time.
+  void set_alarm(std::shared_ptr<Alarm> alarm);
   // For queue pairs and channels, which may outlive it.
   [[nodiscard]] const std::shared_ptr<Shared>& shared() const { return shared_; }
 
@@ -105,6 +124,8 @@ class CompletionQueue::Shared {
   // For queue pairs: false when they do not all fit; those at the front are in then. Notifies of the first that is
   // wanted. True, and nothing else, when the queue is gone.
   [[nodiscard]] bool push(std::span<const Completion> completions);
+  // For queue pairs: how many more fit. Without an end when the queue is gone.
+  [[nodiscard]] std::size_t room() const;
   // For a queue pair whose completions did not fit: tells `events` of it (kCqOverflow), unless the queue is gone.
   void overflowed(const std::shared_ptr<AsyncEvents>& events, std::uint32_t qp_number);
   // Null when it is gone.
@@ -117,12 +138,17 @@ class CompletionQueue::Shared {
   [[nodiscard]] std::optional<std::size_t> poll(std::span<Completion> out);
   // Forgets `notifier`, if it is the one that is armed, without let_go(): from here on it is not told.
   void forget(const SharedNotifier& notifier);
+  // For the alarm: tells of what is held back, if its time is over.
+  void period_over();
   // False in a forked child, which must not use it.
   [[nodiscard]] bool alive() const { return process_.alive(); }
 
  private:
   friend class CompletionQueue;
 
+  // Of these precondition: mu_ held.
+  void tell();
+  [[nodiscard]] bool hold_back(const Completion& c);
   void replace(Notify what, Notifier* notifier, std::shared_ptr<SharedNotifier> shared);
   void close();
   bool wait(CompletionQueue& queue, TimePoint deadline);
@@ -134,6 +160,11 @@ class CompletionQueue::Shared {
   Notifier* notifier_ = nullptr;
   std::shared_ptr<SharedNotifier> shared_notifier_;  // the same, if it is one
   Notify notify_what_ = Notify::kNext;
+  std::size_t most_held_ = 1;                 // completions that one notification is for
+  std::chrono::microseconds most_period_{0};  // that the first of them is held back; 0: any
+  std::size_t held_ = 0;                      // since it was armed
+  TimePoint held_until_{};                    // with held_ > 0 and a period
+  std::shared_ptr<Alarm> alarm_;
   AsyncEvents::Source overflow_;
   Progress* const progress_;                          // used while queue_ is there
   std::unique_ptr<std::condition_variable> arrived_;  // without `progress_`

@@ -27,4 +27,14 @@ class Progress {
   virtual void wake(CompletionQueue& cq) = 0;
 };
 
+// Tells the time to a completion queue that holds a notification back.
+class Alarm {
+ public:
+  virtual ~Alarm() = default;
+  // CompletionQueue::Shared::period_over() is to be called at `when` or soon after, in a thread that holds no lock;
+  // takes the place of what was set before. Any thread, with the locks of a queue pair and of the completion queue
+  // held; must not block. False: it cannot.
+  [[nodiscard]] virtual bool set(std::chrono::steady_clock::time_point when) noexcept = 0;
+};
+
 }  // namespace iwarp::verbs

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <new>
 
 namespace iwarp::verbs {
@@ -56,21 +57,24 @@ Result<void> QueuePair::may_post() const {
   return {};
 }
 
+// Completions of what is posted behind the end come at once: who posts until that is refused must not overflow their
+// queue.
+std::size_t QueuePair::most_posts(const Cq& cq) const {
+  return core_.phase() > stream::Phase::kFull ? cq->room() : std::numeric_limits<std::size_t>::max();
+}
+
 Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* posted) {
   if (posted != nullptr) *posted = 0;
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
+  const std::size_t most = most_posts(send_cq_);
   Result<void> result;
-  for (const SendWr& wr : list) {
-    result = endpoint_.post_send(wr);
-    if (!result) break;
-    if (posted != nullptr) ++*posted;
-  }
+  std::size_t n = 0;
+  for (; n < list.size() && result; n += result ? 1 : 0)
+    result = n < most ? endpoint_.post_send(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
+  if (posted != nullptr) *posted = n;
   kick();
-  drain_completions();
-  // An overflow of the completion queue, or a want of memory, ends the connection here: the driver has to see to its
-  // socket.
-  if (core_.phase() >= stream::Phase::kLingering) kick();
+  finish_post();
   return result;
 }
 
@@ -78,13 +82,22 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
   if (posted != nullptr) *posted = 0;
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
+  const std::size_t most = most_posts(recv_cq_);
   Result<void> result;
-  for (const RecvWr& wr : list) {
-    result = endpoint_.post_recv(wr);
-    if (!result) break;
-    if (posted != nullptr) ++*posted;
-  }
+  std::size_t n = 0;
+  for (; n < list.size() && result; n += result ? 1 : 0)
+    result = n < most ? endpoint_.post_recv(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
+  if (posted != nullptr) *posted = n;
+  if (core_.phase() > stream::Phase::kFull) [[unlikely]]
+    finish_post();
   return result;
+}
+
+void QueuePair::finish_post() {
+  drain_completions();
+  // An overflow of the completion queue, or a want of memory, ends the connection here: the driver has to see to its
+  // socket.
+  if (core_.phase() >= stream::Phase::kLingering) kick();
 }
 
 void QueuePair::abort() {
@@ -117,14 +130,14 @@ void QueuePair::drain_completions() {
 }
 
 void QueuePair::move_completions() {
-  const bool fit = drain(send_cq_, &endpoint::Endpoint::poll_send) && drain(recv_cq_, &endpoint::Endpoint::poll_recv);
+  const bool fit = move(send_cq_, &endpoint::Endpoint::poll_send) && move(recv_cq_, &endpoint::Endpoint::poll_recv);
   if (fit) return;
   // The end has flushed what was posted on either side: every request completes.
-  (void)drain(send_cq_, &endpoint::Endpoint::poll_send);
-  (void)drain(recv_cq_, &endpoint::Endpoint::poll_recv);
+  (void)move(send_cq_, &endpoint::Endpoint::poll_send);
+  (void)move(recv_cq_, &endpoint::Endpoint::poll_recv);
 }
 
-bool QueuePair::drain(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)()) {
+bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)()) {
   bool fit = true;
   while (auto c = (endpoint_.*poll)()) {
     std::array<Completion, 8> some;  // for one turn of the queue's lock

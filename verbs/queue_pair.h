@@ -17,6 +17,7 @@
 #include "iwarp/stream/connection.h"
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
+#include "iwarp/verbs/queue_pair_state.h"
 #include "iwarp/verbs/shared_receive_queue.h"
 #include "iwarp/verbs/turn_mutex.h"
 
@@ -53,6 +54,9 @@ class QueuePair {
   [[nodiscard]] const Result<void>& usable() const { return usable_; }
 
   // See endpoint::Endpoint for the errors. The memory named must stay registered and untouched until the completion.
+  // When the connection, or the attempt at one, has ended the request is taken all the same, and its completion, with
+  // kFlushed, is in the completion queue when this returns; kQueueFull: that queue has no room for it. Likewise after
+  // disconnect(), though there it comes behind what is still to be done.
   [[nodiscard]] Result<void> post_send(const SendWr& wr) { return post_send(std::span{&wr, 1}); }
   // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if
   // given) tells how many.
@@ -66,6 +70,38 @@ class QueuePair {
   // completed (kFlushed): nothing will be added to the completion queues any more, and no memory that was posted is
   // read or written, whoever still holds this queue pair.
   void abort();
+
+  // Where it is in its life, at this moment; kError in a forked child.
+  [[nodiscard]] QueuePairState state() const;
+  // What it was made with, what waits in it and what was agreed on with the peer: one moment of all of it.
+  struct Attributes {
+    QueuePairState state = QueuePairState::kInit;  // as state()
+    bool draining = false;                         // in kSqDrain: what was posted before is not all done yet
+    std::size_t sq_depth = 0;                      // requests that the send queue takes
+    std::size_t rq_depth = 0;         // likewise the receive queue; 0: Receives are those of a shared receive queue
+    std::size_t sends_posted = 0;     // requests that hold a place there, for they or earlier ones have not completed
+    std::size_t receives_posted = 0;  // likewise
+    std::size_t max_sge = rdmap::kMaxSge;  // pieces of a request, of either queue
+    std::size_t max_inline = 0;            // octets of SendWr::inline_data
+    bool rfc7306 = false;                  // Immediate Data and Atomics are sent: both ends are said to know them
+    bool established = false;              // it is or was connected; else what follows is 0 or false
+    std::uint16_t ird = 0;                 // Reads and Atomics of the peer that may be under way
+    std::uint16_t ord = 0;                 // likewise to the peer
+    std::size_t mulpdu = 0;                // octets of a DDP segment that is sent, at most; follows the path MTU
+    bool crc = false;                      // FPDUs have a CRC
+    bool markers_sent = false;             // FPDUs sent have Markers
+    bool markers_received = false;         // FPDUs received have Markers
+  };
+  // kInvalidArgument: not usable(), used after fork().
+  [[nodiscard]] Result<Attributes> query() const;
+  // Asks for another state, as ibv_modify_qp() does it of an iWARP device. kSqDrain, when connected: the orderly end,
+  // Connection::disconnect(). kError, in any state: abort(). The state that it is in: nothing is done. Anything else is
+  // kInvalidArgument, which names both states: connecting and accepting bring it to kRts.
+  [[nodiscard]] Result<void> modify(QueuePairState to);
+  // A mark behind all that was posted to the send queue so far: when that has completed, well or not, a completion with
+  // WcOp::kDrain, kOk and this `wr_id` comes to `send_cq`. Sends nothing, holds nothing up, and takes a place of the
+  // send queue until then. kQueueFull, kResource as post_send(). Of the receive queue: a post_recv() behind the end.
+  [[nodiscard]] Result<void> drain(std::uint64_t wr_id);
 
   // Unique in this process; completions carry it.
   [[nodiscard]] std::uint32_t number() const { return number_; }
@@ -97,6 +133,8 @@ class QueuePair {
 
  private:
   using Cq = std::shared_ptr<CompletionQueue::Shared>;
+  static constexpr const char* kNoRoom =
+      "the connection is over, and the completion queue has no room for what is flushed";
   // Its way to a shared receive queue.
   class Share final : public rdmap::ReceiveSource {
    public:
@@ -109,6 +147,9 @@ class QueuePair {
     std::atomic<std::uint64_t> taken_{0};
   };
 
+  // How many requests may be posted whose completions go to `cq`.
+  [[nodiscard]] std::size_t most_posts(const Cq& cq) const;
+  void finish_post();
   // Moves what waits.
   void move_completions();
   // Raises the events of an end, each once.
@@ -118,14 +159,14 @@ class QueuePair {
   // What keeps a request from being posted at all.
   [[nodiscard]] Result<void> may_post() const;
   // False when the queue overflowed, which has ended the connection.
-  [[nodiscard]] bool drain(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)());
+  [[nodiscard]] bool move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)());
 
   ProtectionDomain pd_;
   ddp::StreamKey who_;
   Cq send_cq_, recv_cq_;
   Result<void> usable_;
   std::uint32_t number_;
-  TurnMutex mu_;
+  mutable TurnMutex mu_;
   std::optional<Share> share_;
   endpoint::Endpoint endpoint_;
   stream::Connection core_;  // puts the endpoint on MPA and TCP

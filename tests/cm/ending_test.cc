@@ -25,8 +25,9 @@ TEST_F(Ending, OrderlyCloseSendsWhatWasPosted) {
   server_.recv(1);
   client_.send(2, client_.out.size());
   ends_.client.connection->disconnect();
-  EXPECT_EQ(client_.qp->post_send(verbs::SendWr{}).error().code, Errc::kNotConnected);
+  EXPECT_TRUE(client_.qp->post_send(verbs::SendWr{.wr_id = 3}).ok());
   client_.expect(verbs::WcOp::kSend, 2);
+  client_.expect(verbs::WcOp::kSend, 3, Errc::kFlushed);
   server_.expect(verbs::WcOp::kRecv, 1);
   EXPECT_EQ(server_.in, client_.out);
   EXPECT_EQ(ending(*ends_.server.connection).reason.code, Errc::kPeerClosed);

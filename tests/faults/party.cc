@@ -32,7 +32,7 @@ bool Party::post(verbs::SendOp op, std::size_t offset, std::size_t length, const
   if (ok) {
     posted_[next_post_];
   } else {
-    gave_up_ = gave_up_ || ok.error().code != Errc::kNotConnected;  // nobody else will end the connection
+    gave_up_ = true;  // nobody else will end the connection
   }
   return ok.ok();
 }

@@ -221,7 +221,10 @@ void World::finish() {
   };
   posted_recvs_.resize(posted_recvs_.size() - shared_.posted());  // nobody has taken these
   FUZZ_CHECK(each_once(e.sends, posted_sends_) && each_once(e.recvs, posted_recvs_));
-  FUZZ_CHECK(!peer_.end.conn().post_send({}).ok() && !peer_.end.conn().post_recv({}).ok());
+  FUZZ_CHECK(peer_.end.conn().post_send({}).ok() && peer_.end.conn().post_recv({}).ok() != shares_);
+  const auto send = peer_.end.conn().poll_send(), recv = peer_.end.conn().poll_recv();
+  FUZZ_CHECK(send && send->status == Errc::kFlushed && recv.has_value() != shares_);
+  FUZZ_CHECK(!recv || recv->status == Errc::kFlushed);
   for (const Memory& m : memory_) {
     FUZZ_CHECK(m.revoked || peer_.end.stags().quiescent(m.region->stag()));
     FUZZ_CHECK(!(m.constant || m.revoked) || m.region->bytes() == m.before);

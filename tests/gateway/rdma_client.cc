@@ -94,7 +94,7 @@ void RdmaClient::send(const Bytes& message) {
   wr.wr_id = next_send_++;
   wr.sges = verbs::Sge{source->memory.data(), static_cast<std::uint32_t>(source->memory.size()), source->region.stag()};
   sending_[wr.wr_id] = std::move(source);
-  (void)qp_->post_send(wr);  // refused after the end: closed() tells
+  (void)qp_->post_send(wr);  // flushed after the end: closed() tells
 }
 
 void RdmaClient::call(const Bytes& rpc) {

@@ -146,7 +146,7 @@ class RdmaVictim::Session {
   void post_receive(std::size_t slot) {
     const verbs::Sge into{slots_.data() + slot * kSlotBytes, kSlotBytes, slots_mr_.stag()};
     const verbs::RecvWr wr{.wr_id = slot, .sges = into};
-    (void)(srq_ ? srq_->post_recv(wr) : qp_->post_recv(wr));  // refused after the end, which next() will tell
+    (void)(srq_ ? srq_->post_recv(wr) : qp_->post_recv(wr));  // flushed after the end, which next() will tell
   }
   // The next completion of that kind; messages that come before it wait. Nullopt when the connection is over.
   std::optional<verbs::Completion> next(const std::atomic<bool>& stop, verbs::WcOp op) {

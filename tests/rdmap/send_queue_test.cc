@@ -490,6 +490,60 @@ TEST(SendQueue, FlushEndsAllThatIsNotDone) {
   EXPECT_FALSE(q.poll());
 }
 
+TEST(SendQueue, APostThatIsFlushedKeepsItsPlace) {
+  SendQueue q(4, 16);
+  ASSERT_TRUE(q.post(wr(1)));
+  SendWr lost = wr(2, SendOp::kRead);
+  ASSERT_TRUE(q.post_flushed(lost));
+  ASSERT_TRUE(q.post_flushed(unsignaled(wr(3))));
+  SendWr copied = wr(4);
+  copied.inline_data = true;
+  copied.sges = Sge{memory, 8, Stag{}};
+  ASSERT_TRUE(q.post_flushed(copied));
+  EXPECT_FALSE(q.post_flushed(wr(5))) << "full";
+  EXPECT_FALSE(q.poll()) << "behind the first";
+  EXPECT_FALSE(q.idle());
+  ASSERT_NE(q.next(8), nullptr);
+  EXPECT_EQ(q.next(8)->wr_id, 1U);
+  q.sent(q.start());
+  EXPECT_EQ(q.next(8), nullptr) << "the others are never started";
+  EXPECT_TRUE(q.idle());
+  EXPECT_EQ(q.poll()->status, Errc::kOk);
+  for (std::uint64_t id = 2; id <= 4; ++id) {
+    const auto c = q.poll();
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->wr_id, id);
+    EXPECT_EQ(c->status, Errc::kFlushed);
+  }
+  // The queue has not taken the memory of the inline request for its own.
+  ASSERT_TRUE(q.post(copied));
+  EXPECT_NE(q.next(8)->sges.view()[0].address, memory);
+}
+
+TEST(SendQueue, ADrainCompletesBehindAllBeforeIt) {
+  SendQueue q(3);
+  ASSERT_TRUE(q.post(unsignaled(wr(1, SendOp::kRead))));
+  ASSERT_TRUE(q.post_drain(2));
+  ASSERT_TRUE(q.post(wr(3)));
+  EXPECT_FALSE(q.post_drain(4)) << "full";
+  EXPECT_EQ(q.posted(), 3U);
+  q.sent(q.start());
+  ASSERT_NE(q.next(8), nullptr);
+  EXPECT_EQ(q.next(8)->wr_id, 3U) << "it is never started";
+  q.sent(q.start());
+  EXPECT_FALSE(q.poll());
+  q.read_done();
+  const auto c = q.poll();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->wr_id, 2U);
+  EXPECT_EQ(c->op, WcOp::kDrain);
+  EXPECT_EQ(c->status, Errc::kOk);
+  EXPECT_EQ(q.poll()->op, WcOp::kSend);
+  ASSERT_TRUE(q.post(wr(5)));
+  q.flush();
+  EXPECT_EQ(q.poll()->op, WcOp::kSend) << "the place of a drain is one of any request again";
+}
+
 TEST(SendQueue, RefusedReadsDoNotBlockWhatIsBehindThem) {
   SendQueue q(8);
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(q.post(wr(id, id % 2 == 0 ? SendOp::kSend : SendOp::kRead)));

@@ -42,7 +42,7 @@ TEST_F(LifetimeTest, AQueuePairMayOutliveItsCompletionQueue) {
   cq.reset();
   ASSERT_TRUE(qp->post_recv({.wr_id = 2, .sges = sge(mr_)}).ok());
   qp->abort();
-  EXPECT_EQ(qp->post_recv({.wr_id = 3}).error().code, Errc::kNotConnected);
+  for (std::uint64_t i = 3; i < 99; ++i) EXPECT_TRUE(qp->post_recv({.wr_id = i}).ok()) << "flushed for nobody";
 }
 
 // What completes for nobody is dropped: it does not overflow, and the connection goes on.

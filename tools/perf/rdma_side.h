@@ -88,9 +88,9 @@ class RdmaSide {
   }
   [[nodiscard]] const Remote& remote() const { return remote_; }
 
-  // Throws when refused.
+  // Throws when refused. When the connection has ended, poll() finds the request flushed, and ended() tells.
   void post(std::span<const verbs::SendWr> list);
-  // A connection that has ended takes none, and ended() tells.
+  // As post().
   void post_receive(std::uint64_t id, verbs::Sge where);
   void post_receives(std::span<const verbs::RecvWr> list);
   void say(Message m);

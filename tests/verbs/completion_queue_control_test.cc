@@ -1,0 +1,271 @@
+// Completion queues that are given another capacity, and fewer notifications.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "iwarp/verbs/completion_channel.h"
+#include "tests/verbs/joined.h"
+
+namespace iwarp::verbs {
+namespace {
+
+using namespace std::chrono_literals;
+using test::drain;
+using Notify = CompletionQueue::Notify;
+
+class CompletionQueueControl : public ::testing::Test {
+ protected:
+  struct Ear final : Notifier {
+    void notify(CompletionQueue&) noexcept override { ++times; }
+    int times = 0;
+  };
+  // Does not ring by itself.
+  struct Bell final : Alarm {
+    bool set(TimePoint when) noexcept override {
+      last = when;
+      ++times;
+      return works;
+    }
+    TimePoint last{};
+    int times = 0;
+    bool works = true;
+  };
+  void push(std::uint64_t id, Errc status = Errc::kOk, bool solicited = false) {
+    Completion c;
+    c.wr_id = id;
+    c.status = status;
+    c.solicited = solicited;
+    ASSERT_TRUE(cq_.push(c));
+  }
+  void expect_ids(std::uint64_t from, std::uint64_t to) {
+    const auto got = drain(cq_);
+    ASSERT_EQ(got.size(), to - from);
+    for (std::uint64_t i = from; i < to; ++i) EXPECT_EQ(got[i - from].wr_id, i);
+  }
+
+  CompletionQueue cq_{16};
+  Ear ear_;
+  std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
+};
+
+TEST_F(CompletionQueueControl, IsResizedWithWhatWaits) {
+  EXPECT_EQ(cq_.capacity(), 16U);
+  for (std::uint64_t i = 0; i < 16; ++i) push(i);
+  std::array<Completion, 5> some;
+  ASSERT_EQ(cq_.poll(some), 5U);
+  push(16);
+  ASSERT_TRUE(cq_.resize(100).ok());
+  EXPECT_EQ(cq_.capacity(), 100U);
+  for (std::uint64_t i = 17; i < 105; ++i) push(i);
+  EXPECT_FALSE(cq_.push(Completion{})) << "100 wait";
+  expect_ids(5, 105);
+  ASSERT_TRUE(cq_.resize(3).ok());
+  for (std::uint64_t i = 0; i < 3; ++i) push(i);
+  EXPECT_FALSE(cq_.push(Completion{}));
+  ASSERT_TRUE(cq_.resize(3).ok()) << "just so many";
+  expect_ids(0, 3);
+}
+
+TEST_F(CompletionQueueControl, IsNotResizedBelowWhatWaits) {
+  for (std::uint64_t i = 0; i < 4; ++i) push(i);
+  EXPECT_EQ(cq_.resize(3).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(cq_.resize(0).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(cq_.resize(CompletionQueue::kMostCapacity + 1).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(cq_.capacity(), 16U);
+  EXPECT_TRUE(cq_.resize(4).ok());
+  expect_ids(0, 4);
+}
+
+TEST_F(CompletionQueueControl, IsResizedWhileOthersUseIt) {
+  constexpr std::uint64_t kMany = 5000;
+  std::atomic<bool> over{false};
+  std::thread resizing([&] {
+    for (std::size_t n = 0; !over; ++n) (void)cq_.resize(16 + n % 64);
+  });
+  std::thread pushing([&] {
+    for (std::uint64_t i = 0; i < kMany;) {
+      Completion c;
+      c.wr_id = i;
+      if (cq_.push(c)) ++i;
+    }
+  });
+  std::uint64_t next = 0;
+  while (next < kMany) {
+    for (const Completion& c : drain(cq_)) ASSERT_EQ(c.wr_id, next++);
+    std::this_thread::yield();
+  }
+  over = true;
+  resizing.join();
+  pushing.join();
+}
+
+TEST_F(CompletionQueueControl, ALargerOneTakesWhatWouldOverflow) {
+  const auto context = std::make_shared<Context>();
+  const ProtectionDomain pd(context);
+  CompletionQueue small(2);
+  const auto qp = test::make_qp(pd, small, 8);
+  for (std::uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(qp->post_recv({.wr_id = i}).ok());
+  ASSERT_TRUE(small.resize(8).ok());
+  qp->abort();
+  EXPECT_EQ(drain(small).size(), 8U);
+  EXPECT_FALSE(context->poll_async_event());
+}
+
+TEST_F(CompletionQueueControl, TellsOfSoManyAtATime) {
+  ASSERT_TRUE(cq_.moderate(3, 0us).ok());
+  cq_.arm(Notify::kNext, ear_);
+  push(0);
+  push(1);
+  EXPECT_EQ(ear_.times, 0);
+  EXPECT_TRUE(cq_.wait_for(30s)) << "who waits sees them at once";
+  push(2);
+  EXPECT_EQ(ear_.times, 1);
+  push(3);
+  push(4);
+  push(5);
+  EXPECT_EQ(ear_.times, 1) << "it is not armed";
+  cq_.arm(Notify::kNext, ear_);
+  push(6);
+  push(7);
+  EXPECT_EQ(ear_.times, 1) << "they count from when it was armed";
+  push(8);
+  EXPECT_EQ(ear_.times, 2);
+}
+
+TEST_F(CompletionQueueControl, OneOrNoneIsAtOnce) {
+  for (const std::size_t count : {0U, 1U}) {
+    ASSERT_TRUE(cq_.moderate(5, 0us).ok());
+    ASSERT_TRUE(cq_.moderate(count, 0us).ok());
+    ear_.times = 0;
+    cq_.arm(Notify::kNext, ear_);
+    push(0);
+    EXPECT_EQ(ear_.times, 1);
+  }
+}
+
+TEST_F(CompletionQueueControl, FailuresAndSolicitedOnesAreToldOfAtOnce) {
+  ASSERT_TRUE(cq_.moderate(5, 0us).ok());
+  for (const Notify what : {Notify::kNext, Notify::kSolicited}) {
+    ear_.times = 0;
+    cq_.arm(what, ear_);
+    push(0);
+    EXPECT_EQ(ear_.times, 0);
+    push(1, Errc::kFlushed);
+    EXPECT_EQ(ear_.times, 1);
+    cq_.arm(what, ear_);
+    push(2, Errc::kOk, true);
+    EXPECT_EQ(ear_.times, 2);
+  }
+}
+
+// Else the queue would overflow in silence.
+TEST_F(CompletionQueueControl, AFullQueueIsToldOf) {
+  ASSERT_TRUE(cq_.moderate(1000, 0us).ok());
+  cq_.arm(Notify::kNext, ear_);
+  for (std::uint64_t i = 0; i < 15; ++i) push(i);
+  EXPECT_EQ(ear_.times, 0);
+  push(15);
+  EXPECT_EQ(ear_.times, 1);
+}
+
+TEST_F(CompletionQueueControl, AChangeTellsOfWhatIsHeldBack) {
+  ASSERT_TRUE(cq_.moderate(5, 0us).ok());
+  cq_.arm(Notify::kNext, ear_);
+  ASSERT_TRUE(cq_.moderate(4, 0us).ok());
+  EXPECT_EQ(ear_.times, 0) << "nothing is";
+  push(0);
+  ASSERT_TRUE(cq_.moderate(2, 0us).ok());
+  EXPECT_EQ(ear_.times, 1);
+}
+
+TEST_F(CompletionQueueControl, APeriodNeedsSomebodyToTellTheTime) {
+  EXPECT_EQ(cq_.moderate(5, 1us).error().code, Errc::kInvalidArgument);
+  cq_.set_alarm(bell_);
+  EXPECT_TRUE(cq_.moderate(5, 1us).ok());
+  EXPECT_EQ(cq_.moderate(5, -1us).error().code, Errc::kInvalidArgument);
+}
+
+TEST_F(CompletionQueueControl, TheFirstOneHeldBackSetsTheAlarm) {
+  cq_.set_alarm(bell_);
+  ASSERT_TRUE(cq_.moderate(5, 20ms).ok());
+  push(0);
+  EXPECT_EQ(bell_->times, 0) << "nobody is to be told";
+  cq_.arm(Notify::kNext, ear_);
+  const auto before = std::chrono::steady_clock::now();
+  push(1);
+  const auto due = bell_->last;
+  EXPECT_GE(due, before + 20ms);
+  push(2);
+  EXPECT_EQ(bell_->times, 1) << "the second one waits with it";
+  std::this_thread::sleep_until(due);
+  cq_.shared()->period_over();
+  EXPECT_EQ(ear_.times, 1);
+  cq_.shared()->period_over();
+  EXPECT_EQ(ear_.times, 1) << "it is not armed";
+}
+
+TEST_F(CompletionQueueControl, AnAlarmThatIsEarlyIsSetAgain) {
+  cq_.set_alarm(bell_);
+  ASSERT_TRUE(cq_.moderate(5, 1h).ok());
+  cq_.arm(Notify::kNext, ear_);
+  push(0);
+  const auto due = bell_->last;
+  cq_.shared()->period_over();
+  EXPECT_EQ(ear_.times, 0);
+  EXPECT_EQ(bell_->times, 2);
+  EXPECT_EQ(bell_->last, due);
+  bell_->works = false;
+  cq_.shared()->period_over();
+  EXPECT_EQ(ear_.times, 1) << "better early than never";
+}
+
+TEST_F(CompletionQueueControl, WithoutAnAlarmToBeHadItIsToldAtOnce) {
+  cq_.set_alarm(bell_);
+  bell_->works = false;
+  ASSERT_TRUE(cq_.moderate(5, 1h).ok());
+  cq_.arm(Notify::kNext, ear_);
+  push(0);
+  EXPECT_EQ(ear_.times, 1);
+}
+
+TEST_F(CompletionQueueControl, WhatWasPolledMeanwhileIsNotToldOf) {
+  cq_.set_alarm(bell_);
+  ASSERT_TRUE(cq_.moderate(5, 1us).ok());
+  cq_.arm(Notify::kNext, ear_);
+  push(0);
+  const auto due = bell_->last;
+  EXPECT_EQ(drain(cq_).size(), 1U);
+  std::this_thread::sleep_until(due);
+  cq_.shared()->period_over();
+  EXPECT_EQ(ear_.times, 0);
+  push(1);
+  EXPECT_EQ(bell_->times, 2) << "it is the first again";
+}
+
+TEST_F(CompletionQueueControl, AChannelIsToldAsANotifierIs) {
+  CompletionChannel channel;
+  ASSERT_TRUE(cq_.moderate(2, 0us).ok());
+  channel.arm(cq_);
+  push(0);
+  EXPECT_EQ(channel.next_event(), std::nullopt);
+  push(1);
+  EXPECT_EQ(channel.next_event(), &cq_);
+}
+
+TEST_F(CompletionQueueControl, AnAlarmOfADestroyedQueueTellsNobody) {
+  auto cq = std::make_unique<CompletionQueue>(4);
+  cq->set_alarm(bell_);
+  ASSERT_TRUE(cq->moderate(5, 1us).ok());
+  cq->arm(Notify::kNext, ear_);
+  ASSERT_TRUE(cq->push(Completion{}));
+  const auto shared = cq->shared();
+  cq.reset();
+  EXPECT_EQ(bell_.use_count(), 1) << "it may go with its engine";
+  shared->period_over();
+  EXPECT_EQ(ear_.times, 0);
+}
+
+}  // namespace
+}  // namespace iwarp::verbs

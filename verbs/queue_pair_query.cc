@@ -1,0 +1,69 @@
+// What a queue pair says of itself, and the states that an application can ask for.
+#include <chrono>
+
+#include "iwarp/verbs/queue_pair.h"
+
+namespace iwarp::verbs {
+
+QueuePairState QueuePair::state() const {
+  if (!pd_.context()->alive()) return QueuePairState::kError;
+  const std::lock_guard lock(mu_);
+  return state_of(endpoint_.phase(), endpoint_.ending());
+}
+
+Result<QueuePair::Attributes> QueuePair::query() const {
+  if (auto may = may_post(); !may) return may.error();
+  const std::lock_guard lock(mu_);
+  const endpoint::Options& options = endpoint_.options();
+  Attributes a;
+  a.state = state_of(endpoint_.phase(), endpoint_.ending());
+  a.draining = endpoint_.phase() == endpoint::Phase::kDraining;
+  a.sq_depth = options.sq_depth;
+  a.rq_depth = share_ ? 0 : options.rq_depth;
+  a.sends_posted = endpoint_.sends_posted();
+  a.receives_posted = endpoint_.receives_posted();
+  a.max_inline = options.max_inline;
+  a.rfc7306 = options.rfc7306;
+  a.established = endpoint_.was_established();
+  if (!a.established) return a;
+  const mpa::Negotiated& agreed = core_.negotiated();
+  a.ird = agreed.ird;
+  a.ord = agreed.ord;
+  a.crc = agreed.crc;
+  a.markers_sent = agreed.markers_sent;
+  a.markers_received = agreed.markers_received;
+  a.mulpdu = core_.mulpdu();
+  return a;
+}
+
+Result<void> QueuePair::modify(QueuePairState to) {
+  if (auto may = may_post(); !may) return may;
+  const std::lock_guard lock(mu_);
+  const auto move = move_of(state_of(endpoint_.phase(), endpoint_.ending()), to);
+  if (!move) return move.error();
+  switch (*move) {
+    case Move::kNone:
+      return {};
+    case Move::kClose:
+      core_.disconnect(std::chrono::steady_clock::now());
+      break;
+    case Move::kEnd:
+      end(make_error(Errc::kAborted));
+      break;
+  }
+  drain_completions();
+  kick();
+  finish_post();
+  return {};
+}
+
+Result<void> QueuePair::drain(std::uint64_t wr_id) {
+  if (auto may = may_post(); !may) return may;
+  const std::lock_guard lock(mu_);
+  if (most_posts(send_cq_) == 0) return make_error(Errc::kQueueFull, kNoRoom);
+  if (auto ok = endpoint_.post_drain(wr_id); !ok) return ok;
+  finish_post();
+  return {};
+}
+
+}  // namespace iwarp::verbs
