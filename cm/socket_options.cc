@@ -80,7 +80,11 @@ Result<boost::asio::ip::tcp::socket> rebind(boost::asio::ip::tcp::socket& from, 
   boost::asio::ip::tcp::socket to(io);
   const int fd = from.release(ec);
   if (ec) return failed;
-  to.assign(protocol, fd, ec);
+  try {
+    to.assign(protocol, fd, ec);
+  } catch (const std::bad_alloc&) {
+    ec = boost::asio::error::no_memory;
+  }
   if (ec) {
     ::close(fd);  // Asio gave it up, and has not taken it again
     return failed;

@@ -45,8 +45,8 @@ bool parse(const std::string& text, const Clocks& now, Line& to) {
   to.entry.calls_outstanding = outstanding == 1;
   // So far away at most that nothing overflows: the expiry bounds it further.
   constexpr std::int64_t kDay = 86400;
-  const std::int64_t left = until - since_epoch(now.wall).count();
-  to.entry.until = now.steady + std::chrono::seconds(std::clamp<std::int64_t>(left, 0, kDay));
+  const std::int64_t today = since_epoch(now.wall).count();
+  to.entry.until = now.steady + std::chrono::seconds(std::clamp(until, today, today + kDay) - today);
   return true;
 }
 

@@ -52,6 +52,17 @@ TEST_F(EarlyWakes, FollowAFirstFpduThatNobodyAnswers) {
   EXPECT_NE(counters.to_string().find("tx_wake=" + std::to_string(counters.tx.wakes)), std::string::npos);
 }
 
+// Each leaves when it is due: none waits for another reason to send.
+TEST_F(EarlyWakes, AllLeaveByThemselves) {
+  RawTcp peer = connect(false);
+  client_.send(1, 16);
+  client_.expect(verbs::WcOp::kSend, 1);
+  const Bytes first = fpdu(send_segment(Bytes(client_.out.begin(), client_.out.begin() + 16)), true);
+  EXPECT_EQ(to_hex(peer.read(first.size())), to_hex(first));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite)) << i;
+  EXPECT_EQ(connection_->counters().tx.wakes, 3U);
+}
+
 TEST_F(EarlyWakes, PrecedeAnAbortThatCompletesAllWorkAtOnce) {
   RawTcp peer = connect(true);
   client_.recv(1);

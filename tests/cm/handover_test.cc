@@ -1,6 +1,7 @@
 // TCP that the application has used before MPA, and TCP that it gets back when MPA is rejected (RFC 5044 s7.1.2,
 // s7.1.3, s7.1.5), in both roles.
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -48,6 +49,16 @@ Bytes hear(tcp::socket& at, std::size_t n) {
 // Of a connection that was given back.
 RawTcp raw(TcpConnection tcp) {
   return RawTcp(tcp.release());
+}
+// A socket with an address at each end as TCP has, but of UDP.
+int connected_udp() {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(9);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  return fd;
 }
 bool is_open(int fd) {
   return ::fcntl(fd, F_GETFD) != -1;
@@ -146,6 +157,23 @@ TEST_F(Handover, EarlyOctetsOfAnInitiatorAreTheReply) {
   EXPECT_NE(stranger.end(), RawTcp::End::kTimeout);
 }
 
+// Whoever is told of a failure finds TCP closed.
+TEST_F(Handover, TcpIsClosedBeforeAFailureIsTold) {
+  TcpPair p;
+  const int fd = p.client.release();
+  ConnectOptions o;
+  o.private_data = pattern(252);
+  std::promise<std::pair<Errc, bool>> told;
+  auto heard = told.get_future();
+  async_connect_over(client_engine_, client_.qp, TcpConnection(fd), o,
+                     [&](const Error& error, const std::shared_ptr<Connection>&) {
+                       told.set_value({error.code, is_open(fd)});
+                     });
+  const auto [code, open] = get(std::move(heard));
+  EXPECT_STREQ(name(code), "invalid_argument");
+  EXPECT_FALSE(open);
+}
+
 // RFC 5044 s7.1.3: octets that are no Request end TCP at once.
 TEST_F(Handover, WhatIsNoRequestEndsTcp) {
   COVERS("RFC5044-7.1.3-2");
@@ -209,6 +237,7 @@ TEST_F(Handover, EveryErrorClosesTheDescriptor) {
   };
   each([] { return ::socket(AF_INET, SOCK_STREAM, 0); });  // not connected
   each([] { return ::socket(AF_INET, SOCK_DGRAM, 0); });
+  each(connected_udp);
   each([] { return ::socket(AF_UNIX, SOCK_STREAM, 0); });
   each([] { return ::open("/dev/null", O_RDWR); });
   connect_fails(TcpConnection(), {}, Errc::kInvalidArgument);  // none at all
@@ -341,6 +370,17 @@ TEST_F(Handover, ARejectingResponderHasTcpAgain) {
   EXPECT_EQ(mine.read(30), pattern(30));
 }
 
+TEST_F(Handover, ARejectingResponderHasNothingOfAPeerThatIsGone) {
+  const auto listener = listen(server_engine_);
+  RawTcp peer = RawTcp::connect(listener->local().port());
+  ASSERT_TRUE(peer.send(octets(good_request())));
+  const auto request = next_request(*listener);
+  peer.reset();
+  const auto [error, tcp] = get(request->async_reject_keeping_tcp({}, {}, as_error(use_future)));
+  EXPECT_STREQ(name(error.code), "connection_lost");
+  EXPECT_FALSE(tcp);
+}
+
 // Both ends go back to their own protocol, and to MPA again.
 TEST_F(Handover, RejectedEndsMayTryAgainOnTheSameTcp) {
   TcpPair p;
@@ -395,6 +435,15 @@ TEST(TcpConnection, OwnsItsDescriptor) {
   EXPECT_FALSE(first);
   EXPECT_TRUE(is_open(c));
   ::close(c);
+}
+
+TEST(TcpConnection, ClosesWhatIsNoTcp) {
+  boost::asio::io_context io;
+  const int fd = connected_udp();
+  TcpConnection no_tcp(fd);
+  EXPECT_FALSE(no_tcp.socket(io.get_executor()));
+  EXPECT_FALSE(no_tcp);
+  EXPECT_FALSE(is_open(fd));
 }
 
 TEST(HandoverEnding, AnEngineThatGoesCompletesTheWait) {

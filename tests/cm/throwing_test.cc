@@ -1,5 +1,6 @@
 // Handlers of the application that throw: the exception passes to who runs them, and the next call goes on.
 #include <atomic>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/multiple_exceptions.hpp>
 #include <boost/asio/post.hpp>
 #include <thread>
@@ -133,6 +134,45 @@ TEST_F(ThrowingDelivery, LosesNoOtherCall) {
     return told == 4;
   }));
   EXPECT_GE(thrown, 1);
+  expect_alive(engine_);
+}
+
+// Runs what it is given at once, as executors of applications may: what a handler throws passes through the engine.
+struct AtOnce {
+  boost::asio::io_context* io;
+
+  template <class Function>
+  void execute(Function function) const {
+    function();
+  }
+  boost::asio::io_context::executor_type require(boost::asio::execution::blocking_t::never_t) const {
+    return io->get_executor();
+  }
+  bool operator==(const AtOnce&) const noexcept = default;
+};
+
+TEST_F(ThrowingDelivery, LosesNoOtherCallThatRunsAtOnce) {
+  Engine server_engine;
+  Node server(server_engine), client(engine_);
+  const auto listener = listen(server_engine);
+  auto connecting = start_connect(client, to(*listener));
+  auto asked = listener->async_accept(cm::as_error(boost::asio::use_future));
+  EXPECT_EQ(poll_until([&] { return asked.wait_for(0s) == std::future_status::ready; }), 0);
+  auto request = std::get<1>(asked.get());
+  request->accept(server.qp, {}, [](const Error&, const std::shared_ptr<Connection>&) {});
+  EXPECT_EQ(poll_until([&] { return connecting.wait_for(0s) == std::future_status::ready; }), 0);
+  const auto connection = get_outcome(std::move(connecting)).connection;
+  ASSERT_NE(connection, nullptr);
+
+  int told = 0;
+  for (int i = 0; i < 3; ++i) {
+    connection->async_wait_disconnected(
+        boost::asio::bind_executor(AtOnce{&engine_.io()}, [&](const stream::Disconnected&) {
+          if (++told == 1) throw Thrown();
+        }));
+  }
+  server.qp->abort();
+  EXPECT_EQ(poll_until([&] { return told == 3; }), 1);
   expect_alive(engine_);
 }
 

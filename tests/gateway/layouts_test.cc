@@ -91,6 +91,16 @@ TEST_F(Layouts, OtherRepliesPassUnchanged) {
   EXPECT_EQ(await(*c), exchange_id_reply(8, kPnfsMds));
 }
 
+// An xid is of one Reply: what a later Call of the same xid gets is not looked at.
+TEST_F(Layouts, ALaterReplyOfTheSameXidPassesUnchanged) {
+  open_chain(true, false);
+  auto c = tcp_client();
+  c->send(exchange_id_call(7));
+  EXPECT_EQ(await(*c), exchange_id_reply(7, kNonPnfs));
+  c->send(samples::null_call(7));
+  EXPECT_EQ(await(*c), exchange_id_reply(7, kPnfsMds));
+}
+
 TEST_F(Chained, DeniesAuthTls) {
   auto c = warm_client();
   c->send(samples::words({1, 0, 2, samples::kNfs, 4, 0, 7, 0, 0, 0}));

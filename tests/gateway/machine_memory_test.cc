@@ -50,6 +50,7 @@ TEST_F(MachineMemory, KnowsTheFirstVersionOfGroups) {
   write("proc/self/cgroup", "12:cpu,cpuacct:/a\n9:memory:/docker/1\n0::/b");
   write("sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "7000");
   write("sys/fs/cgroup/cpu,cpuacct/a/memory.limit_in_bytes", "1");
+  write("sys/fs/cgroup/docker/1/memory.max", "1");  // of that name in the second version, which this is not
   EXPECT_EQ(memory(), 7000U);
   write("sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "9223372036854771712");  // none
   EXPECT_EQ(memory(), 1000000U);

@@ -122,6 +122,14 @@ TEST(PortMemory, RestoresWhatAnotherHadInItsOrder) {
   for (const int port : {701, 703, 700}) EXPECT_EQ(after.take(kClient, kNow), port);
 }
 
+// Whoever is in use again is told of once, as lost with its Calls.
+TEST(PortMemory, HandsOverAPortInUseOnce) {
+  const auto m = std::make_shared<PortMemory>(PortMemoryOptions{.expiry = 10s});
+  m->remember(kClient, 700, false, kNow);
+  const auto use = PortMemory::use(m, kClient, 700);
+  EXPECT_EQ(m->entries(kNow + 1s), (std::vector<PortMemory::Entry>{{kClient, 700, true, kNow + 11s}}));
+}
+
 TEST(PortMemory, RestoresWithinItsLimits) {
   PortMemory small({.max_addresses = 1, .max_ports_per_address = 2, .expiry = 10s});
   small.restore({kOther, 600, false, kNow + 5s}, kNow);

@@ -90,6 +90,16 @@ TEST_F(PortState, ExpiresByTheTimeOfDay) {
   EXPECT_FALSE(odd.of(kNas)->take(make_address("10.0.0.1"), back.steady + 601s));
 }
 
+// Times that no gateway writes, and that no clock can hold.
+TEST_F(PortState, TakesAnImpossibleTimeForTheNearestPossibleOne) {
+  write("iwarp-gateway-ports 1\n" + kServer + " 10.0.0.1 700 9223372036854775807 1\n" + kServer +
+        " 10.0.0.2 701 -9223372036854775808 1\nend 2\n");
+  PortMemories after;
+  ASSERT_EQ(load(after, now), "");
+  EXPECT_FALSE(after.of(kNas)->take(make_address("10.0.0.2"), now.steady));
+  EXPECT_EQ(after.of(kNas)->take(make_address("10.0.0.1"), now.steady), 700);
+}
+
 TEST_F(PortState, NoFileIsNoFault) {
   PortMemories after;
   EXPECT_EQ(load(after, now), "");

@@ -130,6 +130,24 @@ TEST_F(RecordStreamTest, ATurnReadsABoundedAmount) {
   EXPECT_GE(turns, kRecords * kBytes / (kTurn + kBytes));
 }
 
+// A write of which TCP took a part is not tried again before TCP says so.
+TEST_F(RecordStreamTest, WaitsWhenTcpTakesNoMore) {
+  tcp::acceptor acceptor(loop.io, {boost::asio::ip::address_v4::loopback(), 0});
+  tcp::socket far(loop.io), near(loop.io);  // nobody reads at the far end
+  far.connect(acceptor.local_endpoint());
+  acceptor.accept(near);
+  near.set_option(boost::asio::socket_base::send_buffer_size(4096));
+  const auto slow = std::make_shared<RecordStream>(std::move(near), RecordOptions{}, pool, Purpose::kCall, stats);
+  slow->start_turn(8u << 20);
+  auto buffer = samples::to_buffer(pool, samples::read_reply(1, pattern(1u << 20)));
+  ASSERT_TRUE(slow->send(buffer));
+  for (int i = 0; i < 3; ++i) slow->flush();
+  EXPECT_FALSE(slow->all_sent());
+  EXPECT_FALSE(slow->turn_is_over());
+  EXPECT_EQ(slow->system_calls().sends, 1u);
+  slow->close(true);
+}
+
 TEST_F(RecordStreamTest, TellsBulkDataFromAFewSmallRecords) {
   const auto turn_with = [&](const Bytes& record) {
     peer->send(record);

@@ -38,6 +38,15 @@ TEST(SiwCrcTrap, AnEndInAWhileIsNoPattern) {
     EXPECT_EQ(trap.ended(make_address("192.0.2.1"), kStart + i * (SiwCrcTrap::kWithin / 2 + 1s)), Verdict::kSingle);
 }
 
+// The clock begins with the machine: ends that have not been are not of its first moment.
+TEST(SiwCrcTrap, TwoEndsSoonAfterBootAreNoPattern) {
+  SiwCrcTrap trap;
+  const auto host = make_address("192.0.2.1");
+  EXPECT_EQ(trap.ended(host, TimePoint{1s}), Verdict::kSingle);
+  EXPECT_EQ(trap.ended(host, TimePoint{2s}), Verdict::kSingle);
+  EXPECT_EQ(trap.ended(host, TimePoint{3s}), Verdict::kTell);
+}
+
 TEST(SiwCrcTrap, TellsHostsApart) {
   SiwCrcTrap trap;
   for (int i = 0; i < 2; ++i) {

@@ -21,6 +21,33 @@ TEST_F(Chained, SurvivesTheServersRestart) {
   EXPECT_EQ(await(*c), samples::rpc_reply(1));
 }
 
+// What a slow client sends meanwhile must not reset TCP: the Replies that TCP has not delivered would be lost.
+TEST_F(Chained, ASlowClientGetsItsRepliesThoughTheServerHasGone) {
+  tcp::socket socket(loop.io);
+  socket.open(tcp::v4());
+  socket.set_option(boost::asio::socket_base::receive_buffer_size(4096));
+  socket.connect(tcp_front->local());
+  const auto c = std::make_shared<TcpPeer>(std::move(socket));
+  c->start();
+  c->send(samples::null_call(1));
+  EXPECT_EQ(await(*c), samples::rpc_reply(1));
+  c->pause();
+  const Bytes reply = samples::read_reply(2, pattern(400u << 10));
+  server.on_call = [&](TcpPeer& from, const Bytes&) { from.send(reply); };
+  c->send(samples::read_call(2, 400u << 10));
+  ASSERT_TRUE(loop.until([&] { return tcp_messages(MessageKind::kReply).forwarded == 2; }));
+  server.peers[0]->close();
+  const std::string closed = "closed peer=" + cm::to_string(front->local());
+  ASSERT_TRUE(loop.until([&] { return log_lines(closed) == 1; }));
+  c->send(samples::null_call(3));
+  loop.run_for(50ms);
+  c->resume();
+  EXPECT_EQ(await(*c), reply);
+  ASSERT_TRUE(loop.until([&] { return c->ended(); }));
+  EXPECT_FALSE(c->was_reset());
+  EXPECT_TRUE(loop.until([&] { return tcp_front->snapshot().active() == 0; }));
+}
+
 TEST_F(Chained, ClosesTheServerWhenTheClientIsGone) {
   for (const bool reset : {true, false}) {
     auto c = tcp_client();
