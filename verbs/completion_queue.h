@@ -74,7 +74,7 @@ class CompletionQueue {
   // time, and it keeps out whoever completes or polls for as long as the copy takes. kInvalidArgument: more completions
   // wait than that, out of range, used after fork(). kResource: no memory. After an error it is as it was.
   [[nodiscard]] Result<void> resize(std::size_t capacity);
-  static constexpr std::size_t kMostCapacity = std::size_t{1} << 28;
+  static constexpr std::size_t kMostCapacity = std::size_t{1} << 28;  // for resize()
   // Completions that may wait.
   [[nodiscard]] std::size_t capacity() const;
 
