@@ -155,12 +155,12 @@ void RdmaFront::on_backend(const std::shared_ptr<Coming>& coming, const Error& e
     why = {RefuseReason::kLimit, moved.error().why};
   }
   close_with_reset(socket);
-  turn_away(*coming, why->first, why->second);
+  turn_away(*coming->request, *coming, why->first, why->second);
 }
 
 // The client will try again, and its replays need the port: it has been freed.
-void RdmaFront::turn_away(Coming& coming, RefuseReason why, const std::string& text) {
-  refuse(*coming.request, why, text);
+void RdmaFront::turn_away(cm::ConnectRequest& request, Coming& coming, RefuseReason why, const std::string& text) {
+  refuse(request, why, text);
   coming.port_in_use.reset();
   if (coming.wanted_port) coming.ports->remember(coming.client, *coming.wanted_port, true, Clock::now());
   sessions_.has_come();
@@ -178,39 +178,37 @@ void RdmaFront::make_session(Worker& worker, const std::shared_ptr<Coming>& comi
       sessions_.remove(key);
     });
   };
-  worker.run([this, alive = std::weak_ptr<bool>(alive_), process = process_, &worker, coming = coming,
+  worker.run([this, alive = std::weak_ptr<bool>(alive_), &worker,
+              made = Made{process_, coming, std::move(coming->request), nullptr},
               shared = Shared::of(worker, options_, ledger_, *process_), ended = std::move(ended),
               socket = std::move(socket)]() mutable {
-    std::shared_ptr<RdmaSession> session;
     try {
-      session = std::make_shared<RdmaSession>(shared, *coming->request, std::move(socket), std::move(ended));
+      made.session = std::make_shared<RdmaSession>(shared, *made.request, std::move(socket), std::move(ended));
     } catch (const std::bad_alloc&) {
       close_with_reset(socket);
     }
-    Worker& home = process->home();
-    home.run([this, alive = std::move(alive), process = std::move(process), &worker, coming = std::move(coming),
-              session = std::move(session)] {
-      if (!alive.expired()) return on_session(worker, coming, session);
-      if (session) worker.run([session] { session->orphan(); });
+    Worker& home = made.process->home();
+    home.run([this, alive = std::move(alive), &worker, made = std::move(made)]() mutable {
+      if (!alive.expired()) return on_session(worker, made);
+      if (made.session) worker.run([session = std::move(made.session)] { session->orphan(); });
     });
   });
 }
 
-void RdmaFront::on_session(Worker& worker, const std::shared_ptr<Coming>& coming,
-                           const std::shared_ptr<RdmaSession>& session) {
+void RdmaFront::on_session(Worker& worker, Made& made) {
   const char* why = nullptr;
   try {
-    if (!session) throw std::bad_alloc();
+    if (!made.session) throw std::bad_alloc();
     if (sessions_.draining()) why = "shutting down";  // since the server was connected
-    if (why == nullptr) sessions_.add(session, worker, coming);
+    if (why == nullptr) sessions_.add(made.session, worker, made.coming);
   } catch (const std::bad_alloc&) {
     why = "out of memory";
   }
   if (why != nullptr) {
-    if (session) worker.run([session] { session->orphan(); });
-    return turn_away(*coming, RefuseReason::kLimit, why);
+    if (made.session) worker.run([session = std::move(made.session)] { session->orphan(); });
+    return turn_away(*made.request, *made.coming, RefuseReason::kLimit, why);
   }
-  worker.run([session, request = std::move(coming->request)] { session->accept(*request); });
+  worker.run([session = std::move(made.session), request = std::move(made.request)] { session->accept(*request); });
   sessions_.has_come();
 }
 

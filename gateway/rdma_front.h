@@ -42,7 +42,7 @@ class RdmaFront final : public Front {
   void on_request(std::shared_ptr<cm::ConnectRequest> request);
   // A client whose server is being connected, and what its session holds afterwards.
   struct Coming {
-    std::shared_ptr<cm::ConnectRequest> request;
+    std::shared_ptr<cm::ConnectRequest> request;  // until a worker has it
     boost::asio::ip::address client;
     ClientPlaces::Place place;
     std::shared_ptr<const void> seat;  // of the worker
@@ -53,11 +53,17 @@ class RdmaFront final : public Front {
   // Why the client cannot be served; nothing: it can.
   [[nodiscard]] std::optional<std::pair<RefuseReason, std::string>> objection(const Error& error) const;
   void on_backend(const std::shared_ptr<Coming>& coming, const Error& error, boost::asio::ip::tcp::socket socket);
-  void turn_away(Coming& coming, RefuseReason why, const std::string& text);
+  void turn_away(cm::ConnectRequest& request, Coming& coming, RefuseReason why, const std::string& text);
   // On the worker, and back here.
   void make_session(Worker& worker, const std::shared_ptr<Coming>& coming, boost::asio::ip::tcp::socket socket);
-  // `session`: null: there was no memory for it.
-  void on_session(Worker& worker, const std::shared_ptr<Coming>& coming, const std::shared_ptr<RdmaSession>& session);
+  // On its way between the two. What has sockets at the worker goes before the process, which has the worker.
+  struct Made {
+    std::shared_ptr<Process> process;
+    std::shared_ptr<Coming> coming;
+    std::shared_ptr<cm::ConnectRequest> request;
+    std::shared_ptr<RdmaSession> session;  // null: there was no memory for it
+  };
+  void on_session(Worker& worker, Made& made);
   void note_source_port(const Coming& coming, const boost::asio::ip::tcp::socket& socket);
   void refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text);
 

@@ -100,41 +100,38 @@ void TcpFront::make_session(Worker& worker, std::shared_ptr<Coming> coming, tcp:
       if (!alive.expired()) sessions_.remove(key);
     });
   };
-  worker.run([this, alive = std::weak_ptr<bool>(alive_), process = process_, &worker, coming = std::move(coming),
+  worker.run([this, alive = std::weak_ptr<bool>(alive_), &worker, made = Made{process_, std::move(coming), nullptr},
               shared = Shared::of(worker, options_, ledger_, *process_), ended = std::move(ended),
               socket = std::move(socket)]() mutable {
-    std::shared_ptr<TcpSession> session;
     try {
-      session = std::make_shared<TcpSession>(shared, std::move(socket), std::move(ended));
+      made.session = std::make_shared<TcpSession>(shared, std::move(socket), std::move(ended));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): null says it
     }
-    Worker& home = process->home();
-    home.run([this, alive = std::move(alive), process = std::move(process), &worker, coming = std::move(coming),
-              session = std::move(session)] {
-      if (!alive.expired()) return on_session(worker, coming, session);
-      if (session) worker.run([session] { session->orphan(); });
+    Worker& home = made.process->home();
+    home.run([this, alive = std::move(alive), &worker, made = std::move(made)]() mutable {
+      if (!alive.expired()) return on_session(worker, made);
+      if (made.session) worker.run([session = std::move(made.session)] { session->orphan(); });
     });
   });
 }
 
-void TcpFront::on_session(Worker& worker, const std::shared_ptr<Coming>& coming,
-                          const std::shared_ptr<TcpSession>& session) {
+void TcpFront::on_session(Worker& worker, Made& made) {
+  const auto client = made.coming->client;
   bool added = false;
   try {
-    if (session && !sessions_.draining()) {
-      sessions_.add(session, worker, coming);
+    if (made.session && !sessions_.draining()) {
+      sessions_.add(made.session, worker, made.coming);
       added = true;
     }
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): `added` says it
   }
   if (added) {
     worker.run(
-        [session, server = server_, source = options_->source_map.source_for(unmapped(coming->client.address()))] {
-          session->connect(server, source);
-        });
+        [session = std::move(made.session), server = server_,
+         source = options_->source_map.source_for(unmapped(client.address()))] { session->connect(server, source); });
   } else {
-    if (session) worker.run([session] { session->orphan(); });
-    refuse(coming->client, RefuseReason::kLimit, sessions_.draining() ? "shutting down" : "out of memory");
+    if (made.session) worker.run([session = std::move(made.session)] { session->orphan(); });
+    refuse(client, RefuseReason::kLimit, sessions_.draining() ? "shutting down" : "out of memory");
   }
   sessions_.has_come();
 }

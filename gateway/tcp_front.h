@@ -52,8 +52,13 @@ class TcpFront final : public Front {
   };
   // On the worker, and back here.
   void make_session(Worker& worker, std::shared_ptr<Coming> coming, boost::asio::ip::tcp::socket socket);
-  // `session`: null: there was no memory for it.
-  void on_session(Worker& worker, const std::shared_ptr<Coming>& coming, const std::shared_ptr<TcpSession>& session);
+  // On its way between the two. What has sockets at the worker goes before the process, which has the worker.
+  struct Made {
+    std::shared_ptr<Process> process;
+    std::shared_ptr<Coming> coming;
+    std::shared_ptr<TcpSession> session;  // null: there was no memory for it
+  };
+  void on_session(Worker& worker, Made& made);
 
   cm::Engine& engine_;
   HostPort server_;
