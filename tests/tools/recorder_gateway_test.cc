@@ -37,13 +37,15 @@ constexpr std::uint32_t kBulk = 100'000;  // octets
 
 class RecorderGateway : public ::testing::Test {
  protected:
-  // Each client sends a small Call, one that reads and one that writes.
+  // Each client sends a small Call, one that reads and one that writes. One worker each: two would record connections
+  // in an order of their own, and a Call that was answered might stand before its Reply.
   void SetUp() override {
     Subprocess rdma_front({"gateway", "--rdma-listen", "127.0.0.1:0", "--tcp", server_.host_port().to_string(),
-                           "--trace", scratch_.file("server"), "--pcap", scratch_.file("server.pcap")});
+                           "--trace", scratch_.file("server"), "--pcap", scratch_.file("server.pcap"), "--workers",
+                           "1"});
     Subprocess tcp_front({"gateway", "--insecure-ports", "--tcp-listen", "127.0.0.1:0", "--rdma",
                           "127.0.0.1:" + rdma_front.listening_port(), "--trace", scratch_.file("client"), "--pcap",
-                          scratch_.file("client.pcap")});
+                          scratch_.file("client.pcap"), "--workers", "1"});
     const auto port = static_cast<std::uint16_t>(std::stoi(tcp_front.listening_port()));
     std::vector<std::shared_ptr<TcpPeer>> clients;
     for (std::size_t i = 0; i < kClients; ++i) {
