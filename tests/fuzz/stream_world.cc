@@ -177,19 +177,22 @@ void World::end_tcp(stream::TcpEnd how) {
   peer_.end.end(how, peer_.now);
 }
 
-// --- The application.
+// --- The application. It polls behind each post, however the peer's octets are cut: what is flushed holds its place in
+// the queue until then.
 
 void World::post(const rdmap::SendWr& wr) {
   if (!is_read(wr.op)) {
     for (const rdmap::Sge& sge : wr.sges.view()) unsteady_ |= sge.lkey != memory_.back().region->stag();
   }
   if (peer_.end.conn().post_send(wr).ok()) posted_sends_.push_back(wr.wr_id);
+  peer_.end.collect();
 }
 
 void World::post(const rdmap::RecvWr& wr) {
   const bool own = peer_.end.conn().post_recv(wr).ok();
   FUZZ_CHECK(!(own && shares_));
   if (own || (shares_ && shared_.post(wr))) posted_recvs_.push_back(wr.wr_id);
+  peer_.end.collect();
 }
 
 // Another stream takes one of the shared Receives.
