@@ -53,4 +53,18 @@ class Joined {
   Bytes scratch_;
 };
 
+// What most tests of queue pairs begin with: two of one Protection Domain, each with a completion queue and a region.
+class TwoQueuePairs : public ::testing::Test {
+ protected:
+  explicit TwoQueuePairs(std::size_t completions = 64, std::size_t depth = 16)
+      : cq_(completions), peer_cq_(completions), qp_(make_qp(pd_, cq_, depth)), peer_(make_qp(pd_, peer_cq_, depth)) {}
+
+  std::shared_ptr<verbs::Context> context_ = std::make_shared<verbs::Context>();
+  verbs::ProtectionDomain pd_{context_};
+  verbs::CompletionQueue cq_, peer_cq_;
+  Bytes memory_ = pattern(4096), peer_memory_ = Bytes(4096);
+  verbs::MemoryRegion mr_ = region(pd_, memory_), peer_mr_ = region(pd_, peer_memory_);
+  std::shared_ptr<verbs::QueuePair> qp_, peer_;
+};
+
 }  // namespace iwarp::test

@@ -17,8 +17,10 @@ using test::make_qp;
 using test::region;
 using test::sge;
 
-class PostInError : public ::testing::Test {
+class PostInError : public test::TwoQueuePairs {
  protected:
+  PostInError() : TwoQueuePairs(64, 4) {}
+
   static void expect_flushed(const std::vector<Completion>& got, std::vector<std::uint64_t> ids) {
     ASSERT_EQ(got.size(), ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -26,13 +28,6 @@ class PostInError : public ::testing::Test {
       EXPECT_EQ(got[i].status, Errc::kFlushed);
     }
   }
-
-  std::shared_ptr<Context> context_ = std::make_shared<Context>();
-  ProtectionDomain pd_{context_};
-  CompletionQueue cq_{64}, peer_cq_{64};
-  Bytes memory_ = test::pattern(4096), peer_memory_ = Bytes(4096);
-  MemoryRegion mr_ = region(pd_, memory_), peer_mr_ = region(pd_, peer_memory_);
-  std::shared_ptr<QueuePair> qp_ = make_qp(pd_, cq_, 4), peer_ = make_qp(pd_, peer_cq_, 4);
 };
 
 TEST_F(PostInError, CompletesAtOnceInPostingOrderOnce) {
@@ -178,10 +173,7 @@ TEST_F(PostInError, ALocalInvalidateIsNotDone) {
 
 TEST_F(PostInError, SharedReceivesStayWithTheSharedQueue) {
   SharedReceiveQueue srq(pd_, {.depth = 4});
-  QueuePair::Options o;
-  o.send_cq = o.recv_cq = &cq_;
-  o.srq = &srq;
-  QueuePair qp(pd_, o);
+  QueuePair qp(pd_, {.send_cq = &cq_, .recv_cq = &cq_, .srq = &srq});
   ASSERT_TRUE(srq.post_recv({.wr_id = 1}).ok());
   qp.abort();
   ASSERT_TRUE(srq.post_recv({.wr_id = 2}).ok());

@@ -57,7 +57,7 @@ TEST(QueuePairStates, ARefusalNamesBoth) {
   }
 }
 
-class QueuePairStateTest : public ::testing::Test {
+class QueuePairStateTest : public test::TwoQueuePairs {
  protected:
   static stream::Phase phase(QueuePair& qp) {
     const auto lock = qp.lock();
@@ -66,13 +66,6 @@ class QueuePairStateTest : public ::testing::Test {
   void post(QueuePair& qp, std::uint64_t id, bool signaled = true) {
     ASSERT_TRUE(qp.post_send({.wr_id = id, .sges = sge(mr_, 0, 8), .signaled = signaled}).ok());
   }
-
-  std::shared_ptr<Context> context_ = std::make_shared<Context>();
-  ProtectionDomain pd_{context_};
-  CompletionQueue cq_{64}, peer_cq_{64};
-  Bytes memory_ = test::pattern(4096), peer_memory_ = Bytes(4096);
-  MemoryRegion mr_ = region(pd_, memory_), peer_mr_ = region(pd_, peer_memory_);
-  std::shared_ptr<QueuePair> qp_ = make_qp(pd_, cq_), peer_ = make_qp(pd_, peer_cq_);
 };
 
 TEST_F(QueuePairStateTest, GoesFromInitToErrorByItsConnection) {
@@ -207,10 +200,7 @@ TEST_F(QueuePairStateTest, QueryTellsWhatWasAgreedOn) {
 
 TEST_F(QueuePairStateTest, QueryOfOneThatSharesItsReceives) {
   SharedReceiveQueue srq(pd_, {.depth = 4});
-  QueuePair::Options o;
-  o.send_cq = o.recv_cq = &cq_;
-  o.srq = &srq;
-  QueuePair qp(pd_, o);
+  QueuePair qp(pd_, {.send_cq = &cq_, .recv_cq = &cq_, .srq = &srq});
   ASSERT_TRUE(srq.post_recv({.wr_id = 1}).ok());
   EXPECT_EQ(qp.query().value().rq_depth, 0U);
   EXPECT_EQ(qp.query().value().receives_posted, 0U);

@@ -18,14 +18,9 @@ using test::make_qp;
 using test::region;
 using test::sge;
 
-class QueuePairTest : public ::testing::Test {
+class QueuePairTest : public test::TwoQueuePairs {
  protected:
-  std::shared_ptr<Context> context_ = std::make_shared<Context>();
-  ProtectionDomain pd_{context_};
-  CompletionQueue cq_{256}, peer_cq_{256};
-  Bytes memory_ = test::pattern(4096), peer_memory_ = Bytes(4096);
-  MemoryRegion mr_ = region(pd_, memory_), peer_mr_ = region(pd_, peer_memory_);
-  std::shared_ptr<QueuePair> qp_ = make_qp(pd_, cq_), peer_ = make_qp(pd_, peer_cq_);
+  QueuePairTest() : TwoQueuePairs(256) {}
 };
 
 TEST_F(QueuePairTest, NumbersAndStreamsDiffer) {
