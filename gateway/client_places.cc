@@ -31,4 +31,9 @@ ClientPlaces::Place ClientPlaces::take(const address& client) {
           }};
 }
 
+std::size_t ClientPlaces::of(const address& client) const {
+  const auto at = counts_->find(who(client));
+  return at == counts_->end() ? 0 : at->second;
+}
+
 }  // namespace iwarp::gateway

@@ -22,6 +22,8 @@ class ClientPlaces {
 
   // Null when the client has as many as it may have.
   [[nodiscard]] Place take(const boost::asio::ip::address& client);
+  // Places that it has.
+  [[nodiscard]] std::size_t of(const boost::asio::ip::address& client) const;
 
  private:
   using Counts = std::map<boost::asio::ip::address, std::size_t>;

@@ -59,6 +59,13 @@ void Process::when_all_answer(std::function<void()> then) {
   }
 }
 
+// What is posted may overtake news of sockets that came before it, once; and an end takes a handler more.
+void Process::when_all_have_looked(std::function<void()> then) {
+  when_all_answer([this, then = std::move(then)]() mutable {
+    when_all_answer([this, then = std::move(then)]() mutable { when_all_answer(std::move(then)); });
+  });
+}
+
 void Process::change(const ProcessOptions& options) {
   options_ = options;
   memory()->change(options.memory_bytes, options.least_part_bytes);

@@ -67,6 +67,8 @@ class Process {
   [[nodiscard]] Worker& idlest_worker();
   // Calls `then` in the thread of the process when every worker has been there: at once if there is no other.
   void when_all_answer(std::function<void()> then);
+  // The same, when every worker has seen what its sockets held by now: of the ends of connections above all.
+  void when_all_have_looked(std::function<void()> then);
 
   // The part of home().
   [[nodiscard]] const std::shared_ptr<rpcrdma::MemoryBudget>& memory() const { return workers_.front()->memory(); }

@@ -94,18 +94,29 @@ void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   if (!process_->memory()->admits_connection()) return refuse(*request, RefuseReason::kLimit, kNoMemory);
   const auto place = take_places(*process_, places_, client);
   if (!place.of_both) return refuse(*request, RefuseReason::kLimit, place.why);
-  BackendRequest backend{
-      .server = server_, .source = options.source_map.source_for(unmapped(client)), .timeout = options.backend_timeout};
   const auto coming = std::make_shared<Coming>();
   coming->request = std::move(request);
   coming->client = client;
   coming->place = place.of_both;
+  sessions_.coming();
+  if (places_.of(client) == 1) return connect_server(coming);
+  // It may be back because it has lost another connection, of which that one's worker has not heard yet: its replays
+  // need the port.
+  process_->when_all_have_looked([this, alive = std::weak_ptr<bool>(alive_), coming] {
+    if (!alive.expired()) connect_server(coming);
+  });
+}
+
+void RdmaFront::connect_server(const std::shared_ptr<Coming>& coming) {
+  const Options& options = *options_;
+  const auto& client = coming->client;
   coming->ports = ports_;
   coming->wanted_port = ports_->take(client, Clock::now());
   if (coming->wanted_port) coming->port_in_use = PortMemory::use(ports_, client, *coming->wanted_port);
+  BackendRequest backend{
+      .server = server_, .source = options.source_map.source_for(unmapped(client)), .timeout = options.backend_timeout};
   backend.source_ports =
       SourcePorts(options.reserved_port, coming->wanted_port, ports_->reserved(Clock::now()), first_reserved_++);
-  sessions_.coming();
   connect_backend(engine_.io(), backend,
                   [this, alive = std::weak_ptr<bool>(alive_), coming](const Error& error, tcp::socket socket) {
                     if (!alive.expired()) on_backend(coming, error, std::move(socket));

@@ -52,6 +52,7 @@ class RdmaFront final : public Front {
   };
   // Why the client cannot be served; nothing: it can.
   [[nodiscard]] std::optional<std::pair<RefuseReason, std::string>> objection(const Error& error) const;
+  void connect_server(const std::shared_ptr<Coming>& coming);
   void on_backend(const std::shared_ptr<Coming>& coming, const Error& error, boost::asio::ip::tcp::socket socket);
   void turn_away(cm::ConnectRequest& request, Coming& coming, RefuseReason why, const std::string& text);
   // On the worker, and back here.

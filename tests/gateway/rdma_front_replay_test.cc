@@ -123,6 +123,24 @@ TEST_F(Replay, SucceedsWhenTheReplyWasLostOnTheWay) {
   EXPECT_EQ(s.executed, 1u);
 }
 
+// Nobody waits until the gateway has heard of the loss.
+TEST_F(Replay, SucceedsThoughTheClientIsBackAtOnce) {
+  CachingServer s(server);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const bool make = i % 2 == 0;
+    const Bytes call = make ? mkdir_call(0x100 + i) : rmdir_call(0x100 + i);
+    auto lost = client();
+    s.silent = true;
+    lost->call(call);
+    ASSERT_TRUE(loop.until([&] { return s.executed == i + 1; }));
+    s.silent = false;
+    lost->abort();
+    ASSERT_EQ(ask(*client(), call), nfs3::kOk) << i;
+    ASSERT_EQ(s.executed, i + 1);
+    ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  }
+}
+
 // Failed attempts in between must not use up the port.
 TEST_F(Replay, SucceedsAfterFailedAttempts) {
   CachingServer s(server);
