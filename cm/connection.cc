@@ -136,6 +136,7 @@ void Connection::abort(const Error& reason) {
   {
     const auto lock = qp_->lock();
     qp_->core().abort_sparing(reason, advance(Clock::now()));
+    qp_->drain_completions();  // at once, whoever moves the octets
   }
   drive(kApplication, Clock::now());
 }

@@ -16,6 +16,7 @@
 
 #include "iwarp/cm/description.h"
 #include "iwarp/cm/engine.h"
+#include "iwarp/cm/io_right.h"
 #include "iwarp/cm/socket_io.h"
 #include "iwarp/cm/socket_options.h"
 #include "iwarp/cm/socket_side.h"
@@ -126,6 +127,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
     bool moved = false;    // octets did
     bool blocked = false;  // TCP takes no more for now: the reactor tells when it does
     bool told = false;     // handlers of the application were called
+    bool taken = false;    // another thread has the token: nothing was done
   };
   Driven drive(TimePoint now) { return drive(0, now); }
   void detach_from_engine();
@@ -135,12 +137,16 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
 
  private:
   class Turn;
+  class Holding;
   using Events = boost::container::static_vector<stream::Event, 2>;  // Established and Disconnected, or FallBack
-  // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt.
-  enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16 };
+  // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt. kWork: something
+  // was posted.
+  enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16, kWork = 32 };
 
   Driven drive(unsigned fired, TimePoint now);
-  [[nodiscard]] bool take_turn(Turn& turn, bool writable);
+  // Whether this thread has the token now; if not, what fired is left to the holder.
+  [[nodiscard]] bool take_token(unsigned fired);
+  [[nodiscard]] bool take_turn(Turn& turn);
   std::pair<bool, bool> rounds(Turn& turn);
   void on_disconnected(Completion<Error, stream::Disconnected> completion);
   void cancel_wait(const Canceller* which);
@@ -153,6 +159,9 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Shorter reads where many small messages come.
   void pace_reads(std::chrono::nanoseconds took, std::size_t octets);
   void step(Side& side, SideInput on);
+  void hear();
+  // By a turn's end, for who left word too late for it.
+  void look_again();
   // Of sending or receiving.
   void on_tcp_end(const Transfer& failed, TimePoint now);
   void post_drive();
@@ -185,7 +194,9 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   TcpConnection kept_;
   std::vector<std::byte> early_;
   bool drive_posted_ = false;  // one at a time: each may post the next
-  std::size_t read_bytes_;     // to ask for at a time
+  IoToken token_;
+  std::atomic<unsigned> fired_{0};  // word for the holder of the token
+  std::size_t read_bytes_;          // to ask for at a time
   std::size_t last_read_bytes_ = 0;
   TimePoint latest_{};            // that the core was told
   unsigned batches_ = 0;          // sent

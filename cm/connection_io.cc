@@ -53,9 +53,53 @@ class Connection::Turn {
   std::size_t octets_ = 0;
 };
 
+// The token, from a successful take_token() on. Made and ended with the lock held.
+class Connection::Holding {
+ public:
+  explicit Holding(Connection& connection) : c_(connection) { c_.hear(); }
+  ~Holding() {
+    while (!c_.token_.leave()) {
+      c_.hear();  // a drive that was posted may have come meanwhile: then another one is to be
+      c_.look_again();
+    }
+  }
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+
+ private:
+  Connection& c_;
+};
+
+bool Connection::take_token(unsigned fired) {
+  if (fired == 0) return token_.look();
+  fired_.fetch_or(fired);
+  return token_.ask();
+}
+
+// What others left word of while this thread had the token.
+void Connection::hear() {
+  token_.see();
+  const unsigned fired = fired_.load() == 0 ? 0 : fired_.exchange(0);
+  if ((fired & kPosted) != 0) drive_posted_ = false;
+  if ((fired & kReadable) != 0) step(rx_side_, SideInput::kFired);
+  if ((fired & kWritable) == 0) return;
+  step(tx_side_, SideInput::kFired);
+  if (!released_) qp_->core().set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
+}
+
+void Connection::look_again() {
+  if (released_ || engine_ == nullptr) return;
+  try {
+    post_drive();
+  } catch (const std::bad_alloc&) {
+    fail_for_memory();
+  }
+}
+
 void Connection::kick() {
   const auto self = weak_from_this().lock();
-  if (released_ || self == nullptr) return;
+  if (released_ || self == nullptr || !take_token(kWork)) return;
+  const Holding holding(*this);
   try {
     send_now();
   } catch (const std::bad_alloc&) {
@@ -200,30 +244,33 @@ void Connection::post_drive() {
 
 Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   if (!alive()) return {};
+  if (!take_token(fired)) return {.taken = true};
   const bool application = (fired & kApplication) != 0;
   std::optional<AfterDrive> after;
   if (!application) after.emplace(engine_io_);
   Events events;
+  Driven driven;
   verbs::QueuePair::Lock lock = qp_->lock();
-  // Threads that post, or ask, and would hardly get the lock between two drives: here, and between two rounds, anything
-  // may change.
-  qp_->give_way();
-  Turn turn(advance(now));
-  if ((fired & kPosted) != 0) drive_posted_ = false;
-  if ((fired & kReadable) != 0) step(rx_side_, SideInput::kFired);
-  if ((fired & kWritable) != 0) step(tx_side_, SideInput::kFired);
-  const bool moved = !released_ && take_turn(turn, (fired & kWritable) != 0);
-  while (auto event = qp_->core().poll_event()) events.push_back(std::move(*event));
-  const bool blocked = is_dry(tx_side_), told = !events.empty();
-  told ? deliver(events, lock, application) : lock.unlock();
-  const bool acted = after && after->run();
-  return {.moved = moved, .blocked = blocked, .told = told || acted};
+  {
+    const Holding holding(*this);
+    // Threads that post, or ask, and would hardly get the lock between two drives: here, and between two rounds,
+    // anything may change.
+    qp_->give_way();
+    hear();
+    Turn turn(advance(now));
+    driven.moved = !released_ && take_turn(turn);
+    while (auto event = qp_->core().poll_event()) events.push_back(std::move(*event));
+    driven.blocked = is_dry(tx_side_);
+  }
+  driven.told = !events.empty();
+  driven.told ? deliver(events, lock, application) : lock.unlock();
+  if (after && after->run()) driven.told = true;
+  return driven;
 }
 
 // Whether octets moved.
-bool Connection::take_turn(Turn& turn, bool writable) {
+bool Connection::take_turn(Turn& turn) {
   stream::Connection& core = qp_->core();
-  if (writable) core.set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
   bool moved = false, more = true;
   try {
     std::tie(moved, more) = rounds(turn);
@@ -260,6 +307,7 @@ std::pair<bool, bool> Connection::rounds(Turn& turn) {
     more = !released_ && again(sent, received);
     if (!more || turn.over(*this)) break;
     qp_->give_way();
+    hear();
     turn.resume(*this);
     more = !released_;
   }

@@ -130,8 +130,8 @@ class Engine final : public verbs::Progress {
 
  private:
   struct Looked {
-    bool few = false;                                   // connections: else nothing was done
-    bool moved = false, blocked = false, told = false;  // Connection::Driven of any of them
+    bool few = false;                                                  // connections: else nothing was done
+    bool moved = false, blocked = false, told = false, taken = false;  // Connection::Driven of any of them
   };
 
   // What a forked child may not touch: locks of threads that it does not have, sockets that are its parent's as well.

@@ -159,6 +159,7 @@ Engine::Looked Engine::drive_hot(Clock::time_point now) {
     looked.moved = looked.moved || driven.moved;
     looked.blocked = looked.blocked || driven.blocked;
     looked.told = looked.told || driven.told;
+    looked.taken = looked.taken || driven.taken;
   }
   return looked;
 }
@@ -185,6 +186,7 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
       vain_spins_ = 0;
       return;
     }
+    if (looked.taken) std::this_thread::yield();  // who has it may be waiting for this processor
     now = Clock::now();
     if (looked.moved) until = std::min(now + spin_, deadline);
   }

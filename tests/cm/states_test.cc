@@ -2,6 +2,7 @@
 // on purpose, replace the file by what the test prints.
 #include <gtest/gtest.h>
 
+#include "iwarp/cm/io_right.h"
 #include "iwarp/cm/leader.h"
 #include "iwarp/cm/socket_side.h"
 #include "tests/support/state_matrix.h"
@@ -22,6 +23,11 @@ TEST(States, BackgroundIsAsReviewed) {
 TEST(States, SideIsAsReviewed) {
   const auto is = test::state_matrix<Side, SideInput>(kSides, kSideInputs);
   EXPECT_EQ(is, test::reviewed("cm/side.states.txt")) << is;
+}
+
+TEST(States, IoRightIsAsReviewed) {
+  const auto is = test::state_matrix<IoRight, IoRightInput>(kIoRights, kIoRightInputs);
+  EXPECT_EQ(is, test::reviewed("cm/io_right.states.txt")) << is;
 }
 
 TEST(States, OnlyOneLeads) {
