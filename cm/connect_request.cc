@@ -83,8 +83,9 @@ void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOp
   make_room(socket_->native_handle(), receive_window_);  // not before: peers that wait undecided may be many
   auto connection = std::make_shared<Connection>(*engine_, std::move(*socket_), std::move(qp));
   connection->set_tap(std::move(tap_));
-  if (auto ok = connection->start(std::move(responder_), handler); !ok) return refuse(ok.error());
-  place_.reset();  // the connection counts now
+  const auto started = connection->start(std::move(responder_), handler);
+  place_.reset();  // the connection counts now, or nothing does
+  if (!started) return refuse(started.error());
   if (cancel == nullptr) return;
   cancel->set([weak = std::weak_ptr<Connection>(connection)] {
     if (const auto self = weak.lock()) self->cancel_start();
@@ -132,6 +133,7 @@ Result<void> ConnectRequest::decide_against(ConstBytes private_data, std::option
   if (decided_) return make_error(Errc::kInvalidArgument, "request already decided");
   if (auto ok = responder_.reject(private_data, required_ord); !ok) return ok;
   decided_ = true;
+  place_.reset();
   return {};
 }
 

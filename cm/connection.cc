@@ -228,6 +228,7 @@ void Connection::socket_gone() {
   timer_->cancel();
   timer_deadline_.reset();
   if (qp_->driver() == this) qp_->set_driver(nullptr);
+  if (engine_ != nullptr) engine_->ended(this);
 }
 
 TcpConnection Connection::take_tcp() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <utility>
 
 #include "iwarp/cm/connection.h"
 #include "iwarp/cm/engine_pace.h"
@@ -65,11 +66,11 @@ void Engine::detach_connections() {
   decltype(connections_) open;
   {
     const std::lock_guard lock(connections_mu_);
-    if (!connections_.empty()) context_->busy_engines().fetch_sub(1);
+    for (auto& [key, known] : connections_) count_out(known);
     open.swap(connections_);
   }
-  for (const auto& [key, weak] : open) {
-    if (auto connection = weak.lock()) connection->detach_from_engine();
+  for (const auto& [key, known] : open) {
+    if (auto connection = known.connection.lock()) connection->detach_from_engine();
   }
 }
 
@@ -132,13 +133,25 @@ void Engine::background() {
 
 void Engine::add(const std::shared_ptr<Connection>& connection) {
   const std::lock_guard lock(connections_mu_);
-  if (connections_.empty()) context_->busy_engines().fetch_add(1);
-  connections_.emplace(connection.get(), connection);
+  connections_.emplace(connection.get(), Known{connection});
+  if (live_++ == 0) context_->busy_engines().fetch_add(1);
+}
+
+void Engine::count_out(Known& known) {
+  if (std::exchange(known.live, false) && --live_ == 0) context_->busy_engines().fetch_sub(1);
+}
+
+void Engine::ended(Connection* connection) {
+  const std::lock_guard lock(connections_mu_);
+  if (const auto at = connections_.find(connection); at != connections_.end()) count_out(at->second);
 }
 
 void Engine::remove(Connection* connection) {
   const std::lock_guard lock(connections_mu_);
-  if (connections_.erase(connection) != 0 && connections_.empty()) context_->busy_engines().fetch_sub(1);
+  const auto at = connections_.find(connection);
+  if (at == connections_.end()) return;
+  count_out(at->second);
+  connections_.erase(at);
 }
 
 Result<void> Engine::serves(const verbs::QueuePair& qp) const {
@@ -149,7 +162,7 @@ Result<void> Engine::serves(const verbs::QueuePair& qp) const {
 std::size_t Engine::load() const {
   if (!context_->alive()) return 0;
   const std::lock_guard lock(connections_mu_);
-  return connections_.size() + places_->load();
+  return live_ + places_->load();
 }
 
 std::shared_ptr<void> Engine::take_place() {

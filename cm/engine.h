@@ -117,6 +117,8 @@ class Engine final : public verbs::Progress {
   void start();
   [[nodiscard]] const std::shared_ptr<Operations>& operations() const { return operations_; }
   void add(const std::shared_ptr<Connection>& connection);
+  // Its socket is released: it counts in load() no more.
+  void ended(Connection* connection);
   void remove(Connection* connection);
   // kInvalidArgument: the queue pair is of another Context.
   [[nodiscard]] Result<void> serves(const verbs::QueuePair& qp) const;
@@ -132,6 +134,11 @@ class Engine final : public verbs::Progress {
   struct Looked {
     bool few = false;                                                  // connections: else nothing was done
     bool moved = false, blocked = false, told = false, taken = false;  // Connection::Driven of any of them
+  };
+
+  struct Known {
+    std::weak_ptr<Connection> connection;
+    bool live = true;  // its socket is open
   };
 
   // What a forked child may not touch: locks of threads that it does not have, sockets that are its parent's as well.
@@ -154,6 +161,8 @@ class Engine final : public verbs::Progress {
   // Runs the handlers that are ready, for the last time.
   void run_last_handlers();
   void detach_connections();
+  // Precondition: connections_mu_ held.
+  void count_out(Known& known);
   // Precondition of these two: mu_ held. False when the table has no such transition.
   bool step(LeaderInput on);
   bool step(BackgroundInput on);
@@ -200,8 +209,9 @@ class Engine final : public verbs::Progress {
   bool blocked_ = false;  // TCP took no more at the last look
 
   FallbackMemory fallbacks_;
-  mutable std::mutex connections_mu_;
-  std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
+  mutable std::mutex connections_mu_;  // guards these two
+  std::unordered_map<Connection*, Known> connections_;
+  std::size_t live_ = 0;  // of them
   const std::shared_ptr<std::atomic<std::size_t>> places_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::atomic<TimePoint> reactor_polled_{};
 };

@@ -148,8 +148,8 @@ Engine::Looked Engine::drive_hot(Clock::time_point now) {
   {
     const std::lock_guard lock(connections_mu_);
     if (connections_.size() <= pace::kHotConnections) {
-      for (const auto& [key, weak] : connections_) {
-        if (auto connection = weak.lock()) hot[n++] = std::move(connection);
+      for (const auto& [key, known] : connections_) {
+        if (auto connection = known.connection.lock()) hot[n++] = std::move(connection);
       }
     }
   }

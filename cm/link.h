@@ -29,9 +29,9 @@ class Link {
 
   // Ends the connection, or the attempt at one, with a reset: for an orderly end call disconnect() and wait for it
   // (Connection::async_wait_disconnected()) before. When this returns all that was posted has completed, nothing more
-  // is written into the application's memory nor read from it, and nothing more is added to the completion queues: all
-  // of them may go, in any order. A handler that waits for the connection is still called, by the engine. No-op when
-  // empty.
+  // is written into the application's memory nor read from it, and nothing more is added to the completion queues, but
+  // for what somebody who shares the queue pair posts later: all of them may go, in any order. A handler that waits for
+  // the connection is still called, by the engine. No-op when empty.
   void reset();
 
   // Precondition of these: not empty.

@@ -27,7 +27,8 @@ struct ListenOptions {
   SocketOptions socket{};  // of the TCP connections
   // Engines that serve the connections: each gets the Request that comes when it has the fewest. Of one Context with
   // the listener's, which takes part only when it is named here; empty: all are the listener's. They must outlive the
-  // listener and its requests. Whoever wants another rule calls ConnectRequest::move_to().
+  // listener, its requests and, unless no async_accept() waits, the listener's engine. Whoever wants another rule calls
+  // ConnectRequest::move_to().
   std::vector<Engine*> engines{};
   // Called in an engine thread when the process or the system has no descriptor or memory left for another connection;
   // at most once in 30 s. It goes on by itself: clients wait, or are closed if accepted. May be empty.

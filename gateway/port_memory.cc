@@ -68,8 +68,10 @@ std::optional<std::uint16_t> PortMemory::take(const boost::asio::ip::address& cl
 
 PortMemory::Use PortMemory::use(const std::shared_ptr<PortMemory>& memory, const boost::asio::ip::address& client,
                                 std::uint16_t port) {
-  const std::lock_guard lock(memory->mu_);
-  const auto at = memory->used_.emplace(unmapped(client), port);
+  const auto at = [&] {
+    const std::lock_guard lock(memory->mu_);
+    return memory->used_.emplace(unmapped(client), port);
+  }();
   return {static_cast<const void*>(&*at), [memory, at](const void*) {
             const std::lock_guard erasing(memory->mu_);
             memory->used_.erase(at);

@@ -1,6 +1,7 @@
 #include "iwarp/gateway/process.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace iwarp::gateway {
 
@@ -20,12 +21,17 @@ Process::Process(cm::Engine& engine, const ProcessOptions& options)
 
 // The threads first: they may ask each other for memory until they end.
 Process::~Process() {
-  for (const auto& worker : workers_) worker->end();
+  end();
   // What is left of their connections ends here, and may name the thread of the process.
   while (!workers_.empty()) workers_.pop_back();
 }
 
+void Process::end() {
+  for (const auto& worker : workers_) worker->end();
+}
+
 void Process::start_workers() {
+  if (std::exchange(started_, true)) return;
   while (workers_.size() < std::min(options_.workers, ProcessOptions::kMostWorkers))
     workers_.push_back(std::make_unique<Worker>(Worker::OwnThread{}, home().engine(), memory()->another_part()));
   if (workers_.size() == 1) return;
@@ -51,9 +57,10 @@ void Process::when_all_answer(std::function<void()> then) {
   };
   const auto round = std::make_shared<Round>(Round{workers_.size() - 1, std::move(then)});
   for (std::size_t i = 1; i < workers_.size(); ++i) {
-    workers_[i]->run([home = &home(), round] {
-      home->run([round] {
-        if (--round->left == 0) round->then();
+    // Nothing of the round stays with the worker: what waits for the answers goes in the thread of the process.
+    workers_[i]->run([home = &home(), round]() mutable {
+      home->run([round = std::move(round)] {
+        if (--round->left == 0) std::exchange(round->then, {})();
       });
     });
   }
@@ -61,8 +68,12 @@ void Process::when_all_answer(std::function<void()> then) {
 
 // What is posted may overtake news of sockets that came before it, once; and an end takes a handler more.
 void Process::when_all_have_looked(std::function<void()> then) {
-  when_all_answer([this, then = std::move(then)]() mutable {
-    when_all_answer([this, then = std::move(then)]() mutable { when_all_answer(std::move(then)); });
+  const std::weak_ptr<bool> alive = alive_;
+  when_all_answer([this, alive, then = std::move(then)]() mutable {
+    if (alive.expired()) return;
+    when_all_answer([this, alive, then = std::move(then)]() mutable {
+      if (!alive.expired()) when_all_answer(std::move(then));
+    });
   });
 }
 

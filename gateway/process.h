@@ -60,6 +60,8 @@ class Process {
 
   // Starts the threads of the workers, once: before the first listener, and when the engine has its taps.
   void start_workers();
+  // Ends them, each behind the handler that it is in. The thread of the process goes on.
+  void end();
   // The thread of the process.
   [[nodiscard]] Worker& home() { return *workers_.front(); }
   [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
@@ -85,6 +87,8 @@ class Process {
   std::shared_ptr<std::size_t> connections_ = std::make_shared<std::size_t>(0);
   PortMemories ports_;
   std::vector<std::unique_ptr<Worker>> workers_;  // one at least
+  bool started_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 // A place among the connections of the process, and one among those of the listener.

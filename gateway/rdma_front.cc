@@ -189,8 +189,8 @@ void RdmaFront::make_session(Worker& worker, const std::shared_ptr<Coming>& comi
       sessions_.remove(key);
     });
   };
-  worker.run([this, alive = std::weak_ptr<bool>(alive_), &worker,
-              made = Made{process_, coming, std::move(coming->request), nullptr},
+  worker.run([this, alive = std::weak_ptr<bool>(alive_), &worker, process = std::weak_ptr<Process>(process_),
+              made = Made{nullptr, coming, std::move(coming->request), nullptr},
               shared = Shared::of(worker, options_, ledger_, *process_), ended = std::move(ended),
               socket = std::move(socket)]() mutable {
     try {
@@ -198,6 +198,8 @@ void RdmaFront::make_session(Worker& worker, const std::shared_ptr<Coming>& comi
     } catch (const std::bad_alloc&) {
       close_with_reset(socket);
     }
+    made.process = process.lock();
+    if (!made.process) return;
     Worker& home = made.process->home();
     home.run([this, alive = std::move(alive), &worker, made = std::move(made)]() mutable {
       if (!alive.expired()) return on_session(worker, made);
@@ -243,9 +245,7 @@ void RdmaFront::change(const std::string& name, const HostPort& server, const Op
 }
 
 Stats::Snapshot RdmaFront::snapshot() const {
-  auto s = stats_.snapshot();
-  sessions_.each_and_wait([&](const Session& session) { session.add_live_counters(s); });
-  return s;
+  return snapshot_with(stats_, sessions_);
 }
 
 }  // namespace iwarp::gateway

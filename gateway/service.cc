@@ -40,7 +40,12 @@ const char* name(Direction direction) {
 Service::Service(cm::Engine& engine, const ProcessOptions& options)
     : engine_(engine), process_(std::make_shared<Process>(engine, options)) {}
 
-Service::~Service() = default;
+// A session that is being made holds the process, and may be at a worker, which must not outlive the engine.
+Service::~Service() {
+  running_.clear();
+  retired_.clear();
+  process_->end();
+}
 
 Parsed<std::shared_ptr<Front>> Service::open(const ListenerSettings& s) {
   Parsed<std::shared_ptr<Front>> out;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "iwarp/gateway/session.h"
+#include "iwarp/gateway/stats.h"
 
 namespace iwarp::gateway {
 
@@ -111,5 +112,18 @@ class SessionSet {
   std::size_t coming_ = 0;
   std::function<void()> empty_;
 };
+
+// What `stats` counts, and what live sessions have not told it yet. A session that ends meanwhile could be in neither:
+// then again, unless they end all the time.
+[[nodiscard]] inline Stats::Snapshot snapshot_with(const Stats& stats, const SessionSet& sessions) {
+  Stats::Snapshot s;
+  for (int tries = 0; tries < 3; ++tries) {
+    s = stats.snapshot();
+    const std::uint64_t closed = s.closed;
+    sessions.each_and_wait([&](const Session& session) { session.add_live_counters(s); });
+    if (stats.snapshot().closed == closed) break;
+  }
+  return s;
+}
 
 }  // namespace iwarp::gateway

@@ -100,13 +100,16 @@ void TcpFront::make_session(Worker& worker, std::shared_ptr<Coming> coming, tcp:
       if (!alive.expired()) sessions_.remove(key);
     });
   };
-  worker.run([this, alive = std::weak_ptr<bool>(alive_), &worker, made = Made{process_, std::move(coming), nullptr},
+  worker.run([this, alive = std::weak_ptr<bool>(alive_), &worker, process = std::weak_ptr<Process>(process_),
+              made = Made{nullptr, std::move(coming), nullptr},
               shared = Shared::of(worker, options_, ledger_, *process_), ended = std::move(ended),
               socket = std::move(socket)]() mutable {
     try {
       made.session = std::make_shared<TcpSession>(shared, std::move(socket), std::move(ended));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): null says it
     }
+    made.process = process.lock();
+    if (!made.process) return;
     Worker& home = made.process->home();
     home.run([this, alive = std::move(alive), &worker, made = std::move(made)]() mutable {
       if (!alive.expired()) return on_session(worker, made);
@@ -160,9 +163,7 @@ void TcpFront::change(const std::string& name, const HostPort& server, const Opt
 }
 
 Stats::Snapshot TcpFront::snapshot() const {
-  auto s = stats_.snapshot();
-  sessions_.each_and_wait([&](const Session& session) { session.add_live_counters(s); });
-  return s;
+  return snapshot_with(stats_, sessions_);
 }
 
 }  // namespace iwarp::gateway

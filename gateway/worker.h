@@ -53,11 +53,12 @@ class Worker {
   void run_and_wait(Task task) {
     if (here()) return task();
     std::promise<void> done;
-    boost::asio::post(engine_.io(), [&] {
+    const auto is_done = done.get_future();
+    boost::asio::post(engine_.io(), [&task, done = std::move(done)]() mutable {
       task();
       done.set_value();
     });
-    done.get_future().wait();
+    is_done.wait();
   }
   // Has its connections give back the memory that they hold unused, later. Any thread.
   void ask_for_memory();

@@ -41,8 +41,8 @@ bool MemoryBudget::take(std::size_t bytes, Stage stage, Member& member) {
     member.give_back();
   } else if (fits_without(own, unused_bytes())) {
     reclaim();
-  } else {
-    ask_others();
+  } else if (stage != Stage::kCall || member.registered_bytes() - own + bytes <= part()) {
+    ask_others();  // whoever has more than its part waits for its own
   }
   return try_take(bytes, stage, member.registered_bytes());
 }

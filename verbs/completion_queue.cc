@@ -1,6 +1,6 @@
 #include "iwarp/verbs/completion_queue.h"
 
-#include <limits>
+#include <algorithm>
 #include <new>
 #include <thread>
 #include <utility>
@@ -65,21 +65,23 @@ std::optional<std::size_t> CompletionQueue::Shared::poll(std::span<Completion> o
   return n;
 }
 
-bool CompletionQueue::Shared::push(std::span<const Completion> completions) {
+bool CompletionQueue::Shared::push(std::span<const Completion> completions, std::size_t promised) {
   bool all = true;
   CompletionQueue* wake = nullptr;
   bool waited_for = false;
   {
     const std::lock_guard lock(mu_);
     if (queue_ == nullptr) return true;
+    promised_ -= promised;
     for (const Completion& c : completions) {
-      Completion* const added = entries_.add();
+      Completion* const added = entries_.size() + promised_ < entries_.capacity() ? entries_.add() : nullptr;
       all = added != nullptr;
       if (!all) break;
       *added = c;
       const bool wanted = notify_what_ == Notify::kNext || c.solicited || c.status != Errc::kOk;
       if (notifier_ != nullptr && wanted && !hold_back(c)) tell();
     }
+    if (!all) tell_if_held();  // there is no room for what would complete their number
     // Who counts itself later finds the entries.
     waited_for = waiters_.load(std::memory_order_relaxed) > 0;
     if (waited_for && progress_ != nullptr) {
@@ -99,6 +101,10 @@ bool CompletionQueue::Shared::push(std::span<const Completion> completions) {
 void CompletionQueue::Shared::tell() {
   std::exchange(notifier_, nullptr)->notify(*queue_);
   shared_notifier_.reset();
+}
+
+void CompletionQueue::Shared::tell_if_held() {
+  if (std::exchange(held_, 0) > 0 && notifier_ != nullptr && !entries_.empty()) tell();
 }
 
 bool CompletionQueue::Shared::hold_back(const Completion& c) {
@@ -121,9 +127,12 @@ void CompletionQueue::Shared::period_over() {
   tell();
 }
 
-std::size_t CompletionQueue::Shared::room() const {
+std::size_t CompletionQueue::Shared::promise(std::size_t most) {
   const std::lock_guard lock(mu_);
-  return queue_ == nullptr ? std::numeric_limits<std::size_t>::max() : entries_.capacity() - entries_.size();
+  if (queue_ == nullptr) return most;
+  const std::size_t kept = std::min(most, entries_.capacity() - entries_.size() - promised_);
+  promised_ += kept;
+  return kept;
 }
 
 void CompletionQueue::Shared::overflowed(const std::shared_ptr<AsyncEvents>& events, std::uint32_t qp_number) {
@@ -196,11 +205,12 @@ Result<void> CompletionQueue::resize(std::size_t capacity) {
   }
   const std::lock_guard lock(shared_->mu_);
   ChunkedRing<Completion>& entries = shared_->entries_;
-  if (entries.size() > capacity)
+  if (entries.size() + shared_->promised_ > capacity)
     return make_error(Errc::kInvalidArgument, "more completions wait than the completion queue is to hold");
   if (!other->reserve(entries.size())) return no_memory;
   for (std::size_t i = 0; i < entries.size(); ++i) *other->add() = entries.at(i);
   std::swap(entries, *other);
+  if (entries.full()) shared_->tell_if_held();
   return {};
 }
 
@@ -213,8 +223,7 @@ Result<void> CompletionQueue::moderate(std::size_t count, std::chrono::microseco
     return make_error(Errc::kInvalidArgument, "moderation with a period is for completion queues of an engine");
   shared_->most_held_ = count;
   shared_->most_period_ = period;
-  const bool held = std::exchange(shared_->held_, 0) > 0 && !shared_->entries_.empty();
-  if (held && shared_->notifier_ != nullptr) shared_->tell();
+  shared_->tell_if_held();
   return {};
 }
 

@@ -56,9 +56,9 @@ class CompletionQueue {
 
   // `capacity`: completions that may wait unpolled. Room for all that can complete before the application polls: a
   // request leaves its queue depth when its completion comes here, so whoever posts without polling needs more than the
-  // sum of the depths. Memory is taken for as many as there ever are at a time, 256 octets for eight; a want of it is
-  // an overflow. Overflow ends the queue pair that overflows it (and no other, RFC 5040 s8.1.1 item 10). `progress`
-  // (the engine) serves wait_for(); it must outlive this object.
+  // sum of the depths. Memory is taken for as many as there ever are at a time, 320 octets for eight, and an octet for
+  // each place; a want of it is an overflow. Overflow ends the queue pair that overflows it (and no other, RFC 5040
+  // s8.1.1 item 10). `progress` (the engine) serves wait_for(); it must outlive this object.
   explicit CompletionQueue(std::size_t capacity, Progress* progress = nullptr);
   // Waits while the engine is being told of a completion of this queue; that does not block.
   ~CompletionQueue();
@@ -122,10 +122,12 @@ class CompletionQueue::Shared {
   Shared& operator=(const Shared&) = delete;
 
   // For queue pairs: false when they do not all fit; those at the front are in then. Notifies of the first that is
-  // wanted. True, and nothing else, when the queue is gone.
-  [[nodiscard]] bool push(std::span<const Completion> completions);
-  // For queue pairs: how many more fit. Without an end when the queue is gone.
-  [[nodiscard]] std::size_t room() const;
+  // wanted. True, and nothing else, when the queue is gone. `promised`: places of promise() that this gives back, and
+  // may use.
+  [[nodiscard]] bool push(std::span<const Completion> completions, std::size_t promised = 0);
+  // For queue pairs: keeps up to `most` places for their completions, from everybody else. How many it keeps; all
+  // when the queue is gone.
+  [[nodiscard]] std::size_t promise(std::size_t most);
   // For a queue pair whose completions did not fit: tells `events` of it (kCqOverflow), unless the queue is gone.
   void overflowed(const std::shared_ptr<AsyncEvents>& events, std::uint32_t qp_number);
   // Null when it is gone.
@@ -148,6 +150,7 @@ class CompletionQueue::Shared {
 
   // Of these precondition: mu_ held.
   void tell();
+  void tell_if_held();
   [[nodiscard]] bool hold_back(const Completion& c);
   void replace(Notify what, Notifier* notifier, std::shared_ptr<SharedNotifier> shared);
   void close();
@@ -156,6 +159,7 @@ class CompletionQueue::Shared {
   const ForkGuard process_;
   mutable std::mutex mu_;
   ChunkedRing<Completion> entries_;
+  std::size_t promised_ = 0;  // places of it
   CompletionQueue* queue_;
   Notifier* notifier_ = nullptr;
   std::shared_ptr<SharedNotifier> shared_notifier_;  // the same, if it is one

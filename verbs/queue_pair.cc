@@ -2,7 +2,6 @@
 
 #include <array>
 #include <chrono>
-#include <limits>
 #include <new>
 
 namespace iwarp::verbs {
@@ -59,19 +58,27 @@ Result<void> QueuePair::may_post() const {
 
 // Completions of what is posted behind the end come at once: who posts until that is refused must not overflow their
 // queue.
-std::size_t QueuePair::most_posts(const Cq& cq) const {
-  return core_.phase() > stream::Phase::kFull ? cq->room() : std::numeric_limits<std::size_t>::max();
+QueuePair::Room::Room(QueuePair& qp, const Cq& cq, bool at_once, std::size_t posts)
+    : qp_(qp), cq_(cq), most_(at_once ? cq->promise(posts) : posts) {
+  if (!at_once) return;
+  qp_.promised_ = most_;
+  qp_.promised_by_ = cq_.get();
+}
+
+// What has no completion, or was refused, needs no place.
+QueuePair::Room::~Room() {
+  if (qp_.promised_ > 0) (void)cq_->push({}, std::exchange(qp_.promised_, 0));
 }
 
 Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* posted) {
   if (posted != nullptr) *posted = 0;
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
-  const std::size_t most = most_posts(send_cq_);
+  const Room room(*this, send_cq_, sends_end_at_once(), list.size());
   Result<void> result;
   std::size_t n = 0;
   for (; n < list.size() && result; n += result ? 1 : 0)
-    result = n < most ? endpoint_.post_send(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
+    result = n < room.most() ? endpoint_.post_send(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
   if (posted != nullptr) *posted = n;
   kick();
   finish_post();
@@ -82,11 +89,11 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
   if (posted != nullptr) *posted = 0;
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
-  const std::size_t most = most_posts(recv_cq_);
+  const Room room(*this, recv_cq_, endpoint_.done_receiving(), list.size());
   Result<void> result;
   std::size_t n = 0;
   for (; n < list.size() && result; n += result ? 1 : 0)
-    result = n < most ? endpoint_.post_recv(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
+    result = n < room.most() ? endpoint_.post_recv(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
   if (posted != nullptr) *posted = n;
   if (core_.phase() > stream::Phase::kFull) [[unlikely]]
     finish_post();
@@ -148,7 +155,9 @@ bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::E
       if (c->silent) continue;
       some[n++] = {*c, number_};
     }
-    if (cq->push(std::span{some}.first(n))) continue;
+    const std::size_t promised = cq.get() == promised_by_ ? std::min(n, promised_) : 0;
+    promised_ -= promised;
+    if (cq->push(std::span{some}.first(n), promised)) continue;
     fit = false;
     cq->overflowed(pd_.context()->async_events(), number_);
     end(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1

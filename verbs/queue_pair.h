@@ -67,8 +67,8 @@ class QueuePair {
   [[nodiscard]] Result<void> post_recv(std::span<const RecvWr> list, std::size_t* posted = nullptr);
 
   // Ends the connection, or the attempt at one, abruptly, at any time. When this returns everything posted has
-  // completed (kFlushed): nothing will be added to the completion queues any more, and no memory that was posted is
-  // read or written, whoever still holds this queue pair.
+  // completed (kFlushed): but for what is posted later nothing will be added to the completion queues any more, and no
+  // memory that was posted is read or written, whoever still holds this queue pair.
   void abort();
 
   // Where it is in its life, at this moment; kError in a forked child.
@@ -84,7 +84,7 @@ class QueuePair {
     std::size_t max_sge = rdmap::kMaxSge;  // pieces of a request, of either queue
     std::size_t max_inline = 0;            // octets of SendWr::inline_data
     bool rfc7306 = false;                  // Immediate Data and Atomics are sent: both ends are said to know them
-    bool established = false;              // it is or was connected; else what follows is 0 or false
+    bool established = false;              // it is or was connected. What follows is 0 or false before kRts
     std::uint16_t ird = 0;                 // Reads and Atomics of the peer that may be under way
     std::uint16_t ord = 0;                 // likewise to the peer
     std::size_t mulpdu = 0;                // octets of a DDP segment that is sent, at most; follows the path MTU
@@ -147,8 +147,25 @@ class QueuePair {
     std::atomic<std::uint64_t> taken_{0};
   };
 
-  // How many requests may be posted whose completions go to `cq`.
-  [[nodiscard]] std::size_t most_posts(const Cq& cq) const;
+  // Places of a completion queue for requests that complete in the call that posts them, or refused for want of these.
+  // With mu_ held from its making to its end.
+  class Room {
+   public:
+    // `at_once`: they do; else there is no limit.
+    Room(QueuePair& qp, const Cq& cq, bool at_once, std::size_t posts);
+    ~Room();
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+    // Of `posts`, those that may be posted.
+    [[nodiscard]] std::size_t most() const { return most_; }
+
+   private:
+    QueuePair& qp_;
+    const Cq& cq_;
+    const std::size_t most_;
+  };
+  // Whether a request of the send queue completes when it is posted.
+  [[nodiscard]] bool sends_end_at_once() const { return core_.phase() > stream::Phase::kDraining; }
   void finish_post();
   // Moves what waits.
   void move_completions();
@@ -169,7 +186,9 @@ class QueuePair {
   mutable TurnMutex mu_;
   std::optional<Share> share_;
   endpoint::Endpoint endpoint_;
-  stream::Connection core_;  // puts the endpoint on MPA and TCP
+  stream::Connection core_;   // puts the endpoint on MPA and TCP
+  std::size_t promised_ = 0;  // places that a Room has
+  const CompletionQueue::Shared* promised_by_ = nullptr;
   Driver* driver_ = nullptr;
   bool told_fatal_ = false, told_last_ = false;
   AsyncEvents::Source fatal_, last_;

@@ -25,7 +25,7 @@ Result<QueuePair::Attributes> QueuePair::query() const {
   a.max_inline = options.max_inline;
   a.rfc7306 = options.rfc7306;
   a.established = endpoint_.was_established();
-  if (!a.established) return a;
+  if (!a.established && endpoint_.phase() != endpoint::Phase::kFull) return a;
   const mpa::Negotiated& agreed = core_.negotiated();
   a.ird = agreed.ird;
   a.ord = agreed.ord;
@@ -43,6 +43,7 @@ Result<void> QueuePair::modify(QueuePairState to) {
   if (!move) return move.error();
   switch (*move) {
     case Move::kNone:
+      if (to == QueuePairState::kError) drain_completions();  // who ended it may not have come to that
       return {};
     case Move::kClose:
       core_.disconnect(std::chrono::steady_clock::now());
@@ -60,7 +61,8 @@ Result<void> QueuePair::modify(QueuePairState to) {
 Result<void> QueuePair::drain(std::uint64_t wr_id) {
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
-  if (most_posts(send_cq_) == 0) return make_error(Errc::kQueueFull, kNoRoom);
+  const Room room(*this, send_cq_, sends_end_at_once(), 1);
+  if (room.most() == 0) return make_error(Errc::kQueueFull, kNoRoom);
   if (auto ok = endpoint_.post_drain(wr_id); !ok) return ok;
   finish_post();
   return {};

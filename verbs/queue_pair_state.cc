@@ -24,8 +24,8 @@ constexpr std::array kRows = {
 };
 static_assert(kRows.size() == endpoint::kPhases);
 
-// As siw and iw_cxgb4 have it: SQD closes the stream in order, ERR resets it, with no Terminate. There is no way back,
-// as the stream is gone.
+// As iWARP devices have it: SQD closes the stream, ERR ends it with no Terminate. There is no way back, as the stream
+// is gone.
 struct MoveRow {
   QueuePairState from, to;
   Move move;

@@ -15,7 +15,7 @@ namespace iwarp::verbs {
 enum class QueuePairState : std::uint8_t {
   kInit,     // not connected: what is posted waits for the connection (IBV_QPS_INIT)
   kRtr,      // the startup is under way; posts wait (IBV_QPS_RTR)
-  kRts,      // connected (IBV_QPS_RTS)
+  kRts,      // agreed on: connected, or a Responder that may not send before the peer's first FPDU (IBV_QPS_RTS)
   kSqDrain,  // closes in order: what was posted before is still done, a post_send() is flushed, and Receives get what
              // the peer sends until its end (IBV_QPS_SQD)
   kError,    // over, or ending by an error: all requests complete as kFlushed (IBV_QPS_ERR)

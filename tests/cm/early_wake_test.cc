@@ -1,4 +1,5 @@
 // A real connection to a peer that says nothing, and one that is ended before the peer said anything.
+#include "iwarp/stream/early_wake.h"
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
 #include "tests/support/segments.h"
@@ -52,15 +53,21 @@ TEST_F(EarlyWakes, FollowAFirstFpduThatNobodyAnswers) {
   EXPECT_NE(counters.to_string().find("tx_wake=" + std::to_string(counters.tx.wakes)), std::string::npos);
 }
 
-// Each leaves when it is due: none waits for another reason to send.
+// Each leaves when it is due: none waits for another reason to send. A thread that is late makes up for several at
+// once.
 TEST_F(EarlyWakes, AllLeaveByThemselves) {
   RawTcp peer = connect(false);
+  const auto last = std::chrono::steady_clock::now() + stream::EarlyWake::kAfter.back();
   client_.send(1, 16);
   client_.expect(verbs::WcOp::kSend, 1);
   const Bytes first = fpdu(send_segment(Bytes(client_.out.begin(), client_.out.begin() + 16)), true);
   EXPECT_EQ(to_hex(peer.read(first.size())), to_hex(first));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite)) << i;
-  EXPECT_EQ(connection_->counters().tx.wakes, 3U);
+  std::uint64_t wakes = 0;
+  do {
+    ASSERT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite)) << wakes;
+    ++wakes;
+  } while (std::chrono::steady_clock::now() < last);
+  EXPECT_GE(connection_->counters().tx.wakes, wakes);
 }
 
 TEST_F(EarlyWakes, PrecedeAnAbortThatCompletesAllWorkAtOnce) {

@@ -36,6 +36,7 @@ std::shared_ptr<Process> FrontFixture::process_for(cm::Engine& engine) {
   auto process = std::make_shared<Process>(engine, of_process);
   process->start_workers();
   for (int i = 0; i < 1000 && process->workers().size() > 1; ++i) seats.push_back(process->home().take_seat());
+  process_of_front = process;
   return process;
 }
 
@@ -55,6 +56,12 @@ std::unique_ptr<RdmaClient> FrontFixture::client(RdmaClient::Options with) {
   const bool connected = out->connect(front->local());
   EXPECT_TRUE(connected) << (out->decided() ? out->error().why : "no decision");
   return out;
+}
+
+void FrontFixture::settle() {
+  bool settled = false;
+  process_of_front.lock()->when_all_have_looked([&] { settled = true; });
+  ASSERT_TRUE(loop.until([&] { return settled; }));
 }
 
 void FrontFixture::expect_still_serving() {

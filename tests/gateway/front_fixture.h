@@ -37,6 +37,8 @@ class FrontFixture : public ::testing::Test {
   [[nodiscard]] std::uint64_t refused(RefuseReason why) const {
     return front->snapshot().refused[static_cast<std::size_t>(why)];
   }
+  // Runs until the workers have done with sessions that have ended: these give back their memory there.
+  void settle();
   // A client that does everything right is still served.
   void expect_still_serving();
   // received == forwarded + dropped, for every kind.
@@ -50,6 +52,7 @@ class FrontFixture : public ::testing::Test {
   cm::Engine client_engine{loop.io};
   Options options;
   std::unique_ptr<RdmaFront> front;
+  std::weak_ptr<Process> process_of_front;  // the last one of process_for()
   LogText log;
   std::vector<std::shared_ptr<const void>> seats;  // that keep clients away from the test's thread
 };

@@ -102,6 +102,7 @@ TEST_F(MemoryLimit, RefusesConnectionsWhenItIsUsedUp) {
   EXPECT_EQ(log_lines("see --memory"), 1U);
   clients.resize(3);
   ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 3; }));
+  settle();
   expect_still_serving();
 }
 
@@ -214,6 +215,7 @@ TEST_F(MemoryLimit, ARefusedClientKeepsItsSourcePort) {
   EXPECT_EQ(refused(RefuseReason::kLimit), 1U) << "it found no memory for its Receives";
   clients.clear();
   ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  settle();
   for (int n = 0; n < 3; ++n) accept();
   auto served = client(elsewhere);
   accept();

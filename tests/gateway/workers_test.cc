@@ -80,6 +80,17 @@ TEST_F(Workers, AllAnswerInTheThreadOfTheProcess) {
   EXPECT_TRUE(loop.until([&] { return all; }));
 }
 
+// The process goes before the answers have come to its thread, which runs on.
+TEST_F(Workers, NobodyHearsOfARoundWhoseProcessIsGone) {
+  start(3);
+  bool told = false;
+  process->when_all_have_looked([&] { told = true; });
+  for (int i = 1; i < 3; ++i) process->workers()[i]->run_and_wait([] {});  // they have answered
+  process.reset();
+  loop.run_for(std::chrono::milliseconds(5));
+  EXPECT_FALSE(told);
+}
+
 TEST_F(Workers, WhoServesTheFewestIsNext) {
   start(2);
   EXPECT_EQ(&process->idlest_worker(), &process->home());
@@ -195,6 +206,56 @@ TEST_F(WorkersServe, ClientsInTurn) {
   service->drain([&] { drained = true; });
   EXPECT_TRUE(loop.until([&] { return drained; }));
   EXPECT_TRUE(loop.until([&] { return service->process().memory()->used() == 0; })) << "sessions go on their workers";
+}
+
+// A change of the settings starts no thread.
+TEST_F(WorkersServe, CountAtTheStartOnly) {
+  open_service(2);
+  settings.process.workers = 6;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(service->apply(settings));
+    EXPECT_EQ(service->process().workers().size(), 2U);
+  }
+}
+
+// A client has just come, and its worker is busy.
+TEST_F(WorkersServe, MayEndWhileASessionIsMade) {
+  for (const auto direction : {Direction::kTcpToRdma, Direction::kRdmaToTcp}) {
+    boost::asio::io_context io{1};
+    std::optional<cm::Engine> engine(std::in_place, io);
+    ServiceSettings of_both;
+    of_both.process = with_workers(2);
+    of_both.listeners.resize(1);
+    of_both.listeners[0].direction = direction;
+    of_both.listeners[0].listen = {boost::asio::ip::make_address("127.0.0.1"), 0};
+    of_both.listeners[0].server = server.host_port();
+    of_both.listeners[0].options.insecure_ports = true;
+    std::optional<Service> ends(std::in_place, *engine, of_both.process);
+    ASSERT_TRUE(ends->apply(of_both));
+    const auto local = ends->fronts().front().local;
+    Worker& busy = *ends->process().workers()[1];
+    const auto seat = ends->process().home().take_seat();
+    std::atomic<bool> begun{false}, held{true};
+    busy.run([&] {
+      begun = true;
+      while (held) std::this_thread::yield();
+    });
+    while (!begun) std::this_thread::yield();
+    boost::asio::ip::tcp::socket tcp_client(loop.io);
+    RdmaClient rdma_client(loop, client_engine);
+    direction == Direction::kTcpToRdma ? tcp_client.connect(local) : rdma_client.begin_connect(local);
+    ASSERT_TRUE(loop.until([&] {
+      (void)io.poll();
+      return busy.seats() == 1;
+    }));
+    std::jthread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      held = false;
+    });
+    ends.reset();
+    EXPECT_FALSE(held) << "nothing runs any more";
+    engine.reset();
+  }
 }
 
 // The whole goes at any time: with clients that come, that are served, and that leave.

@@ -170,6 +170,40 @@ TEST_F(CompletionQueueControl, AFullQueueIsToldOf) {
   EXPECT_EQ(ear_.times, 1);
 }
 
+TEST_F(CompletionQueueControl, SoIsOneThatIsFullForIsSmallerNow) {
+  ASSERT_TRUE(cq_.moderate(8, 0us).ok());
+  cq_.arm(Notify::kNext, ear_);
+  for (std::uint64_t i = 0; i < 4; ++i) push(i);
+  ASSERT_TRUE(cq_.resize(5).ok());
+  EXPECT_EQ(ear_.times, 0);
+  ASSERT_TRUE(cq_.resize(4).ok());
+  EXPECT_EQ(ear_.times, 1);
+}
+
+TEST_F(CompletionQueueControl, WhatIsPromisedOneIsKeptFromTheOthers) {
+  for (std::uint64_t i = 0; i < 13; ++i) push(i);
+  EXPECT_EQ(cq_.shared()->promise(2), 2U);
+  EXPECT_EQ(cq_.shared()->promise(5), 1U) << "that is all";
+  EXPECT_FALSE(cq_.push(Completion{}));
+  EXPECT_FALSE(cq_.resize(15).ok());
+  const std::array<Completion, 2> two{};
+  EXPECT_TRUE(cq_.shared()->push(two, 2));
+  EXPECT_TRUE(cq_.shared()->push({}, 1)) << "given back";
+  EXPECT_TRUE(cq_.push(Completion{}));
+  EXPECT_FALSE(cq_.push(Completion{}));
+}
+
+// It counts as full for who is to be told.
+TEST_F(CompletionQueueControl, OneWhoseRestIsPromisedTellsOfWhatIsHeldBack) {
+  ASSERT_TRUE(cq_.moderate(100, 0us).ok());
+  cq_.arm(Notify::kNext, ear_);
+  for (std::uint64_t i = 0; i < 10; ++i) push(i);
+  EXPECT_EQ(cq_.shared()->promise(6), 6U);
+  EXPECT_EQ(ear_.times, 0);
+  EXPECT_FALSE(cq_.push(Completion{}));
+  EXPECT_EQ(ear_.times, 1);
+}
+
 TEST_F(CompletionQueueControl, AChangeTellsOfWhatIsHeldBack) {
   ASSERT_TRUE(cq_.moderate(5, 0us).ok());
   cq_.arm(Notify::kNext, ear_);

@@ -1,6 +1,8 @@
 // Posts to queue pairs whose connection is over, or is ending: taken, and flushed.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -151,7 +153,35 @@ TEST_F(PostInError, ACompletionQueueWithoutRoomRefuses) {
   expect_flushed(drain(cq_), {99});
 }
 
-TEST_F(PostInError, AnInlineOneIsNotCopied) {
+// What is taken completes: no other thread can have its place in the completion queue.
+TEST_F(PostInError, OfTwoThatShareANarrowQueueCompletesOrIsRefused) {
+  CompletionQueue narrow(3);
+  const std::array<std::shared_ptr<QueuePair>, 2> qps{make_qp(pd_, narrow, 4), make_qp(pd_, narrow, 4)};
+  for (const auto& qp : qps) qp->abort();
+  std::atomic<std::uint64_t> taken{0};
+  std::atomic<int> over{0};
+  std::vector<std::thread> posters;
+  for (const auto& qp : qps) {
+    posters.emplace_back([&, qp] {
+      for (int i = 0; i < 5000; ++i) {
+        std::size_t posted = 0;
+        (void)qp->post_send(std::array{SendWr{.wr_id = 1}, SendWr{.wr_id = 2}}, &posted);
+        taken += posted;
+        if (qp->post_recv({.wr_id = 3}).ok()) ++taken;
+      }
+      ++over;
+    });
+  }
+  std::uint64_t completed = 0;
+  while (over < 2) completed += drain(narrow).size();
+  for (auto& p : posters) p.join();
+  completed += drain(narrow).size();
+  EXPECT_EQ(completed, taken);
+  EXPECT_GT(completed, 0U);
+  EXPECT_FALSE(context_->poll_async_event()) << "no overflow";
+}
+
+TEST_F(PostInError, AnInlineOneCompletes) {
   QueuePair::Options o;
   o.send_cq = o.recv_cq = &cq_;
   o.stream.max_inline = 64;

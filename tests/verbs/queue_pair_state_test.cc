@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <sstream>
 #include <thread>
@@ -273,18 +274,69 @@ TEST_F(QueuePairStateTest, DrainTakesAPlaceOfTheQueue) {
   EXPECT_EQ(drain(cq_).size(), 64U);
 }
 
+// Another thread may be between the end of the connection and its completions.
+TEST_F(QueuePairStateTest, ErrorHasCompletedAllThoughSomebodyElseBeganIt) {
+  Joined joined(qp_, peer_);
+  for (std::uint64_t i = 1; i <= 2; ++i) ASSERT_TRUE(qp_->post_recv({.wr_id = i}).ok());
+  {
+    const auto lock = qp_->lock();
+    qp_->core().abort(make_error(Errc::kAborted));
+  }
+  EXPECT_TRUE(cq_.empty());
+  ASSERT_TRUE(qp_->modify(State::kError).ok());
+  EXPECT_EQ(drain(cq_).size(), 2U);
+}
+
+// The peer may still send, and those go to it.
+TEST_F(QueuePairStateTest, SqDrainTakesReceivesThoughTheCompletionQueueIsFull) {
+  const auto qp = make_qp(pd_, cq_, 80);
+  Joined joined(qp, peer_);
+  for (std::uint64_t i = 0; i < cq_.capacity(); ++i) ASSERT_TRUE(cq_.push(Completion{}));
+  ASSERT_TRUE(qp->modify(State::kSqDrain).ok());
+  EXPECT_TRUE(qp->post_recv({.wr_id = 1}).ok());
+  qp->abort();  // which overflows
+}
+
+// A peer-to-peer Responder that has sent its Reply.
+TEST_F(QueuePairStateTest, QueryTellsWhatWasAgreedOnBeforeThePeerIsHeard) {
+  const TimePoint now{std::chrono::seconds(1)};
+  mpa::Policy policy;
+  policy.peer_to_peer = true;
+  mpa::Initiator initiator(policy, {}, now);
+  const Bytes request(initiator.tx_bytes().begin(), initiator.tx_bytes().end());
+  mpa::Responder responder(policy, now);
+  ASSERT_EQ(responder.rx(request, now), request.size());
+  ASSERT_TRUE(responder.poll_event().has_value());
+  ASSERT_TRUE(responder.accept(5, 6, {}).ok());
+  {
+    const auto lock = qp_->lock();
+    qp_->core().start(std::move(responder), now);
+    std::size_t n = 0;
+    for (const ConstBytes b : qp_->core().tx_buffers(now)) n += b.size();
+    qp_->core().tx_commit(n, now);
+  }
+  const auto a = qp_->query().value();
+  EXPECT_EQ(a.state, State::kRts);
+  EXPECT_FALSE(a.established);
+  EXPECT_GT(a.ird, 0U);
+  EXPECT_GT(a.mulpdu, 1000U);
+  EXPECT_TRUE(a.crc);
+}
+
 TEST_F(QueuePairStateTest, MayBeAskedWhileOthersPostAndEndIt) {
   Joined joined(qp_, peer_);
-  std::atomic<bool> over{false};
+  std::atomic<bool> over{false}, asked{false};
   std::thread asks([&] {
-    while (!over) {
+    for (; !over; asked = true) {
       const auto a = qp_->query().value();
       EXPECT_TRUE(a.state == State::kRts || a.state == State::kError);
       EXPECT_LE(a.receives_posted, a.rq_depth);
       (void)qp_->state();
       (void)qp_->drain(1);
+      (void)drain(cq_);
     }
   });
+  while (!asked) std::this_thread::yield();
   for (int i = 0; i < 200; ++i) (void)qp_->post_recv({.wr_id = 1});
   EXPECT_TRUE(qp_->modify(State::kError).ok());
   over = true;
