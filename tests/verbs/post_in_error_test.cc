@@ -181,6 +181,22 @@ TEST_F(PostInError, OfTwoThatShareANarrowQueueCompletesOrIsRefused) {
   EXPECT_FALSE(context_->poll_async_event()) << "no overflow";
 }
 
+// Flushed requests of the other queue may not have been told of yet: places are those of the queue that promised them.
+TEST_F(PostInError, PlacesAreOfTheQueueThatPromisedThem) {
+  CompletionQueue sends(8), receives(8);
+  QueuePair qp(pd_, {.send_cq = &sends, .recv_cq = &receives});
+  ASSERT_TRUE(qp.post_send({.wr_id = 1}).ok());
+  {
+    const auto lock = qp.lock();
+    qp.core().abort(make_error(Errc::kAborted));
+  }
+  ASSERT_TRUE(qp.post_recv({.wr_id = 2}).ok());
+  for (CompletionQueue* cq : {&sends, &receives}) {
+    EXPECT_EQ(drain(*cq).size(), 1U);
+    EXPECT_EQ(cq->shared()->promise(100), 8U);
+  }
+}
+
 TEST_F(PostInError, AnInlineOneCompletes) {
   QueuePair::Options o;
   o.send_cq = o.recv_cq = &cq_;
