@@ -1,0 +1,382 @@
+#include "tests/programs/hosts.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace iwarp::programs {
+
+using verbs::QueuePair;
+
+namespace {
+
+constexpr std::size_t kCompletions = 4096;  // more than a program has requests
+
+ddp::Access access_of(std::size_t region) {
+  using ddp::Access;
+  const Access open = Access::kLocalWrite | Access::kRemoteRead | Access::kRemoteWrite;
+  switch (region) {
+    case kPrivate:
+      return Access::kLocalWrite;
+    case kRevocable:
+    case kRevocableToo:
+      return open | Access::kRemoteInvalidate;
+    case kReadOnly:
+      return Access::kRemoteRead | Access::kStableSource;
+    default:
+      return open;
+  }
+}
+
+}  // namespace
+
+Hosts::Hosts(const Setup& setup) : setup_(setup) {
+  for (std::size_t i = 0; i < kHosts; ++i) make_host(i);
+  for (std::size_t i = 0; i < setup.pairs * kHosts; ++i) make_end(i);
+}
+
+Hosts::~Hosts() {
+  for (auto& end : ends_) {
+    {
+      const auto lock = end->qp->lock();
+      end->qp->set_driver(nullptr);
+    }
+    end->qp->abort();
+  }
+}
+
+void Hosts::make_host(std::size_t index) {
+  Host& host = hosts_[index];
+  for (std::size_t i = 0; i < (setup_.hosts[index].one_cq ? 1 : 2); ++i)
+    host.cqs[i] = std::make_unique<verbs::CompletionQueue>(kCompletions);
+  if (setup_.hosts[index].shares)
+    host.srq = std::make_unique<verbs::SharedReceiveQueue>(
+        host.pd, verbs::SharedReceiveQueue::Options{.depth = setup_.hosts[index].srq_depth});
+}
+
+void Hosts::make_end(std::size_t number) {
+  auto end = std::make_unique<End>();
+  const std::size_t index = host_of(number);
+  const HostSetup& setup = setup_.hosts[index];
+  end->hosts = this;
+  end->number = number;
+  end->eager = setup.eager;
+  end->scratch.resize(setup.scratch);
+  QueuePair::Options o;
+  o.send_cq = &cq(index, false);
+  o.recv_cq = &cq(index, true);
+  o.srq = srq(index);
+  o.stream.sq_depth = setup.sq_depth;
+  o.stream.rq_depth = setup.rq_depth;
+  o.stream.max_inline = setup.max_inline;
+  o.stream.rfc7306 = setup_.rfc7306;
+  o.stream.fpdu = setup.fpdu;
+  o.stream.direct_placement = setup.direct_placement;
+  o.stream.early_wake = setup.early_wake;
+  end->qp = std::make_shared<QueuePair>(hosts_[index].pd, o);
+  {
+    const auto lock = end->qp->lock();
+    end->qp->core().set_emss(setup.emss);
+    end->qp->set_driver(end.get());
+  }
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    end->memory[i] = octets(number * kRegions + i + 1, setup_.region_bytes);
+    make_region(*end, i);
+  }
+  ends_.push_back(std::move(end));
+}
+
+verbs::MemoryRegion::Options Hosts::options_of(const End& end, std::size_t index) const {
+  const std::uint8_t addressing = setup_.hosts[host_of(end.number)].addressing;
+  verbs::MemoryRegion::Options o;
+  o.access = access_of(index);
+  if (index >= kBound && index != kReadOnly) o.stream = end.qp->stream();
+  // Near both ends of what 64 bits can say; 0 would do, too, and is what hides addresses.
+  if ((addressing & 1) != 0) o.base_to = index % 2 == 0 ? 0 : ~std::uint64_t{0} - setup_.region_bytes;
+  if ((addressing & 2) != 0) o.iova = index % 2 == 0 ? ~std::uint64_t{0} - setup_.region_bytes : 0x10000 * index;
+  return o;
+}
+
+void Hosts::make_region(End& end, std::size_t index) {
+  const verbs::ProtectionDomain& pd = hosts_[host_of(end.number)].pd;
+  const verbs::MemoryRegion::Options o = options_of(end, index);
+  if (index == kReadOnly) {
+    verbs::MemoryRegion::ReadOnlyOptions r{o.access, o.base_to, o.stream, o.iova};
+    end.regions[index] = verbs::MemoryRegion::register_read_only(pd, end.memory[index], r).value();
+  } else {
+    end.regions[index] = verbs::MemoryRegion::register_memory(pd, end.memory[index], o).value();
+  }
+}
+
+Result<void> Hosts::reregister(std::size_t qp, std::size_t index, std::uint32_t key) {
+  End& end = *ends_[qp];
+  std::optional<std::uint8_t> wanted;
+  if (key < 256) wanted = static_cast<std::uint8_t>(key);
+  if (wanted && (raw(end.regions[index].stag()) & 0xFF) == *wanted) wanted = static_cast<std::uint8_t>(*wanted + 1);
+  return end.regions[index].reregister(hosts_[host_of(qp)].pd, end.memory[index], options_of(end, index), wanted);
+}
+
+verbs::CompletionQueue& Hosts::cq(std::size_t host, bool receives) {
+  return *hosts_[host].cqs[receives && !setup_.hosts[host].one_cq ? 1 : 0];
+}
+
+CountingNotifier& Hosts::notifier(std::size_t host, bool receives) {
+  return hosts_[host].notifiers[receives && !setup_.hosts[host].one_cq ? 1 : 0];
+}
+
+std::optional<std::size_t> Hosts::numbered(std::uint32_t number) const {
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    if (ends_[i]->qp->number() == number) return i;
+  }
+  return std::nullopt;
+}
+
+// --- Startup.
+
+mpa::Policy Hosts::policy(std::size_t host) const {
+  const HostSetup& h = setup_.hosts[host];
+  mpa::Policy p;
+  p.revision = setup_.revision;
+  p.crc = setup_.crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kPreferOff;
+  p.markers = h.ask_markers ? mpa::Policy::Markers::kAsk : mpa::Policy::Markers::kServe;
+  p.peer_to_peer = setup_.peer_to_peer;
+  p.rtr_send = h.rtr_send;
+  p.rtr_write = h.rtr_write;
+  p.rtr_read = h.rtr_read;
+  p.ird = h.ird;
+  p.ord = h.ord;
+  p.max_ird = setup_.relaxed ? 128 : 0;
+  return p;
+}
+
+void Hosts::connect(std::size_t qp) {
+  End& initiator = *ends_[pair_of(qp) * kHosts + setup_.initiator];
+  End& responder = *ends_[peer_of(initiator.number)];
+  mpa::Initiator request(policy(setup_.initiator), {}, now_);
+  mpa::Responder reply(policy(1 - setup_.initiator), now_);
+  const Bytes octets(request.tx_bytes().begin(), request.tx_bytes().end());
+  request.tx_commit(octets.size());
+  (void)reply.rx(octets, now_);
+  (void)reply.poll_event();
+  const HostSetup& accepting = setup_.hosts[1 - setup_.initiator];
+  (void)reply.accept(accepting.ird, accepting.ord, {});
+  {
+    const auto lock = initiator.qp->lock();
+    initiator.qp->core().start(std::move(request), now_);
+  }
+  {
+    const auto lock = responder.qp->lock();
+    responder.qp->core().start(std::move(reply), now_);
+  }
+  initiator.connected = responder.connected = true;
+  after(initiator);
+  after(responder);
+}
+
+// --- Octets.
+
+// With the queue pair's lock held, as a driver has to.
+void Hosts::End::kick() {
+  if (eager && connected) (void)hosts->transmit(*this, kAll);
+}
+
+// Precondition: its lock is held.
+bool Hosts::transmit(End& end, std::size_t octets) {
+  bool moved = false;
+  if (end.out.end != Wire::End::kNone) {
+    after_fin_ = after_fin_ || end.qp->core().tx_pending();
+    return false;
+  }
+  while (octets > 0) {
+    std::size_t n = 0;
+    for (const ConstBytes piece : end.qp->core().tx_buffers(now_)) {
+      const ConstBytes some = piece.first(std::min(piece.size(), octets - n));
+      end.out.octets.insert(end.out.octets.end(), some.begin(), some.end());
+      n += some.size();
+    }
+    end.qp->core().tx_commit(n, now_);
+    if (n == 0) break;
+    octets -= n;
+    moved = true;
+  }
+  return moved;
+}
+
+bool Hosts::take(std::size_t qp, std::size_t octets) {
+  End& end = *ends_[qp];
+  if (!end.connected || end.released) return false;
+  bool moved = false;
+  {
+    const auto lock = end.qp->lock();
+    moved = transmit(end, octets);
+  }
+  after(end);
+  return moved;
+}
+
+// One read of at most `most` octets. 0: it does not want any.
+std::size_t Hosts::read(End& to, Wire& from, std::size_t most) {
+  const auto lock = to.qp->lock();
+  const auto buffers = to.qp->core().rx_buffers(to.scratch);
+  if (buffers.empty()) return 0;
+  std::size_t n = 0;
+  for (const MutBytes buffer : buffers) {
+    const std::size_t part = std::min(buffer.size(), most - n);
+    if (part != 0) std::memcpy(buffer.data(), from.octets.data() + from.taken + n, part);
+    n += part;
+  }
+  to.qp->core().rx_commit(n, now_);
+  from.taken += n;
+  return n;
+}
+
+bool Hosts::deliver(std::size_t qp, std::size_t octets, std::uint32_t cut, std::uint32_t seed) {
+  End& to = *ends_[qp];
+  Wire& from = ends_[peer_of(qp)]->out;
+  std::minstd_rand random(seed + 1);
+  const bool comes_to_the_end = octets > from.waiting();
+  std::size_t left = std::min(octets, from.waiting());
+  bool moved = false;
+  for (std::size_t reads = 0; left > 0 && !to.released; ++reads) {
+    // Small reads are for where they matter: a long run of them only takes time.
+    const std::size_t longest = cut == 0 ? left : reads < 1000 ? cut : std::max<std::size_t>(cut, 1460);
+    const std::size_t n = read(to, from, std::min(left, cut == 0 ? left : 1 + random() % longest));
+    if (n == 0) break;
+    left -= n;
+    moved = true;
+    after(to);
+  }
+  if (to.released) from.clear();
+  if (from.waiting() > 0) return moved;
+  from.clear();
+  if (!comes_to_the_end || to.released || from.end == Wire::End::kNone || from.end_taken) return moved;
+  from.end_taken = true;
+  const bool reset = from.end == Wire::End::kReset;
+  tcp_ends(to, reset ? stream::TcpEnd::kReset : stream::TcpEnd::kFin);
+  if (reset) to.released = true;
+  return true;
+}
+
+void Hosts::tcp_ends(End& end, stream::TcpEnd how) {
+  {
+    const auto lock = end.qp->lock();
+    end.qp->core().rx_end(how, now_);
+  }
+  after(end);
+}
+
+void Hosts::lose(std::size_t qp, std::uint32_t how) {
+  constexpr std::array kHow = {stream::TcpEnd::kReset, stream::TcpEnd::kSilence, stream::TcpEnd::kFin};
+  for (const std::size_t i : {qp, peer_of(qp)}) ends_[i]->out.clear();
+  for (const std::size_t i : {qp, peer_of(qp)}) {
+    if (!ends_[i]->released) tcp_ends(*ends_[i], kHow.at(how));
+    ends_[i]->released = true;
+    ends_[i]->out.clear();
+  }
+}
+
+void Hosts::set_emss(std::size_t qp, std::uint32_t emss) {
+  const auto lock = ends_[qp]->qp->lock();
+  ends_[qp]->qp->core().set_emss(emss);
+}
+
+// What a driver does behind each input.
+void Hosts::after(End& end) {
+  {
+    const auto lock = end.qp->lock();
+    while (auto event = end.qp->core().poll_event()) end.events.push_back(std::move(*event));
+    end.qp->drain_completions();
+  }
+  act_on_link(end);
+}
+
+void Hosts::act_on_link(End& end) {
+  stream::LinkAction action;
+  {
+    const auto lock = end.qp->lock();
+    action = end.qp->core().link_action();
+  }
+  if (end.released) return;
+  End& peer = *ends_[peer_of(end.number)];
+  switch (action) {
+    case stream::LinkAction::kNone:
+      return;
+    case stream::LinkAction::kShutdownWrite:
+      end.out.end = Wire::End::kFin;
+      return;
+    case stream::LinkAction::kClose:
+      if (end.out.end == Wire::End::kNone) end.out.end = Wire::End::kFin;
+      break;
+    case stream::LinkAction::kReset:
+      if (!setup_.reset_keeps) end.out.clear();
+      end.out.end = Wire::End::kReset;
+      break;
+  }
+  end.released = true;
+  peer.out.clear();
+}
+
+// --- Time and ends.
+
+void Hosts::pass(std::chrono::milliseconds time) {
+  now_ += time;
+  for (auto& end : ends_) {
+    if (end->connected) expire(*end);
+  }
+}
+
+void Hosts::expire(End& end) {
+  {
+    const auto lock = end.qp->lock();
+    const auto deadline = end.qp->core().deadline();
+    if (!deadline || *deadline > now_) return;
+    end.qp->core().on_deadline(now_);
+  }
+  after(end);
+}
+
+bool Hosts::pass_to_deadline(std::size_t qp) {
+  std::optional<TimePoint> first;
+  for (const std::size_t i : {qp, peer_of(qp)}) {
+    const auto lock = ends_[i]->qp->lock();
+    const auto deadline = ends_[i]->qp->core().deadline();
+    if (deadline && (!first || *deadline < *first)) first = deadline;
+  }
+  if (!first) return false;
+  now_ = std::max(now_, *first);
+  for (auto& end : ends_) expire(*end);
+  return true;
+}
+
+void Hosts::disconnect(std::size_t qp) {
+  {
+    const auto lock = ends_[qp]->qp->lock();
+    ends_[qp]->qp->core().disconnect(now_);
+  }
+  after(*ends_[qp]);
+}
+
+void Hosts::abort(std::size_t qp, bool sparing) {
+  End& end = *ends_[qp];
+  {
+    const auto lock = end.qp->lock();
+    if (sparing) end.qp->core().abort_sparing(make_error(Errc::kAborted), now_);
+    end.qp->set_driver(nullptr);
+  }
+  if (!sparing) end.qp->abort();
+  {
+    const auto lock = end.qp->lock();
+    end.qp->set_driver(&end);
+  }
+  after(end);
+}
+
+std::vector<stream::Event> Hosts::events(std::size_t qp) {
+  return std::exchange(ends_[qp]->events, {});
+}
+
+bool Hosts::consistent(std::size_t qp) {
+  const auto lock = ends_[qp]->qp->lock();
+  return ends_[qp]->qp->core().is_consistent();
+}
+
+}  // namespace iwarp::programs
