@@ -135,6 +135,7 @@ bool Model::legal(const Step& s) const {
 
 bool Model::legal_receive(const Step& s) const {
   if (s.pieces.size() > rdmap::kMaxSge || overlap(s.pieces)) return false;
+  if (setup_.hosts[host_of(s.qp)].shares && s.length() < longest_message_to(host_of(s.qp))) return false;
   return std::all_of(s.pieces.begin(), s.pieces.end(), [&](const Piece& p) {
     const Use wanted{Use::Kind::kReceive, s.qp, 0, p.offset, p.offset + p.length};
     return memory_.within(s.qp, p) && (p.length == 0 || (p.region != kReadOnly && valid(s.qp, p.region) &&
@@ -220,6 +221,21 @@ std::size_t Model::messages_to(std::size_t host) const {
   for (std::size_t qp = host; qp < qps_.size(); qp += kHosts)
     sum += pairs_[pair_of(qp)].over ? qps_[qp].taken : qps_[peer_of(qp)].messages.size();
   return sum;
+}
+
+// Octets of those on their way to a shared queue of several connections, of which any may take a Receive posted now.
+std::size_t Model::longest_message_to(std::size_t host) const {
+  std::size_t longest = 0;
+  if (setup_.pairs == 1) return 0;
+  for (std::size_t qp = host; qp < qps_.size(); qp += kHosts) {
+    const Qp& peer = qps_[peer_of(qp)];
+    if (pairs_[pair_of(qp)].over) continue;
+    for (std::size_t i = qps_[qp].delivered; i < peer.messages.size(); ++i) {
+      const Request& m = peer.sends[peer.messages[i]];
+      if (!has_immediate(m.op)) longest = std::max(longest, m.payload.size());
+    }
+  }
+  return longest;
 }
 
 std::optional<std::size_t> Model::room(std::size_t qp) const {
@@ -308,6 +324,7 @@ void Model::apply(const Step& s) {
       memory_.write(s.qp, s.pieces, octets(s.seed, s.length()));
       return;
     case Do::kSrqLimit:
+      host.may_wait = host.may_wait || (host.limit != 0 && host.may_warn && !host.warned);
       host.limit = s.amount;
       host.warned = false;
       host.may_warn = host.posted - std::min(host.posted, messages_to(host_of(s.qp))) < s.amount;
@@ -349,6 +366,7 @@ void Model::post(const Step& s) {
     r.op = s.op;
     r.solicited = s.solicited;
     r.fence = s.fence;
+    r.inlined = s.inlined;
     r.pieces = s.pieces;
     r.remote = s.remote;
     r.remote.length = s.length();

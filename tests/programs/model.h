@@ -99,7 +99,7 @@ class Model {
     std::uint64_t id = 0;
     rdmap::SendOp op = rdmap::SendOp::kSend;
     bool drain = false;
-    bool signaled = true, solicited = false, fence = false;
+    bool signaled = true, solicited = false, fence = false, inlined = false;
     bool posted_late = false;  // behind this end's own end: flushed, without any effect
     Status status = Status::kOpen;
     std::vector<Piece> pieces;  // of the owner
@@ -154,6 +154,7 @@ class Model {
     std::size_t posted = 0;        // in all
     std::size_t limit = 0;
     bool may_warn = false, warned = false;
+    bool may_wait = false;  // the event of an earlier limit, not polled yet
   };
 
   [[nodiscard]] bool legal_receive(const Step& s) const;
@@ -166,6 +167,7 @@ class Model {
   [[nodiscard]] bool valid(std::size_t qp, std::size_t region) const;
   [[nodiscard]] std::size_t fence_of(const Step& s) const;
   [[nodiscard]] std::size_t messages_to(std::size_t host) const;
+  [[nodiscard]] std::size_t longest_message_to(std::size_t host) const;
 
   void post(const Step& s);
   void enter(const Step& s, Request& r, std::size_t number);

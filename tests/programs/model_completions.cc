@@ -76,19 +76,19 @@ bool Model::guaranteed(std::size_t qp) const {
   return causes.size() == 1 && causes[0].what == Do::kDisconnect && causes[0].qp == qp;
 }
 
-// What has left did so in order, and so did what was answered. A fenced request leaves when all Reads before it were
-// answered; a Local Invalidate when those of its own STag were.
+// What has left did so in order, and what was answered was. A fenced request leaves when all Reads before it were
+// answered. A Local Invalidate waits only for requests that name its STag.
 bool Model::may_be(std::size_t qp, const Request& r, Status status) const {
   const Qp& q = qps_[qp];
   if (r.drain) return status == Status::kOk;
   if (r.posted_late) return status == Status::kFlushed;
   if (status == Status::kFlushed) return ending(qp) && !guaranteed(qp);
-  if (q.flushed_other || (q.flushed_read && (r.answered() || r.fence))) return false;
-  if (r.op != SendOp::kLocalInvalidate) return true;
+  if (q.flushed_read && (r.answered() || r.fence)) return false;
+  if (r.op != SendOp::kLocalInvalidate) return !q.flushed_other;
   return std::none_of(q.sends.begin(), q.sends.end(), [&](const Request& earlier) {
-    return earlier.status == Status::kFlushed &&
-           std::any_of(earlier.pieces.begin(), earlier.pieces.end(),
-                       [&](const Piece& p) { return p.region == r.region && !earlier.posted_late; });
+    const auto names_it = [&](const Piece& p) { return p.region == r.region; };
+    return earlier.status == Status::kFlushed && !earlier.posted_late && !earlier.inlined &&
+           std::any_of(earlier.pieces.begin(), earlier.pieces.end(), names_it);
   });
 }
 

@@ -34,9 +34,13 @@ void Model::happened(std::size_t host, const verbs::AsyncEvent& event, std::size
   switch (event.type) {
     case verbs::AsyncEventType::kSrqLimitReached: {
       Host& h = hosts_[host];
-      if (h.limit == 0 || h.warned || !h.may_warn)
+      if (h.limit != 0 && h.may_warn && !h.warned) {
+        h.warned = true;
+      } else if (h.may_wait) {
+        h.may_wait = false;
+      } else {
         wrong("host " + std::to_string(host) + ": limit event without a cause");
-      h.warned = true;
+      }
       return;
     }
     case verbs::AsyncEventType::kQpFatal:
@@ -60,7 +64,8 @@ void Model::check_events(std::size_t qp) {
 }
 
 void Model::check_limit(std::size_t host) {
-  const Host& h = hosts_[host];
+  Host& h = hosts_[host];
+  h.may_wait = false;
   if (!h.warned && shared_left(host) < h.limit)
     wrong("host " + std::to_string(host) + ": no event at the limit of the shared receive queue");
 }
@@ -164,11 +169,11 @@ void Model::settle_writes(std::size_t qp) {
     const ConstBytes actual = memory_.region(peer, r->remote.region).actual;
     for (std::uint32_t i = 0; i < r->remote.length && !actual.empty(); ++i) {
       const std::uint32_t at = r->remote.offset + i;
-      const bool known =
-          actual[at] == r->remote_before[i] || std::any_of(open.begin(), open.end(), [&](const Request* o) {
-            return o->remote.region == r->remote.region && o->remote.offset <= at &&
-                   at < o->remote.offset + o->remote.length && o->remote_after[at - o->remote.offset] == actual[at];
-          });
+      const bool known = std::any_of(open.begin(), open.end(), [&](const Request* o) {
+        const std::uint32_t n = at - o->remote.offset;  // wraps where it is not within
+        return o->remote.region == r->remote.region && n < o->remote.length &&
+               (o->remote_before[n] == actual[at] || o->remote_after[n] == actual[at]);
+      });
       if (!known) return wrong(who(qp, r->id) + "its target holds what nobody has written");
     }
   }

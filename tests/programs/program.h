@@ -22,7 +22,7 @@ inline constexpr std::size_t kRegions = 6;  // of each queue pair
 
 // What is particular about them; see access_of().
 inline constexpr std::size_t kPrivate = 0;    // no peer reaches it
-inline constexpr std::size_t kExposed = 1;       // peers read and write it
+inline constexpr std::size_t kExposed = 1;    // peers read and write it
 inline constexpr std::size_t kBound = 2;      // likewise, by one stream
 inline constexpr std::size_t kRevocable = 3;  // likewise, and the peer may invalidate it
 inline constexpr std::size_t kRevocableToo = 4;

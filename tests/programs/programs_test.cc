@@ -3,6 +3,7 @@
 //   IWARP_PROGRAMS_SEED   the seed of the first; the others follow (1)
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/programs/generator.h"
@@ -49,6 +50,34 @@ TEST(Programs, KeepTheRules) {
   RecordProperty("completions", std::to_string(completions));
   EXPECT_LT(skipped, taken / 20 + 1) << "the generator makes steps that are not legal";
 }
+
+// The model is worth something only if it notices what is wrong.
+class Planted : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(Planted, IsNoticed) {
+  constexpr std::size_t kWanted = 20;
+  std::size_t planted = 0;
+  for (std::uint64_t seed = 1; planted < kWanted && seed < 3000; ++seed) {
+    const Program program = generate(seed);
+    const Outcome out = run(program, GetParam());
+    if (!out.planted) continue;
+    ++planted;
+    EXPECT_FALSE(out.fault.empty()) << "a fault passes: " << name(GetParam()) << "\n" << to_string(program);
+  }
+  EXPECT_EQ(planted, kWanted) << "of " << name(GetParam());
+}
+
+std::vector<Fault> all_faults() {
+  std::vector<Fault> out;
+  for (std::size_t i = 1; i < kFaults; ++i) out.push_back(static_cast<Fault>(i));
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Planted, ::testing::ValuesIn(all_faults()), [](const auto& fault) {
+  std::string out = name(fault.param);
+  std::replace(out.begin(), out.end(), ' ', '_');
+  return out;
+});
 
 }  // namespace
 }  // namespace iwarp::programs
