@@ -29,6 +29,13 @@
 
 namespace iwarp::programs {
 
+// What has happened, as the model sees it.
+struct Tally {
+  std::array<std::size_t, kSendOps> done{}, flushed{};  // by operation
+  std::size_t received = 0, receives_flushed = 0;
+  std::size_t ended_in_order = 0, ended_otherwise = 0;  // connections
+};
+
 class Model {
  public:
   explicit Model(const Setup& setup);
@@ -62,6 +69,7 @@ class Model {
   [[nodiscard]] const Setup& setup() const { return setup_; }
   // What was wrong first; empty: nothing.
   [[nodiscard]] const std::string& fault() const { return fault_; }
+  [[nodiscard]] const Tally& tally() const { return tally_; }
   void wrong(const std::string& what) {
     if (fault_.empty()) fault_ = what;
   }
@@ -205,6 +213,7 @@ class Model {
   std::array<Host, kHosts> hosts_;
   std::uint64_t next_id_ = 1;
   std::string fault_;
+  Tally tally_;
 };
 
 }  // namespace iwarp::programs

@@ -100,6 +100,7 @@ void Model::resolve(std::size_t qp, std::size_t number, Status status) {
                                                         : "was flushed, but has to complete well"));
   q.done = number + 1;
   r.status = status;
+  if (!r.drain) ++(status == Status::kOk ? tally_.done : tally_.flushed).at(static_cast<std::size_t>(r.op));
   if (r.drain || r.posted_late) return;
   memory_.end_uses([&](const Use& u) {
     return u.qp == qp && u.request == number && (u.kind == Use::Kind::kSource || u.kind == Use::Kind::kSink);
@@ -173,6 +174,7 @@ void Model::receive_completed(std::size_t qp, const verbs::Completion& c) {
   if (c.status == Errc::kFlushed) return receive_flushed(qp, *r);
   if (c.status != Errc::kOk) return wrong(who(qp, c.wr_id) + "completed with " + iwarp::name(c.status));
   if (q.flushed_receive) return wrong(who(qp, c.wr_id) + "completed well behind one that was flushed");
+  ++tally_.received;
   delivered(qp, *r, c);
 }
 
@@ -205,6 +207,7 @@ void Model::receive_flushed(std::size_t qp, const Receive& r) {
   Qp& q = qps_[qp];
   const Qp& peer = qps_[peer_of(qp)];
   if (!ending(qp)) return wrong(who(qp, r.id) + "was flushed, but the connection stands");
+  ++tally_.receives_flushed;
   const Bytes before = memory_.read(r.qp, r.pieces);
   Bytes after = before;
   if (!q.flushed_receive && q.delivered < peer.messages.size()) {

@@ -154,6 +154,7 @@ void Model::settle_ended(std::size_t pair) {
     }
   }
   pairs_[pair].over = true;
+  ++(in_order ? tally_.ended_in_order : tally_.ended_otherwise);
 }
 
 // Of what changes the peer's memory and may not have come: each octet is there or is not.

@@ -80,7 +80,7 @@ const char* name(Do what) {
 }
 
 const char* name(SendOp op) {
-  constexpr std::array<const char*, 10> kNames = {"Send",           "SendInvalidate",  "Write",     "Read",
+  constexpr std::array<const char*, kSendOps> kNames = {"Send",           "SendInvalidate",  "Write",     "Read",
                                                   "ReadInvalidate", "LocalInvalidate", "Immediate", "WriteImmediate",
                                                   "FetchAdd",       "CmpSwap"};
   return kNames[static_cast<std::size_t>(op)];

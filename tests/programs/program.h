@@ -71,6 +71,7 @@ struct Setup {
   [[nodiscard]] std::uint16_t ord(std::size_t host) const;
 };
 
+inline constexpr std::size_t kSendOps = 10;  // operations there are
 // Whether it writes to memory of the peer, as a Write.
 [[nodiscard]] constexpr bool is_write(rdmap::SendOp op) {
   return op == rdmap::SendOp::kWrite || op == rdmap::SendOp::kWriteImmediate;

@@ -28,12 +28,13 @@ class Runner {
         ++out_.skipped;
         continue;
       }
+      ++out_.steps.at(static_cast<std::size_t>(step.what));
       take(step);
-      ++out_.taken;
       see_connections();
     }
     if (model_.fault().empty()) settle();
     out_.fault = model_.fault();
+    out_.tally = model_.tally();
     out_.planted = saboteur_.planted();
     return out_;
   }
@@ -211,7 +212,7 @@ void Runner::post_list(const Step& first) {
     model_.apply(*s);
     if (!goes_on(*s) || list.size() == room || !model_.legal(program_.steps[next_])) break;
     s = &program_.steps[next_++];
-    ++out_.taken;
+    ++out_.steps.at(static_cast<std::size_t>(Do::kPost));
   }
   std::size_t posted = 0;
   const auto ok = hosts_.qp(first.qp).post_send(list, &posted);
@@ -252,7 +253,6 @@ void Runner::poll(std::size_t host, bool receives, std::size_t most) {
     if (!qp || host_of(*qp) != host) return model_.wrong("a completion of no queue pair of this host");
     const bool both = program_.setup.hosts[host].one_cq;
     model_.completed(*qp, both ? c.op == rdmap::WcOp::kRecv : receives, c);
-    ++out_.completions;
   }
 }
 
