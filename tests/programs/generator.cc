@@ -100,7 +100,7 @@ class Generator {
       if (r_.once_in(2)) random_step();
     }
     if (!r_.once_in(4)) settle();
-    const std::uint32_t length = 5 + r_.below(r_.once_in(4) ? 150 : 50);
+    const std::uint32_t length = 10 + r_.below(r_.once_in(4) ? 300 : 90);
     std::array<std::uint32_t, kMostPairs> end_at{};
     for (auto& at : end_at) at = length - r_.below(length / 2 + 1);
     for (std::uint32_t i = 0; i < length; ++i) {
@@ -126,6 +126,7 @@ class Generator {
   void random_step();
   void end(std::size_t pair);
   [[nodiscard]] Step any_step();
+  bool trespass(std::uint8_t qp);
   [[nodiscard]] Step receive(std::uint8_t qp);
   [[nodiscard]] Step post(std::uint8_t qp);
   void operands(Step& s);
@@ -142,7 +143,7 @@ class Generator {
 
 bool Generator::emit(Step s) {
   if (!model_.legal(s)) return false;
-  const bool request = s.what == Do::kReceive || s.what == Do::kPost || s.what == Do::kDrain;
+  const bool request = s.what == Do::kReceive || s.what == Do::kPost || s.what == Do::kDrain || s.what == Do::kTrespass;
   if (request && model_.may_be_full(s)) {
     if (!r_.once_in(20)) return false;
   } else {
@@ -158,7 +159,7 @@ void Generator::settle() {
 }
 
 void Generator::random_step() {
-  if (r_.once_in(12)) return settle();
+  if (r_.once_in(20)) return settle();
   for (int attempt = 0; attempt < 12; ++attempt) {
     if (emit(any_step())) return;
   }
@@ -168,7 +169,8 @@ void Generator::end(std::size_t pair) {
   const auto qp = static_cast<std::uint8_t>(pair * kHosts + r_.below(kHosts));
   const auto peer = static_cast<std::uint8_t>(peer_of(qp));
   const std::uint32_t kind = r_.below(10);
-  if (kind < 6) {
+  if (kind < 3 && trespass(qp)) {
+  } else if (kind < 6) {
     (void)emit({.what = Do::kDisconnect, .qp = qp});
   } else if (kind < 8) {
     (void)emit({.what = Do::kAbort, .qp = qp, .more = r_.below(2)});
@@ -183,13 +185,26 @@ void Generator::end(std::size_t pair) {
   if (kind == 4) (void)emit({.what = Do::kLose, .qp = qp, .amount = r_.below(3)});
 }
 
+// Through an STag that was revoked.
+bool Generator::trespass(std::uint8_t qp) {
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    Step s{.what = Do::kTrespass, .qp = qp, .op = r_.among({SendOp::kWrite, SendOp::kRead, SendOp::kFetchAdd})};
+    s.signaled = !r_.once_in(3);
+    s.pieces = {piece(r_.below(kReadOnly), is_atomic(s.op) ? 8 : 1 + some_length())};
+    s.remote = piece(1 + r_.below(kRegions - 1), s.length());
+    s.atomic = {r_.next(), 0, 0, 0};
+    if (emit(s)) return true;
+  }
+  return false;
+}
+
 Step Generator::any_step() {
   const std::uint8_t qp = any_qp();
   const std::uint32_t kind = r_.below(100);
-  if (kind < 45)
+  if (kind < 50)
     return model_.receives_waiting(peer_of(qp)) < 2 && r_.once_in(2) ? receive(static_cast<std::uint8_t>(peer_of(qp)))
                                                                      : post(qp);
-  if (kind < 55) return receive(qp);
+  if (kind < 58) return receive(qp);
   if (kind < 77) return move();
   if (kind < 84) return {.what = Do::kPoll, .qp = qp, .amount = 1 + r_.below(8), .more = r_.below(2)};
   if (kind < 88) {

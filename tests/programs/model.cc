@@ -94,6 +94,8 @@ bool Model::legal(const Step& s) const {
       return legal_receive(s);
     case Do::kPost:
       return legal_post(s);
+    case Do::kTrespass:
+      return both_established && legal_trespass(s);
     case Do::kInvalidate:
       return s.region != kReadOnly && valid(s.qp, s.region) && idle(s.qp, s.region);
     case Do::kRereg:
@@ -144,6 +146,8 @@ bool Model::legal_receive(const Step& s) const {
 }
 
 bool Model::legal_post(const Step& s) const {
+  const bool revokes = s.op == SendOp::kSendInvalidate || invalidates_here(s.op);
+  if (revokes && qps_[s.qp].walled) return false;
   return s.pieces.size() <= rdmap::kMaxSge && legal_operands(s) && legal_local(s) && legal_remote(s) &&
          legal_revocation(s);
 }
@@ -213,6 +217,20 @@ bool Model::legal_revocation(const Step& s) const {
   const auto& uses = memory_.region(s.qp, region).uses;
   return std::all_of(uses.begin(), uses.end(),
                      [&](const Use& u) { return u.qp == s.qp && !u.remote() && u.kind != Use::Kind::kReceive; });
+}
+
+// What a peer with a dead STag does is not legal, but what follows is known (RFC 5040 s7.1, RFC 5041 s7.1).
+bool Model::legal_trespass(const Step& s) const {
+  const Region& target = memory_.region(peer_of(s.qp), s.remote.region);
+  return pairs_[pair_of(s.qp)].causes.empty() && may_send(s.qp) && !s.inlined && s.length() != 0 &&
+         (s.op == SendOp::kWrite || s.op == SendOp::kRead || s.op == SendOp::kFetchAdd) && legal_operands(s) &&
+         legal_local(s) && s.remote.region != kPrivate && target.state == Region::State::kDead &&
+         s.pieces.size() <= rdmap::kMaxSge;
+}
+
+bool Model::may_terminate(std::size_t qp) const {
+  const auto& causes = pairs_[pair_of(qp)].causes;
+  return std::any_of(causes.begin(), causes.end(), [](const Cause& c) { return c.what == Do::kTrespass; });
 }
 
 // Messages that may have taken a Receive of the shared queue of `host`.
@@ -311,6 +329,9 @@ void Model::apply(const Step& s) {
       host.posted += shares ? 1 : 0;
       return;
     }
+    case Do::kTrespass:
+      pairs_[pair_of(s.qp)].causes.push_back({s.what, s.qp, static_cast<std::uint32_t>(s.op)});
+      return post(s);
     case Do::kPost:
     case Do::kDrain:
       return post(s);
@@ -326,7 +347,7 @@ void Model::apply(const Step& s) {
     case Do::kSrqLimit:
       host.may_wait = host.may_wait || (host.limit != 0 && host.may_warn && !host.warned);
       host.limit = s.amount;
-      host.warned = false;
+      host.warned = host.unsure = false;
       host.may_warn = host.posted - std::min(host.posted, messages_to(host_of(s.qp))) < s.amount;
       return;
     case Do::kDisconnect:
@@ -346,7 +367,7 @@ void Model::apply(const Step& s) {
 }
 
 void Model::end(const Step& s) {
-  pairs_[pair_of(s.qp)].causes.push_back({s.what, s.qp, s.amount});
+  pairs_[pair_of(s.qp)].causes.push_back({s.what, s.qp, s.what == Do::kAbort ? s.more : s.amount});
   qps_[s.qp].ended_here = true;
   if (s.what == Do::kLose) qps_[peer_of(s.qp)].ended_here = true;
 }
@@ -371,7 +392,9 @@ void Model::post(const Step& s) {
     r.remote = s.remote;
     r.remote.length = s.length();
     r.immediate = s.immediate;
+    r.vain = s.what == Do::kTrespass || q.walled;
     if (!r.posted_late) enter(s, r, q.sends.size());
+    q.walled = q.walled || (s.what == Do::kTrespass && s.op == SendOp::kWrite);
   }
   q.sends.push_back(std::move(r));
 }
@@ -381,6 +404,11 @@ void Model::enter(const Step& s, Request& r, std::size_t number) {
   Qp& q = qps_[s.qp];
   const std::size_t peer = peer_of(s.qp);
   if (r.fence) q.fence = number;
+  if (r.vain) {
+    r.before = r.after = memory_.read(s.qp, r.pieces);
+    for (const Piece& p : r.pieces) use(s.qp, p, r.answered() ? Use::Kind::kSink : Use::Kind::kSource, s.qp, number);
+    return;
+  }
   if (r.message()) {
     q.messages.push_back(number);
     Host& host = hosts_[host_of(peer)];

@@ -59,6 +59,8 @@ class Model {
   void happened(std::size_t host, const verbs::AsyncEvent& event, std::size_t qp);
   // Nothing moves any more, and all completions and events were polled: the time for what must have happened by now.
   void settled();
+  // Then, too: the limit of the shared receive queue that was not reached.
+  void limit_left(std::size_t host, std::size_t limit);
   // Instead of what follows from a run: all goes as it should until nothing moves any more. The contents of memory are
   // not known after that.
   void assume_settled();
@@ -87,6 +89,8 @@ class Model {
   [[nodiscard]] std::size_t receives_open(std::size_t qp) const { return qps_[qp].receives.size() - qps_[qp].received; }
   // The number of the request in the peer's send queue whose message comes next to `qp`; nullopt: none was posted.
   [[nodiscard]] std::optional<std::size_t> next_message(std::size_t qp) const;
+  // Whether one end may be told by the other that it broke a rule.
+  [[nodiscard]] bool may_terminate(std::size_t qp) const;
   // Whether the end of this connection has settled.
   [[nodiscard]] bool is_over(std::size_t qp) const { return pairs_[pair_of(qp)].over; }
   // Whether both ends may send.
@@ -109,6 +113,7 @@ class Model {
     bool drain = false;
     bool signaled = true, solicited = false, fence = false, inlined = false;
     bool posted_late = false;  // behind this end's own end: flushed, without any effect
+    bool vain = false;         // the peer refuses it, or what was before it: it may have left, without any effect there
     Status status = Status::kOpen;
     std::vector<Piece> pieces;  // of the owner
     Piece remote;
@@ -130,7 +135,8 @@ class Model {
     std::uint32_t length = 0;
     bool done = false;
   };
-  // How one end, or the network, ended a connection.
+  // How one end, or the network, ended a connection. `how`: of kLose Step::amount, of kAbort Step::more, of kTrespass the
+  // operation.
   struct Cause {
     Do what;
     std::size_t qp;
@@ -147,6 +153,7 @@ class Model {
     std::size_t placed = 0;             // those before have changed the peer's memory
     std::vector<std::size_t> messages;  // those that take a Receive of the peer
     std::size_t fence = 0;              // the last that waits for earlier Reads
+    bool walled = false;                // a Write was posted that the peer refuses: nothing behind it gets there
     bool flushed_read = false, flushed_other = false;
     std::vector<Receive> receives;  // its own
     std::size_t received = 0;       // of them
@@ -154,7 +161,7 @@ class Model {
     std::size_t delivered = 0;  // messages of the peer that came
     std::size_t taken = 0;      // Receives that completed, flushed ones too
     bool established = false, ended = false, ended_here = false;
-    Errc reason = Errc::kOk;
+    Errc reason = Errc::kOk, fatal_reason = Errc::kOk;
     std::size_t fatal = 0, last = 0;  // asynchronous events
   };
   struct Host {
@@ -163,6 +170,7 @@ class Model {
     std::size_t limit = 0;
     bool may_warn = false, warned = false;
     bool may_wait = false;  // the event of an earlier limit, not polled yet
+    bool unsure = false;    // `warned`, as the event may have been that one
   };
 
   [[nodiscard]] bool legal_receive(const Step& s) const;
@@ -171,6 +179,7 @@ class Model {
   [[nodiscard]] bool legal_local(const Step& s) const;
   [[nodiscard]] bool legal_remote(const Step& s) const;
   [[nodiscard]] bool legal_revocation(const Step& s) const;
+  [[nodiscard]] bool legal_trespass(const Step& s) const;
   [[nodiscard]] bool idle(std::size_t qp, std::size_t region) const;
   [[nodiscard]] bool valid(std::size_t qp, std::size_t region) const;
   [[nodiscard]] std::size_t fence_of(const Step& s) const;
@@ -201,7 +210,6 @@ class Model {
   void settle_ended(std::size_t pair);
   void settle_writes(std::size_t qp);
   void check_events(std::size_t qp);
-  void check_limit(std::size_t host);
   void check_memory();
   void assume_received(std::size_t qp);
   [[nodiscard]] std::string who(std::size_t qp, std::uint64_t id) const;

@@ -81,7 +81,7 @@ bool Model::guaranteed(std::size_t qp) const {
 bool Model::may_be(std::size_t qp, const Request& r, Status status) const {
   const Qp& q = qps_[qp];
   if (r.drain) return status == Status::kOk;
-  if (r.posted_late) return status == Status::kFlushed;
+  if (r.posted_late || (r.vain && r.answered())) return status == Status::kFlushed;
   if (status == Status::kFlushed) return ending(qp) && !guaranteed(qp);
   if (q.flushed_read && (r.answered() || r.fence)) return false;
   if (r.op != SendOp::kLocalInvalidate) return !q.flushed_other;

@@ -1,5 +1,6 @@
 // What must have happened when nothing moves any more.
 #include <algorithm>
+#include <utility>
 
 #include "tests/programs/model.h"
 
@@ -25,6 +26,12 @@ bool Model::may_end_with(std::size_t qp, Errc reason) const {
   const auto& causes = pairs_[pair_of(qp)].causes;
   return std::any_of(causes.begin(), causes.end(), [&](const Cause& c) {
     if (c.what == Do::kLose) return reason == Errc::kConnectionLost || (c.how == 2 && reason == Errc::kPeerClosed);
+    if (c.what == Do::kTrespass) {
+      const bool write = c.how == static_cast<std::uint32_t>(SendOp::kWrite);
+      if (c.qp != qp) return reason == (write ? Errc::kTaggedInvalidStag : Errc::kReadInvalidStag);
+      // Whose end is due does not say why any more.
+      return reason == Errc::kRemoteTerminate || (reason == Errc::kConnectionLost && causes.size() > 1);
+    }
     if (c.qp == qp) return reason == Errc::kAborted;
     return reason == (c.what == Do::kDisconnect ? Errc::kPeerClosed : Errc::kConnectionLost);
   });
@@ -34,18 +41,17 @@ void Model::happened(std::size_t host, const verbs::AsyncEvent& event, std::size
   switch (event.type) {
     case verbs::AsyncEventType::kSrqLimitReached: {
       Host& h = hosts_[host];
-      if (h.limit != 0 && h.may_warn && !h.warned) {
-        h.warned = true;
-      } else if (h.may_wait) {
-        h.may_wait = false;
-      } else {
+      const bool may_be_of_this = h.limit != 0 && h.may_warn && (!h.warned || h.unsure);
+      if (!may_be_of_this && !h.may_wait)
         wrong("host " + std::to_string(host) + ": limit event without a cause");
-      }
+      h.warned = may_be_of_this;
+      h.unsure = may_be_of_this && h.may_wait;
+      h.may_wait = false;
       return;
     }
     case verbs::AsyncEventType::kQpFatal:
       ++qps_[qp].fatal;
-      if (event.reason.code != qps_[qp].reason) wrong("qp" + std::to_string(qp) + ": fatal event with another reason");
+      qps_[qp].fatal_reason = event.reason.code;
       return;
     case verbs::AsyncEventType::kLastWqeReached:
       ++qps_[qp].last;
@@ -59,15 +65,18 @@ void Model::check_events(std::size_t qp) {
   const Qp& q = qps_[qp];
   const bool fatal = q.ended && q.reason != Errc::kPeerClosed && q.reason != Errc::kAborted;
   if (q.fatal != (fatal ? 1U : 0U)) wrong("qp" + std::to_string(qp) + ": " + std::to_string(q.fatal) + " fatal events");
+  if (q.fatal != 0 && q.fatal_reason != q.reason) wrong("qp" + std::to_string(qp) + ": a fatal event of another reason");
   const bool last = q.ended && setup_.hosts[host_of(qp)].shares;
   if (q.last != (last ? 1U : 0U)) wrong("qp" + std::to_string(qp) + ": " + std::to_string(q.last) + " last-WQE events");
 }
 
-void Model::check_limit(std::size_t host) {
+void Model::limit_left(std::size_t host, std::size_t limit) {
   Host& h = hosts_[host];
+  const std::string id = "host " + std::to_string(host) + ": ";
   h.may_wait = false;
-  if (!h.warned && shared_left(host) < h.limit)
-    wrong("host " + std::to_string(host) + ": no event at the limit of the shared receive queue");
+  if (std::exchange(h.unsure, false)) h.warned = limit == 0;
+  if (!h.warned && shared_left(host) < h.limit) wrong(id + "no event at the limit of the shared receive queue");
+  if (limit != (h.warned ? 0 : h.limit)) wrong(id + "a limit of " + std::to_string(limit));
 }
 
 // An Initiator speaks first, or sends an RTR. Until then the other end is silent.
@@ -94,7 +103,6 @@ void Model::settled() {
     if (pairs_[pair_of(qp)].over) resolve_silent(qp);
     check_events(qp);
   }
-  for (std::size_t host = 0; host < kHosts; ++host) check_limit(host);
   check_memory();
 }
 
@@ -134,8 +142,12 @@ void Model::settle_ended(std::size_t pair) {
     const std::size_t came = qps_[peer_of(qp)].delivered;
     const auto sent = static_cast<std::size_t>(std::count_if(
         q.messages.begin(), q.messages.end(), [&](std::size_t i) { return q.sends[i].status == Status::kOk; }));
-    // Nothing comes that was not sent whole; and at an orderly end all that was sent does.
-    if (came > sent || (in_order && came != sent))
+    // Nothing comes that was not sent whole, and at an orderly end all that was sent does. What is flushed by an error, or
+    // by an abort that spares the peer, still leaves if it has begun to.
+    const bool one_leaves = std::any_of(causes.begin(), causes.end(), [](const Cause& c) {
+      return c.what == Do::kTrespass || (c.what == Do::kAbort && c.how != 0);
+    });
+    if (came > sent + (one_leaves ? 1 : 0) || (in_order && came != sent))
       wrong("qp" + std::to_string(qp) + ": " + std::to_string(came) + " messages have come, " + std::to_string(sent) +
             " were sent");
     if (in_order) {

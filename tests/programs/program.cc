@@ -75,7 +75,7 @@ std::uint32_t Step::length() const {
 const char* name(Do what) {
   constexpr std::array<const char*, kDos> kNames = {
       "connect", "receive", "post", "drain",     "invalidate", "reregister", "fill",       "move",  "poll", "settle",
-      "time",    "emss",    "arm",  "srq-limit", "resize",     "events",     "disconnect", "abort", "lose"};
+      "time",    "emss",    "arm",  "srq-limit", "resize",     "events",     "disconnect", "abort", "trespass", "lose"};
   return kNames[static_cast<std::size_t>(what)];
 }
 
@@ -93,6 +93,7 @@ std::string to_string(const Step& s) {
     case Do::kReceive:
       return out + text(s.pieces);
     case Do::kPost:
+    case Do::kTrespass:
       return out + post(s);
     case Do::kInvalidate:
       return out + " region " + n(s.region);

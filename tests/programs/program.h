@@ -109,9 +109,10 @@ enum class Do : std::uint8_t {
   kEvents,      // polls the asynchronous events of `qp`'s host
   kDisconnect,  // `qp` ends its connection in order
   kAbort,       // or abruptly. `more` != 0: with regard to a peer that was not heard
+  kTrespass,    // posts a request that names a dead region of the peer, as kPost: the peer ends the connection
   kLose,        // TCP ends, at both ends. `amount`: 0 reset, 1 silence, 2 FIN
 };
-inline constexpr std::size_t kDos = 19;
+inline constexpr std::size_t kDos = 20;
 
 struct Step {
   Do what = Do::kSettle;

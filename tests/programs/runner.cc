@@ -93,6 +93,8 @@ void Runner::take(const Step& s) {
     }
     case Do::kPost:
       return goes_on(s) ? post_list(s) : post(s);
+    case Do::kTrespass:
+      return post(s);
     case Do::kDrain:
       if (taken(s, hosts_.qp(s.qp).drain(model_.next_id()))) model_.apply(s);
       return;
@@ -302,7 +304,7 @@ void Runner::see_connections() {
       if (std::holds_alternative<stream::Established>(event)) {
         model_.established(qp);
       } else if (const auto* end = std::get_if<stream::Disconnected>(&event)) {
-        if (end->sent || end->received) model_.wrong("qp" + std::to_string(qp) + ": a Terminate");
+        if ((end->sent || end->received) && !model_.may_terminate(qp)) model_.wrong("qp" + std::to_string(qp) + ": a Terminate");
         model_.ended(qp, end->reason.code);
       } else {
         model_.wrong("qp" + std::to_string(qp) + ": a fallback");
@@ -355,7 +357,9 @@ void Runner::settle() {
     check_stags(qp);
   }
   for (std::size_t host = 0; host < kHosts; ++host) {
-    if (hosts_.srq(host) != nullptr && hosts_.srq(host)->posted() != model_.shared_left(host))
+    if (hosts_.srq(host) == nullptr) continue;
+    model_.limit_left(host, hosts_.srq(host)->limit());
+    if (hosts_.srq(host)->posted() != model_.shared_left(host))
       model_.wrong("host " + std::to_string(host) + ": " + std::to_string(hosts_.srq(host)->posted()) +
                    " Receives in the shared queue");
   }
