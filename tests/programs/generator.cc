@@ -100,7 +100,7 @@ class Generator {
       if (r_.once_in(2)) random_step();
     }
     if (!r_.once_in(4)) settle();
-    const std::uint32_t length = 10 + r_.below(r_.once_in(4) ? 300 : 90);
+    const std::uint32_t length = 20 + r_.below(r_.once_in(4) ? 400 : 120);
     std::array<std::uint32_t, kMostPairs> end_at{};
     for (auto& at : end_at) at = length - r_.below(length / 2 + 1);
     for (std::uint32_t i = 0; i < length; ++i) {
@@ -168,21 +168,30 @@ void Generator::random_step() {
 void Generator::end(std::size_t pair) {
   const auto qp = static_cast<std::uint8_t>(pair * kHosts + r_.below(kHosts));
   const auto peer = static_cast<std::uint8_t>(peer_of(qp));
-  const std::uint32_t kind = r_.below(10);
+  const std::uint32_t kind = r_.below(20);
   if (kind < 3 && trespass(qp)) {
-  } else if (kind < 6) {
+    // What else may happen before the peer notices is below.
+  } else if (kind < 15) {
     (void)emit({.what = Do::kDisconnect, .qp = qp});
-  } else if (kind < 8) {
-    (void)emit({.what = Do::kAbort, .qp = qp, .more = r_.below(2)});
+  } else if (kind < 18) {
+    (void)emit({.what = Do::kAbort, .qp = qp, .more = r_.below(3)});
   } else {
     (void)emit({.what = Do::kLose, .qp = qp, .amount = r_.below(3)});
   }
-  for (std::uint32_t n = r_.below(5); n > 0; --n) random_step();
-  // And the other one, too.
-  if (kind < 2) (void)emit({.what = Do::kDisconnect, .qp = peer});
-  if (kind == 2) (void)emit({.what = Do::kAbort, .qp = peer, .more = r_.below(2)});
-  if (kind == 3) (void)emit({.what = Do::kAbort, .qp = qp, .more = r_.below(2)});
-  if (kind == 4) (void)emit({.what = Do::kLose, .qp = qp, .amount = r_.below(3)});
+  for (std::uint32_t n = r_.below(8); n > 0; --n) random_step();
+  if (!r_.once_in(3)) return;
+  const std::uint8_t other = r_.once_in(2) ? qp : peer;
+  switch (r_.below(4)) {
+    case 0:
+    case 1:
+      (void)emit({.what = Do::kDisconnect, .qp = other});
+      break;
+    case 2:
+      (void)emit({.what = Do::kAbort, .qp = other, .more = r_.below(3)});
+      break;
+    default:
+      (void)emit({.what = Do::kLose, .qp = other, .amount = r_.below(3)});
+  }
 }
 
 // Through an STag that was revoked.

@@ -36,10 +36,7 @@ Hosts::Hosts(const Setup& setup) : setup_(setup) {
 
 Hosts::~Hosts() {
   for (auto& end : ends_) {
-    {
-      const auto lock = end->qp->lock();
-      end->qp->set_driver(nullptr);
-    }
+    set_driver(*end, nullptr);
     end->qp->abort();
   }
 }
@@ -355,19 +352,25 @@ void Hosts::disconnect(std::size_t qp) {
   after(*ends_[qp]);
 }
 
-void Hosts::abort(std::size_t qp, bool sparing) {
+// Without a driver QueuePair does not look at the clock.
+void Hosts::abort(std::size_t qp, std::uint32_t how) {
   End& end = *ends_[qp];
-  {
+  set_driver(end, nullptr);
+  if (how == 1) {
     const auto lock = end.qp->lock();
-    if (sparing) end.qp->core().abort_sparing(make_error(Errc::kAborted), now_);
-    end.qp->set_driver(nullptr);
+    end.qp->core().abort_sparing(make_error(Errc::kAborted), now_);
+  } else if (how == 2) {
+    (void)end.qp->modify(verbs::QueuePairState::kError);
+  } else {
+    end.qp->abort();
   }
-  if (!sparing) end.qp->abort();
-  {
-    const auto lock = end.qp->lock();
-    end.qp->set_driver(&end);
-  }
+  set_driver(end, &end);
   after(end);
+}
+
+void Hosts::set_driver(End& end, verbs::Driver* driver) {
+  const auto lock = end.qp->lock();
+  end.qp->set_driver(driver);
 }
 
 std::vector<stream::Event> Hosts::events(std::size_t qp) {

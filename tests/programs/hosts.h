@@ -82,7 +82,8 @@ class Hosts {
 
   // --- Ends.
   void disconnect(std::size_t qp);
-  void abort(std::size_t qp, bool sparing);
+  // `how` is Step::more.
+  void abort(std::size_t qp, std::uint32_t how);
 
   // What the connection of `qp` has told since the last call.
   [[nodiscard]] std::vector<stream::Event> events(std::size_t qp);
@@ -115,6 +116,7 @@ class Hosts {
     Bytes scratch;
   };
 
+  void set_driver(End& end, verbs::Driver* driver);
   void make_host(std::size_t host);
   void make_end(std::size_t number);
   void make_region(End& end, std::size_t index);

@@ -15,9 +15,9 @@ bool compatible(const Use& earlier, const Use& later, std::size_t fence) {
   // What a Read brings may be sent by a request that waits for it.
   if (earlier.kind == Kind::kSink && later.kind == Kind::kSource) return behind_a_fence;
   if (!earlier.remote() || !later.remote()) return false;
-  // Of one stream, in the order of posting: each is placed, and its Response made, behind what was posted before (RFC 5040
-  // s5.5 items 12, 17 and 20, RFC 7306 s7). But a Write may overtake the Response of what was posted before it, and a Read
-  // may bring what an Atomic behind it has made: when the buffer is read is left open.
+  // Of one stream, in the order of posting: each is placed, and its Response made, behind what was posted before (RFC
+  // 5040 s5.5 items 12, 17 and 20, RFC 7306 s7). But a Write may overtake the Response of what was posted before it,
+  // and a Read may bring what an Atomic behind it has made: when the buffer is read is left open.
   if (earlier.kind == Kind::kRemoteWrite || later.kind == Kind::kRemoteRead || behind_a_fence) return true;
   return earlier.kind == Kind::kRemoteAtomic && later.kind == Kind::kRemoteAtomic;
 }

@@ -135,8 +135,8 @@ class Model {
     std::uint32_t length = 0;
     bool done = false;
   };
-  // How one end, or the network, ended a connection. `how`: of kLose Step::amount, of kAbort Step::more, of kTrespass the
-  // operation.
+  // How one end, or the network, ended a connection. `how`: of kLose Step::amount, of kAbort Step::more, of kTrespass
+  // the operation.
   struct Cause {
     Do what;
     std::size_t qp;

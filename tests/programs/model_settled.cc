@@ -42,8 +42,7 @@ void Model::happened(std::size_t host, const verbs::AsyncEvent& event, std::size
     case verbs::AsyncEventType::kSrqLimitReached: {
       Host& h = hosts_[host];
       const bool may_be_of_this = h.limit != 0 && h.may_warn && (!h.warned || h.unsure);
-      if (!may_be_of_this && !h.may_wait)
-        wrong("host " + std::to_string(host) + ": limit event without a cause");
+      if (!may_be_of_this && !h.may_wait) wrong("host " + std::to_string(host) + ": limit event without a cause");
       h.warned = may_be_of_this;
       h.unsure = may_be_of_this && h.may_wait;
       h.may_wait = false;
@@ -65,7 +64,8 @@ void Model::check_events(std::size_t qp) {
   const Qp& q = qps_[qp];
   const bool fatal = q.ended && q.reason != Errc::kPeerClosed && q.reason != Errc::kAborted;
   if (q.fatal != (fatal ? 1U : 0U)) wrong("qp" + std::to_string(qp) + ": " + std::to_string(q.fatal) + " fatal events");
-  if (q.fatal != 0 && q.fatal_reason != q.reason) wrong("qp" + std::to_string(qp) + ": a fatal event of another reason");
+  if (q.fatal != 0 && q.fatal_reason != q.reason)
+    wrong("qp" + std::to_string(qp) + ": a fatal event of another reason");
   const bool last = q.ended && setup_.hosts[host_of(qp)].shares;
   if (q.last != (last ? 1U : 0U)) wrong("qp" + std::to_string(qp) + ": " + std::to_string(q.last) + " last-WQE events");
 }
@@ -142,10 +142,10 @@ void Model::settle_ended(std::size_t pair) {
     const std::size_t came = qps_[peer_of(qp)].delivered;
     const auto sent = static_cast<std::size_t>(std::count_if(
         q.messages.begin(), q.messages.end(), [&](std::size_t i) { return q.sends[i].status == Status::kOk; }));
-    // Nothing comes that was not sent whole, and at an orderly end all that was sent does. What is flushed by an error, or
-    // by an abort that spares the peer, still leaves if it has begun to.
+    // Nothing comes that was not sent whole, and at an orderly end all that was sent does. What is flushed by an error,
+    // or by an abort that spares the peer, still leaves if it has begun to.
     const bool one_leaves = std::any_of(causes.begin(), causes.end(), [](const Cause& c) {
-      return c.what == Do::kTrespass || (c.what == Do::kAbort && c.how != 0);
+      return c.what == Do::kTrespass || (c.what == Do::kAbort && c.how == 1);
     });
     if (came > sent + (one_leaves ? 1 : 0) || (in_order && came != sent))
       wrong("qp" + std::to_string(qp) + ": " + std::to_string(came) + " messages have come, " + std::to_string(sent) +

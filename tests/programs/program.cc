@@ -73,16 +73,17 @@ std::uint32_t Step::length() const {
 }
 
 const char* name(Do what) {
-  constexpr std::array<const char*, kDos> kNames = {
-      "connect", "receive", "post", "drain",     "invalidate", "reregister", "fill",       "move",  "poll", "settle",
-      "time",    "emss",    "arm",  "srq-limit", "resize",     "events",     "disconnect", "abort", "trespass", "lose"};
+  constexpr std::array<const char*, kDos> kNames = {"connect",    "receive",    "post",  "drain",     "invalidate",
+                                                    "reregister", "fill",       "move",  "poll",      "settle",
+                                                    "time",       "emss",       "arm",   "srq-limit", "resize",
+                                                    "events",     "disconnect", "abort", "trespass",  "lose"};
   return kNames[static_cast<std::size_t>(what)];
 }
 
 const char* name(SendOp op) {
-  constexpr std::array<const char*, kSendOps> kNames = {"Send",           "SendInvalidate",  "Write",     "Read",
-                                                  "ReadInvalidate", "LocalInvalidate", "Immediate", "WriteImmediate",
-                                                  "FetchAdd",       "CmpSwap"};
+  constexpr std::array<const char*, kSendOps> kNames = {
+      "Send",      "SendInvalidate", "Write",    "Read",   "ReadInvalidate", "LocalInvalidate",
+      "Immediate", "WriteImmediate", "FetchAdd", "CmpSwap"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
@@ -112,7 +113,7 @@ std::string to_string(const Step& s) {
     case Do::kSrqLimit:
       return out + " " + n(s.amount);
     case Do::kAbort:
-      return out + (s.more != 0 ? " sparing" : "");
+      return out + (s.more == 1 ? " sparing" : s.more == 2 ? " by modify" : "");
     case Do::kLose:
       return out + (s.amount == 0 ? " reset" : s.amount == 1 ? " silence" : " fin");
     case Do::kConnect:

@@ -108,7 +108,7 @@ enum class Do : std::uint8_t {
   kResize,      // another capacity, `amount`, for the queue that kPoll would poll
   kEvents,      // polls the asynchronous events of `qp`'s host
   kDisconnect,  // `qp` ends its connection in order
-  kAbort,       // or abruptly. `more` != 0: with regard to a peer that was not heard
+  kAbort,       // or abruptly. `more`: 1 with regard to a peer that was not heard, 2 by asking for the state kError
   kTrespass,    // posts a request that names a dead region of the peer, as kPost: the peer ends the connection
   kLose,        // TCP ends, at both ends. `amount`: 0 reset, 1 silence, 2 FIN
 };

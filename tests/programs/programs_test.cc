@@ -50,21 +50,22 @@ std::ostream& operator<<(std::ostream& out, const Sum& s) {
   for (std::size_t i = 0; i < kSendOps; ++i)
     out << "  " << name(static_cast<rdmap::SendOp>(i)) << " " << s.tally.done[i] << " done, " << s.tally.flushed[i]
         << " flushed\n";
-  return out << "  messages " << s.tally.received << ", Receives flushed " << s.tally.receives_flushed << "\n  ended in order "
-             << s.tally.ended_in_order << ", otherwise " << s.tally.ended_otherwise << "\n";
+  return out << "  messages " << s.tally.received << ", Receives flushed " << s.tally.receives_flushed
+             << "\n  ended in order " << s.tally.ended_in_order << ", otherwise " << s.tally.ended_otherwise << "\n";
 }
 
 void report(const Program& program, const Outcome& out) {
   const Program shorter = shrink(program);
   const Outcome again = run(shorter);
-  ADD_FAILURE() << "seed " << program.seed << ": " << out.fault << "\nShortened, it fails at step " << again.step << ": "
-                << again.fault << "\n"
+  ADD_FAILURE() << "seed " << program.seed << ": " << out.fault << "\nShortened, it fails at step " << again.step
+                << ": " << again.fault << "\n"
                 << to_string(shorter) << "Repeat: IWARP_PROGRAMS=1 IWARP_PROGRAMS_SEED=" << program.seed
                 << " test_programs --gtest_filter=Programs.KeepTheRules";
 }
 
 TEST(Programs, KeepTheRules) {
-  const std::uint64_t count = from_environment("IWARP_PROGRAMS", 1000), first = from_environment("IWARP_PROGRAMS_SEED", 1);
+  const std::uint64_t count = from_environment("IWARP_PROGRAMS", 1000),
+                      first = from_environment("IWARP_PROGRAMS_SEED", 1);
   std::size_t failures = 0;
   Sum sum;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -80,10 +81,12 @@ TEST(Programs, KeepTheRules) {
   }
   if (count < 500) return;
   // A generator that leaves something out would leave it untested.
-  for (std::size_t i = 0; i < kDos; ++i) EXPECT_GT(sum.steps[i], count / 100) << name(static_cast<Do>(i)) << "\n" << sum;
+  for (std::size_t i = 0; i < kDos; ++i)
+    EXPECT_GT(sum.steps[i], count / 100) << name(static_cast<Do>(i)) << "\n" << sum;
   for (std::size_t i = 0; i < kSendOps; ++i)
     EXPECT_TRUE(sum.tally.done[i] > count / 10 && sum.tally.flushed[i] > count / 50)
-        << name(static_cast<rdmap::SendOp>(i)) << "\n" << sum;
+        << name(static_cast<rdmap::SendOp>(i)) << "\n"
+        << sum;
   EXPECT_LT(sum.skipped, count) << sum;
   if (from_environment("IWARP_PROGRAMS_TALLY", 0) != 0) std::cout << sum;
 }
@@ -102,6 +105,26 @@ TEST_P(Planted, IsNoticed) {
     EXPECT_FALSE(out.fault.empty()) << "a fault passes: " << name(GetParam()) << "\n" << to_string(program);
   }
   EXPECT_EQ(planted, kWanted) << "of " << name(GetParam());
+}
+
+// A message with a wrong octet needs a Receive, a Send and a connection.
+TEST(Shrinker, LeavesWhatMatters) {
+  std::size_t tried = 0;
+  for (std::uint64_t seed = 1; tried < 5; ++seed) {
+    const Program program = generate(seed);
+    if (!run(program, Fault::kReceived).planted) continue;
+    ++tried;
+    const Program shorter = shrink(program, Fault::kReceived);
+    EXPECT_FALSE(run(shorter, Fault::kReceived).fault.empty());
+    EXPECT_LE(shorter.steps.size(), 6U) << to_string(shorter);
+  }
+}
+
+TEST(Generator, MakesTheSameOfTheSameSeed) {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    EXPECT_EQ(to_string(generate(seed)), to_string(generate(seed)));
+    EXPECT_NE(to_string(generate(seed)), to_string(generate(seed + 1)));
+  }
 }
 
 std::vector<Fault> all_faults() {

@@ -133,7 +133,7 @@ void Runner::take(const Step& s) {
       return hosts_.disconnect(s.qp);
     case Do::kAbort:
       model_.apply(s);
-      return hosts_.abort(s.qp, s.more != 0);
+      return hosts_.abort(s.qp, s.more);
     case Do::kLose:
       model_.apply(s);
       return hosts_.lose(s.qp, s.amount);
@@ -304,7 +304,8 @@ void Runner::see_connections() {
       if (std::holds_alternative<stream::Established>(event)) {
         model_.established(qp);
       } else if (const auto* end = std::get_if<stream::Disconnected>(&event)) {
-        if ((end->sent || end->received) && !model_.may_terminate(qp)) model_.wrong("qp" + std::to_string(qp) + ": a Terminate");
+        if ((end->sent || end->received) && !model_.may_terminate(qp))
+          model_.wrong("qp" + std::to_string(qp) + ": a Terminate");
         model_.ended(qp, end->reason.code);
       } else {
         model_.wrong("qp" + std::to_string(qp) + ": a fallback");

@@ -10,10 +10,10 @@ namespace iwarp::programs {
 
 // What came of a run.
 struct Outcome {
-  std::string fault;        // what was not as it must be, first of all; empty: nothing
-  std::size_t step = 0;     // the number of the step at which that was seen
-  std::size_t skipped = 0;  // steps that were not legal when their turn came
-  std::size_t refused = 0;  // posts to a full queue
+  std::string fault;                      // what was not as it must be, first of all; empty: nothing
+  std::size_t step = 0;                   // the number of the step at which that was seen
+  std::size_t skipped = 0;                // steps that were not legal when their turn came
+  std::size_t refused = 0;                // posts to a full queue
   std::array<std::size_t, kDos> steps{};  // taken, by kind
   Tally tally;
   bool planted = false;  // the saboteur's fault

@@ -8,11 +8,9 @@
 namespace iwarp::programs {
 namespace {
 
-bool fails(const Program& program) {
-  return !run(program).fault.empty();
-}
+using Fails = std::function<bool(const Program&)>;
 
-bool drop_steps(Program& program) {
+bool drop_steps(Program& program, const Fails& fails) {
   bool any = false;
   for (std::size_t chunk = std::max<std::size_t>(program.steps.size() / 2, 1); chunk > 0; chunk /= 2) {
     for (std::size_t at = 0; at < program.steps.size();) {
@@ -30,7 +28,7 @@ bool drop_steps(Program& program) {
   return any;
 }
 
-void simplify(Program& program) {
+void simplify(Program& program, const Fails& fails) {
   const auto attempt = [&](const std::function<void(Program&)>& change) {
     Program simpler = program;
     change(simpler);
@@ -67,11 +65,12 @@ void simplify(Program& program) {
 
 }  // namespace
 
-Program shrink(Program program) {
-  while (drop_steps(program)) {
+Program shrink(Program program, Fault fault) {
+  const auto fails = [&](const Program& p) { return !run(p, fault).fault.empty(); };
+  while (drop_steps(program, fails)) {
   }
-  simplify(program);
-  while (drop_steps(program)) {
+  simplify(program, fails);
+  while (drop_steps(program, fails)) {
   }
   return program;
 }
