@@ -315,10 +315,19 @@ void Hosts::act_on_link(End& end) {
 // --- Time and ends.
 
 void Hosts::pass(std::chrono::milliseconds time) {
-  now_ += time;
+  pass_to(now_ + time);
+}
+
+void Hosts::pass_to(TimePoint time) {
+  now_ = std::max(now_, time);
   for (auto& end : ends_) {
     if (end->connected) expire(*end);
   }
+}
+
+std::optional<TimePoint> Hosts::deadline(std::size_t qp) {
+  const auto lock = ends_[qp]->qp->lock();
+  return ends_[qp]->qp->core().deadline();
 }
 
 void Hosts::expire(End& end) {
@@ -329,19 +338,6 @@ void Hosts::expire(End& end) {
     end.qp->core().on_deadline(now_);
   }
   after(end);
-}
-
-bool Hosts::pass_to_deadline(std::size_t qp) {
-  std::optional<TimePoint> first;
-  for (const std::size_t i : {qp, peer_of(qp)}) {
-    const auto lock = ends_[i]->qp->lock();
-    const auto deadline = ends_[i]->qp->core().deadline();
-    if (deadline && (!first || *deadline < *first)) first = deadline;
-  }
-  if (!first) return false;
-  now_ = std::max(now_, *first);
-  for (auto& end : ends_) expire(*end);
-  return true;
 }
 
 void Hosts::disconnect(std::size_t qp) {

@@ -77,8 +77,9 @@ class Hosts {
 
   // --- Time.
   void pass(std::chrono::milliseconds time);
-  // To the next deadline of the pair; false: there is none.
-  bool pass_to_deadline(std::size_t qp);
+  // When the core of a queue pair wants to be called; nullopt: never.
+  [[nodiscard]] std::optional<TimePoint> deadline(std::size_t qp);
+  void pass_to(TimePoint time);
 
   // --- Ends.
   void disconnect(std::size_t qp);

@@ -66,6 +66,7 @@ class Runner {
   void see_connections();
   void settle();
   [[nodiscard]] bool move_all();
+  [[nodiscard]] std::optional<TimePoint> next_end();
   void poll_all();
   void check_queue_pair(std::size_t qp);
   void check_stags(std::size_t qp);
@@ -336,17 +337,24 @@ void Runner::poll_all() {
   }
 }
 
+// The first moment for which the end of a connection waits.
+std::optional<TimePoint> Runner::next_end() {
+  std::optional<TimePoint> first;
+  for (std::size_t qp = 0; qp < hosts_.qps(); ++qp) {
+    if (!model_.ending(qp) || (hosts_.released(qp) && hosts_.released(peer_of(qp)))) continue;
+    const auto deadline = hosts_.deadline(qp);
+    if (deadline && (!first || *deadline < *first)) first = deadline;
+  }
+  return first;
+}
+
 void Runner::settle() {
   for (std::size_t rounds = 0;; ++rounds) {
     if (rounds > 10'000) return model_.wrong("octets move for ever");
     if (move_all()) continue;
-    // An end may wait for its time.
-    bool waited = false;
-    for (std::size_t qp = 0; qp < hosts_.qps(); qp += kHosts) {
-      const bool ends = model_.ending(qp) && !(hosts_.released(qp) && hosts_.released(peer_of(qp)));
-      waited |= ends && hosts_.pass_to_deadline(qp);
-    }
-    if (!waited) break;
+    const auto next = next_end();
+    if (!next) break;
+    hosts_.pass_to(*next);
   }
   see_connections();
   poll_all();
