@@ -5,7 +5,6 @@
 #include <array>
 #include <memory>
 #include <optional>
-#include <random>
 #include <vector>
 
 #include "iwarp/verbs/memory_region.h"

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "tests/programs/notifications.h"
+#include "tests/programs/objects_check.h"
+
 namespace iwarp::programs {
 namespace {
 
@@ -10,7 +13,11 @@ using rdmap::SendOp;
 class Runner {
  public:
   Runner(const Program& program, Fault fault)
-      : program_(program), saboteur_(fault, program.seed), hosts_(program.setup), model_(program.setup) {
+      : program_(program),
+        saboteur_(fault, program.seed),
+        hosts_(program.setup),
+        model_(program.setup),
+        notifications_(hosts_, program.setup) {
     for (std::size_t qp = 0; qp < hosts_.qps(); ++qp) {
       for (std::size_t i = 0; i < kRegions; ++i) {
         Region& region = model_.memory().region(qp, i);
@@ -40,12 +47,6 @@ class Runner {
   }
 
  private:
-  struct Armed {
-    bool armed = false, due = false;
-    verbs::CompletionQueue::Notify what = verbs::CompletionQueue::Notify::kNext;
-    std::size_t before = 0;  // notifications until then
-  };
-
   void take(const Step& s);
   void post(const Step& s);
   void post_list(const Step& first);
@@ -56,11 +57,7 @@ class Runner {
   void fill(const Step& s);
   void reregister(const Step& s);
   void poll(std::size_t host, bool receives, std::size_t most);
-  [[nodiscard]] Armed& armed(std::size_t host, bool receives) {
-    return armed_[host][receives && !program_.setup.hosts[host].one_cq ? 1 : 0];
-  }
   void arm(const Step& s);
-  void check_notified(std::size_t host, bool receives);
   void resize(const Step& s);
   void poll_events(std::size_t host);
   void see_connections();
@@ -68,14 +65,12 @@ class Runner {
   [[nodiscard]] bool move_all();
   [[nodiscard]] std::optional<TimePoint> next_end();
   void poll_all();
-  void check_queue_pair(std::size_t qp);
-  void check_stags(std::size_t qp);
 
   const Program& program_;
   Saboteur saboteur_;
   Hosts hosts_;
   Model model_;
-  std::array<std::array<Armed, 2>, kHosts> armed_;
+  Notifications notifications_;
   std::size_t next_ = 0;
   Outcome out_;
 };
@@ -245,11 +240,7 @@ void Runner::reregister(const Step& s) {
 void Runner::poll(std::size_t host, bool receives, std::size_t most) {
   std::vector<verbs::Completion> polled;
   for (verbs::Completion c; polled.size() < most && hosts_.cq(host, receives).poll({&c, 1}) == 1;) polled.push_back(c);
-  Armed& a = armed(host, receives);
-  for (const verbs::Completion& c : polled) {
-    const bool wanted = a.what == verbs::CompletionQueue::Notify::kNext || c.solicited || c.status != Errc::kOk;
-    a.due = a.due || (a.armed && wanted);
-  }
+  notifications_.polled(host, receives, polled);
   saboteur_.completions(polled, hosts_, model_);
   for (const verbs::Completion& c : polled) {
     const auto qp = hosts_.numbered(c.qp_number);
@@ -260,25 +251,10 @@ void Runner::poll(std::size_t host, bool receives, std::size_t most) {
 }
 
 void Runner::arm(const Step& s) {
-  using Notify = verbs::CompletionQueue::Notify;
-  const std::size_t host = host_of(s.qp);
   const bool receives = s.more != 0;
-  poll(host, receives, Hosts::kAll);
-  check_notified(host, receives);
-  Armed& a = armed(host, receives);
-  const Notify what = s.solicited ? Notify::kSolicited : Notify::kNext;
-  const bool stands = a.armed && !a.due && a.what == Notify::kNext;  // the stronger of two
-  CountingNotifier& notifier = hosts_.notifier(host, receives);
-  a = {true, false, stands ? Notify::kNext : what, notifier.told};
-  hosts_.cq(host, receives).arm(what, notifier);
-}
-
-// Precondition: the queue is empty.
-void Runner::check_notified(std::size_t host, bool receives) {
-  const Armed& a = armed(host, receives);
-  const std::size_t told = hosts_.notifier(host, receives).told - a.before;
-  if (a.armed && told != (a.due ? 1U : 0U))
-    model_.wrong("host " + std::to_string(host) + ": " + std::to_string(told) + " notifications of a completion queue");
+  poll(host_of(s.qp), receives, Hosts::kAll);
+  notifications_.check(host_of(s.qp), receives, model_);
+  notifications_.arm(host_of(s.qp), receives, s.solicited);
 }
 
 void Runner::resize(const Step& s) {
@@ -331,7 +307,7 @@ void Runner::poll_all() {
   for (std::size_t host = 0; host < kHosts; ++host) {
     for (const bool receives : {false, true}) {
       poll(host, receives, Hosts::kAll);
-      check_notified(host, receives);
+      notifications_.check(host, receives, model_);
     }
     poll_events(host);
   }
@@ -361,55 +337,7 @@ void Runner::settle() {
   if (!model_.fault().empty()) return;
   saboteur_.memory(hosts_, model_);
   model_.settled();
-  for (std::size_t qp = 0; qp < hosts_.qps() && model_.fault().empty(); ++qp) {
-    check_queue_pair(qp);
-    check_stags(qp);
-  }
-  for (std::size_t host = 0; host < kHosts; ++host) {
-    if (hosts_.srq(host) == nullptr) continue;
-    model_.limit_left(host, hosts_.srq(host)->limit());
-    if (hosts_.srq(host)->posted() != model_.shared_left(host))
-      model_.wrong("host " + std::to_string(host) + ": " + std::to_string(hosts_.srq(host)->posted()) +
-                   " Receives in the shared queue");
-  }
-}
-
-void Runner::check_queue_pair(std::size_t qp) {
-  const std::string id = "qp" + std::to_string(qp) + ": ";
-  const Setup& setup = program_.setup;
-  const HostSetup& host = setup.hosts[host_of(qp)];
-  const auto attributes = hosts_.qp(qp).query();
-  if (!attributes.ok()) return model_.wrong(id + "no attributes");
-  const auto& a = *attributes;
-  const verbs::QueuePairState state = model_.is_over(qp)     ? verbs::QueuePairState::kError
-                                      : model_.connected(qp) ? verbs::QueuePairState::kRts
-                                                             : verbs::QueuePairState::kInit;
-  if (a.state != state || hosts_.qp(qp).state() != state) model_.wrong(id + "in state " + verbs::name(a.state));
-  if ((model_.may_send(qp) || model_.is_over(qp)) && a.sends_posted != 0)
-    model_.wrong(id + std::to_string(a.sends_posted) + " requests are left in the send queue");
-  if (a.receives_posted != model_.receives_open(qp))
-    model_.wrong(id + std::to_string(a.receives_posted) + " Receives are left");
-  if (host.shares && hosts_.qp(qp).receives_taken() != model_.receives_taken(qp))
-    model_.wrong(id + std::to_string(hosts_.qp(qp).receives_taken()) + " shared Receives were taken");
-  if (model_.is_over(qp) && !hosts_.released(qp)) model_.wrong(id + "TCP was not let go");
-  if (!hosts_.consistent(qp) || hosts_.sent_behind_fin()) model_.wrong(id + "the core is inconsistent");
-  if (!a.established) return;
-  const std::uint16_t ord = setup.ord(host_of(qp));
-  if (ord != 0 && a.ord != ord) model_.wrong(id + "an ORD of " + std::to_string(a.ord));
-  if (a.crc != setup.crc || a.markers_received != host.ask_markers ||
-      a.markers_sent != setup.hosts[host_of(peer_of(qp))].ask_markers)
-    model_.wrong(id + "another framing than was asked for");
-}
-
-void Runner::check_stags(std::size_t qp) {
-  for (std::size_t i = 0; i < kRegions; ++i) {
-    const Region& r = model_.memory().region(qp, i);
-    if (r.state == Region::State::kDying) continue;
-    const bool is = saboteur_.valid(hosts_.context(host_of(qp)).stags().valid(r.stag));
-    if (is != (r.state == Region::State::kValid))
-      model_.wrong("qp" + std::to_string(qp) + " region " + std::to_string(i) + ": the STag is " + (is ? "" : "not ") +
-                   "valid");
-  }
+  check_objects(hosts_, model_, saboteur_);
 }
 
 }  // namespace
