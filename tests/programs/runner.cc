@@ -183,6 +183,10 @@ rdmap::SendWr Runner::request(const Step& s) {
 bool Runner::taken(const Step& s, const Result<void>& posted) {
   if (posted.ok()) {
     if (model_.must_be_full(s)) model_.wrong("a full queue took a request");
+    // Behind the end it has completed by now. See QueuePair::post_send().
+    const auto attributes = hosts_.qp(s.qp).query();
+    if (model_.is_over(s.qp) && (!attributes.ok() || attributes->sends_posted + attributes->receives_posted != 0))
+      model_.wrong("posted behind the end, and not flushed at once");
     return true;
   }
   ++out_.refused;
