@@ -53,10 +53,11 @@ class Connection::Turn {
   std::size_t octets_ = 0;
 };
 
-// The token, from a successful take_token() on. Made and ended with the lock held.
+// The token, from a successful take_token() on. Ended with the lock held: who left word that nobody has heard gets a
+// turn.
 class Connection::Holding {
  public:
-  explicit Holding(Connection& connection) : c_(connection) { c_.hear(); }
+  explicit Holding(Connection& connection) : c_(connection) {}
   ~Holding() {
     while (!c_.token_.leave()) {
       c_.hear();  // a drive that was posted may have come meanwhile: then another one is to be
@@ -76,7 +77,7 @@ bool Connection::take_token(unsigned fired) {
   return token_.ask();
 }
 
-// What others left word of while this thread had the token.
+// What others left word of while this thread had the token. Before a whole turn: it is for that.
 void Connection::hear() {
   token_.see();
   const unsigned fired = fired_.load() == 0 ? 0 : fired_.exchange(0);
@@ -88,7 +89,7 @@ void Connection::hear() {
 }
 
 void Connection::look_again() {
-  if (released_ || engine_ == nullptr) return;
+  if (engine_ == nullptr) return;
   try {
     post_drive();
   } catch (const std::bad_alloc&) {

@@ -1,6 +1,9 @@
 // How connections end, and what both sides are told.
 #include <sys/socket.h>
 
+#include <array>
+#include <thread>
+
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
 #include "tests/support/segments.h"
@@ -218,6 +221,34 @@ TEST(Leaks, FailedConnects) {
   }
   EXPECT_TRUE(eventually([&] { return open_descriptors() <= before; }))
       << open_descriptors() << " instead of " << before;
+}
+
+// Only the engine holds the client's connection. Whoever is posting when it ends may be the last at it.
+TEST(EndingWhile, SomebodyPosts) {
+  Engine client_engine, server_engine;
+  const auto listener = listen(server_engine);
+  for (int round = 0; round < 300; ++round) {
+    Node client(client_engine), server(server_engine);
+    const auto connection = join(client, server, *listener).server.connection;
+    ASSERT_NE(connection, nullptr);
+    std::jthread ends([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(round % 50 * 10));
+      round % 2 == 0 ? connection->abort() : connection->disconnect();
+    });
+    std::uint64_t posted = 0, completed = 0;
+    while (client.qp->state() == verbs::QueuePairState::kRts || completed < posted) {
+      const verbs::Sge sge{client.out.data(), 1024, client.out_mr.stag()};
+      const verbs::SendWr write{.wr_id = posted,
+                                .op = verbs::SendOp::kWrite,
+                                .sges = sge,
+                                .remote_stag = server.in_mr.stag(),
+                                .remote_to = server.in_mr.base_to()};
+      if (client.qp->state() == verbs::QueuePairState::kRts && client.qp->post_send(write)) ++posted;
+      std::array<verbs::Completion, 16> some;
+      completed += client.cq.poll(some);
+    }
+    EXPECT_EQ(completed, posted);
+  }
 }
 
 }  // namespace
