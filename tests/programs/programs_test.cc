@@ -95,9 +95,9 @@ TEST(Programs, KeepTheRules) {
 class Planted : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(Planted, IsNoticed) {
-  constexpr std::size_t kWanted = 20;
+  constexpr std::size_t kWanted = 60;
   std::size_t planted = 0;
-  for (std::uint64_t seed = 1; planted < kWanted && seed < 3000; ++seed) {
+  for (std::uint64_t seed = 1; planted < kWanted && seed < 5000; ++seed) {
     const Program program = generate(seed);
     const Outcome out = run(program, GetParam());
     if (!out.planted) continue;
