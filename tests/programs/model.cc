@@ -87,7 +87,7 @@ void Model::apply(const Step& s) {
     case Do::kFill:
       return fill(s);
     case Do::kSrqLimit:
-      host.may_wait = host.may_wait || (host.limit != 0 && host.may_warn && !host.warned);
+      host.may_wait = host.may_wait || (host.limit != 0 && host.may_warn && (!host.warned || host.unsure));
       host.limit = s.amount;
       host.warned = host.unsure = false;
       host.may_warn = host.posted - std::min(host.posted, messages_to(host_of(s.qp))) < s.amount;
