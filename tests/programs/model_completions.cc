@@ -90,7 +90,7 @@ bool Model::may_be(std::size_t qp, const Request& r, Status status) const {
   if (q.flushed_read && (r.answered() || r.fence)) return false;
   if (r.op != SendOp::kLocalInvalidate) return !q.flushed_other;
   return std::none_of(q.sends.begin(), q.sends.end(), [&](const Request& earlier) {
-    const auto names_it = [&](const Piece& p) { return p.region == r.region; };
+    const auto names_it = [&](const Piece& p) { return p.length != 0 && p.region == r.region; };
     return earlier.status == Status::kFlushed && !earlier.posted_late && !earlier.inlined &&
            std::any_of(earlier.pieces.begin(), earlier.pieces.end(), names_it);
   });
