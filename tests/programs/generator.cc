@@ -143,7 +143,7 @@ Step Generator::any_step() {
   if (kind < 77) return move();
   if (kind < 84) return {.what = Do::kPoll, .qp = qp, .amount = 1 + r_.below(8), .more = r_.below(2)};
   if (kind < 88) {
-    const Piece p = r_.once_in(3) ? read_source(qp) : piece(r_.below(kRegions - 1), some_length());
+    const Piece p = r_.once_in(2) ? read_source(qp) : piece(r_.below(kRegions - 1), some_length());
     return {.what = Do::kFill, .qp = qp, .pieces = {p}, .seed = 100 + r_.below(1U << 30)};
   }
   if (kind < 91) {

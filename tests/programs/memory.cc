@@ -10,7 +10,7 @@ namespace {
 bool compatible(const Use& earlier, const Use& later, std::size_t fence) {
   using Kind = Use::Kind;
   if (!earlier.writes() && !later.writes()) return true;
-  if (earlier.qp != later.qp) return false;  // req. none: no order between streams, nor between the ends of one
+  if (earlier.qp != later.qp) return false;  // RFC 5040 s5.5 items 1 and 2: there is no order between them
   const bool behind_a_fence = fence > earlier.request;
   // What a Read brings may be sent by a request that waits for it.
   if (earlier.kind == Kind::kSink && later.kind == Kind::kSource) return behind_a_fence && !earlier.loose;

@@ -1,6 +1,7 @@
 // Random legal programs of two hosts against the model. scripts/programs runs many.
 //   IWARP_PROGRAMS        how many programs (1000)
 //   IWARP_PROGRAMS_SEED   the seed of the first; the others follow (1)
+//   IWARP_PROGRAMS_TALLY  1: prints what has happened in them (0)
 #include <gtest/gtest.h>
 
 #include <algorithm>
