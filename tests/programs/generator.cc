@@ -58,6 +58,7 @@ class Generator {
   [[nodiscard]] Step move();
   [[nodiscard]] std::uint32_t some_length();
   [[nodiscard]] std::vector<Piece> pieces(std::uint32_t total, std::size_t most, std::uint32_t usual);
+  [[nodiscard]] Piece read_source(std::uint8_t qp);
   [[nodiscard]] Piece piece(std::uint32_t region, std::uint32_t length);
 
   Random r_;
@@ -142,7 +143,7 @@ Step Generator::any_step() {
   if (kind < 77) return move();
   if (kind < 84) return {.what = Do::kPoll, .qp = qp, .amount = 1 + r_.below(8), .more = r_.below(2)};
   if (kind < 88) {
-    const Piece p = piece(r_.below(kRegions - 1), some_length());
+    const Piece p = r_.once_in(2) ? read_source(qp) : piece(r_.below(kRegions - 1), some_length());
     return {.what = Do::kFill, .qp = qp, .pieces = {p}, .seed = 100 + r_.below(1U << 30)};
   }
   if (kind < 91) {
@@ -173,6 +174,18 @@ Step Generator::any_step() {
     default:
       return {.what = Do::kEvents, .qp = qp};
   }
+}
+
+// Of a Read of the peer that may be under way; nothing: there is none.
+Piece Generator::read_source(std::uint8_t qp) {
+  for (std::uint8_t i = 0; i < kReadOnly; ++i) {
+    for (const Use& u : model_.memory().region(qp, i).uses) {
+      if (u.kind != Use::Kind::kRemoteRead) continue;
+      const std::uint32_t length = 1 + r_.below(u.end - u.begin);
+      return {i, u.begin + r_.below(u.end - u.begin - length + 1), length};
+    }
+  }
+  return {};
 }
 
 Step Generator::move() {

@@ -235,4 +235,11 @@ bool Hosts::consistent(std::size_t qp) {
   return ends_[qp]->qp->core().is_consistent();
 }
 
+bool Hosts::deregister() {
+  for (auto& end : ends_) {
+    for (verbs::MemoryRegion& region : end->regions) region.reset();
+  }
+  return std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.context->stags().size() == 0; });
+}
+
 }  // namespace iwarp::programs

@@ -90,6 +90,8 @@ class Hosts {
   // Whether TCP was let go at this end.
   [[nodiscard]] bool released(std::size_t qp) const { return ends_[qp]->released; }
   [[nodiscard]] bool consistent(std::size_t qp);
+  // Deregisters all memory. Whether no registration is left.
+  [[nodiscard]] bool deregister();
   // Whether anybody wanted to send behind its FIN.
   [[nodiscard]] bool sent_behind_fin() const { return after_fin_; }
 

@@ -10,10 +10,10 @@ namespace {
 bool compatible(const Use& earlier, const Use& later, std::size_t fence) {
   using Kind = Use::Kind;
   if (!earlier.writes() && !later.writes()) return true;
-  if (earlier.qp != later.qp) return false;  // req. none: no order between streams, nor between the ends of one
+  if (earlier.qp != later.qp) return false;  // RFC 5040 s5.5 items 1 and 2: there is no order between them
   const bool behind_a_fence = fence > earlier.request;
   // What a Read brings may be sent by a request that waits for it.
-  if (earlier.kind == Kind::kSink && later.kind == Kind::kSource) return behind_a_fence;
+  if (earlier.kind == Kind::kSink && later.kind == Kind::kSource) return behind_a_fence && !earlier.loose;
   if (!earlier.remote() || !later.remote()) return false;
   // Of one stream, in the order of posting: each is placed, and its Response made, behind what was posted before (RFC
   // 5040 s5.5 items 12, 17 and 20, RFC 7306 s7). But a Write may overtake the Response of what was posted before it,

@@ -31,6 +31,7 @@ struct Use {
   std::size_t qp;       // who posted it
   std::size_t request;  // its number in that one's send queue; of a Receive: its id
   std::uint32_t begin, end;
+  bool loose = false;  // a sink of which nobody can say what it will hold
 
   [[nodiscard]] bool writes() const { return kind != Kind::kSource && kind != Kind::kRemoteRead; }
   [[nodiscard]] bool remote() const { return kind >= Kind::kRemoteRead; }

@@ -85,10 +85,9 @@ void Model::apply(const Step& s) {
       memory_.region(s.qp, s.region).state = Region::State::kValid;
       return;
     case Do::kFill:
-      memory_.write(s.qp, s.pieces, octets(s.seed, s.length()));
-      return;
+      return fill(s);
     case Do::kSrqLimit:
-      host.may_wait = host.may_wait || (host.limit != 0 && host.may_warn && !host.warned);
+      host.may_wait = host.may_wait || (host.limit != 0 && host.may_warn && (!host.warned || host.unsure));
       host.limit = s.amount;
       host.warned = host.unsure = false;
       host.may_warn = host.posted - std::min(host.posted, messages_to(host_of(s.qp))) < s.amount;
@@ -109,9 +108,26 @@ void Model::apply(const Step& s) {
   }
 }
 
+void Model::fill(const Step& s) {
+  const Piece& p = s.pieces[0];
+  for (const Use& read : memory_.region(s.qp, p.region).uses) {
+    if (!read.overlaps(p.offset, p.offset + p.length)) continue;
+    qps_[read.qp].sends[read.request].loose = true;
+    for (Region& region : memory_.all()) {
+      for (Use& u : region.uses)
+        u.loose = u.loose || (u.kind == Use::Kind::kSink && u.qp == read.qp && u.request == read.request);
+    }
+  }
+  memory_.write(s.qp, s.pieces, octets(s.seed, s.length()));
+}
+
 void Model::end(const Step& s) {
   pairs_[pair_of(s.qp)].causes.push_back({s.what, s.qp, s.what == Do::kAbort ? s.more : s.amount});
   qps_[s.qp].ended_here = true;
+  // What was posted before a message that has come has come as well, and is answered before the end.
+  Qp& peer = qps_[peer_of(s.qp)];
+  const std::size_t came = qps_[s.qp].delivered;
+  if (s.what == Do::kDisconnect && came != 0) peer.served = peer.messages[came - 1];
   if (s.what == Do::kLose) qps_[peer_of(s.qp)].ended_here = true;
 }
 

@@ -91,6 +91,11 @@ class Model {
   [[nodiscard]] std::optional<std::size_t> next_message(std::size_t qp) const;
   // Whether one end may be told by the other that it broke a rule.
   [[nodiscard]] bool may_terminate(std::size_t qp) const;
+  // Whether this end closes in order, and has not seen the peer's end.
+  [[nodiscard]] bool closes(std::size_t qp) const {
+    const auto& causes = pairs_[pair_of(qp)].causes;
+    return !qps_[qp].ended && causes.size() == 1 && causes[0].what == Do::kDisconnect && causes[0].qp == qp;
+  }
   // Whether the end of this connection has settled.
   [[nodiscard]] bool is_over(std::size_t qp) const { return pairs_[pair_of(qp)].over; }
   // Whether both ends may send.
@@ -113,6 +118,7 @@ class Model {
     bool drain = false;
     bool signaled = true, solicited = false, fence = false, inlined = false;
     bool posted_late = false;  // behind this end's own end: flushed, without any effect
+    bool loose = false;        // a Read whose source has changed meanwhile
     bool vain = false;         // the peer refuses it, or what was before it: it may have left, without any effect there
     Status status = Status::kOpen;
     std::vector<Piece> pieces;  // of the owner
@@ -153,6 +159,7 @@ class Model {
     std::size_t placed = 0;             // those before have changed the peer's memory
     std::vector<std::size_t> messages;  // those that take a Receive of the peer
     std::size_t fence = 0;              // the last that waits for earlier Reads
+    std::size_t served = 0;             // Reads before that have come, when the peer ended the connection in order
     bool walled = false;                // a Write was posted that the peer refuses: nothing behind it gets there
     bool flushed_read = false, flushed_other = false;
     std::vector<Receive> receives;  // its own
@@ -180,6 +187,7 @@ class Model {
   [[nodiscard]] bool legal_remote(const Step& s) const;
   [[nodiscard]] bool legal_revocation(const Step& s) const;
   [[nodiscard]] bool legal_trespass(const Step& s) const;
+  [[nodiscard]] bool legal_fill(const Step& s) const;
   [[nodiscard]] bool idle(std::size_t qp, std::size_t region) const;
   [[nodiscard]] bool valid(std::size_t qp, std::size_t region) const;
   [[nodiscard]] std::size_t fence_of(const Step& s) const;
@@ -188,6 +196,7 @@ class Model {
 
   void post(const Step& s);
   void enter(const Step& s, Request& r, std::size_t number);
+  void fill(const Step& s);
   void use(std::size_t qp, const Piece& piece, Use::Kind kind, std::size_t by, std::size_t request);
   void end(const Step& s);
 
@@ -196,7 +205,7 @@ class Model {
   void resolve(std::size_t qp, std::size_t number, Status status);
   void resolve_silent(std::size_t qp);
   [[nodiscard]] bool may_be(std::size_t qp, const Request& r, Status status) const;
-  [[nodiscard]] bool guaranteed(std::size_t qp) const;
+  [[nodiscard]] bool guaranteed(std::size_t qp, const Request& r) const;
   void response_came(std::size_t qp, std::size_t number);
   void placed(std::size_t qp, std::size_t upto);
   void receive_completed(std::size_t qp, const verbs::Completion& c);

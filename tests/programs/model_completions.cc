@@ -70,10 +70,13 @@ void Model::check_completion(std::size_t qp, const Request& r, const verbs::Comp
   if (c.byte_len != length) wrong(id + "completed with " + std::to_string(c.byte_len) + " octets");
 }
 
-// Whether what this end posted before its orderly end has to complete well.
-bool Model::guaranteed(std::size_t qp) const {
+// Whether an orderly end lets it complete well: what this end posted before its own end, and Reads that the peer had
+// got before that of its.
+bool Model::guaranteed(std::size_t qp, const Request& r) const {
   const auto& causes = pairs_[pair_of(qp)].causes;
-  return causes.size() == 1 && causes[0].what == Do::kDisconnect && causes[0].qp == qp;
+  if (causes.size() != 1 || causes[0].what != Do::kDisconnect) return false;
+  const Qp& q = qps_[qp];
+  return causes[0].qp == qp || (r.answered() && static_cast<std::size_t>(&r - q.sends.data()) < q.served);
 }
 
 // What has left did so in order, and what was answered was. A fenced request leaves when all Reads before it were
@@ -82,11 +85,12 @@ bool Model::may_be(std::size_t qp, const Request& r, Status status) const {
   const Qp& q = qps_[qp];
   if (r.drain) return status == Status::kOk;
   if (r.posted_late || (r.vain && r.answered())) return status == Status::kFlushed;
-  if (status == Status::kFlushed) return ending(qp) && !guaranteed(qp);
+  if (status == Status::kFlushed) return ending(qp) && !guaranteed(qp, r);
+  if (!may_send(qp) && r.op != SendOp::kLocalInvalidate) return false;
   if (q.flushed_read && (r.answered() || r.fence)) return false;
   if (r.op != SendOp::kLocalInvalidate) return !q.flushed_other;
   return std::none_of(q.sends.begin(), q.sends.end(), [&](const Request& earlier) {
-    const auto names_it = [&](const Piece& p) { return p.region == r.region; };
+    const auto names_it = [&](const Piece& p) { return p.length != 0 && p.region == r.region; };
     return earlier.status == Status::kFlushed && !earlier.posted_late && !earlier.inlined &&
            std::any_of(earlier.pieces.begin(), earlier.pieces.end(), names_it);
   });
@@ -102,6 +106,10 @@ void Model::resolve(std::size_t qp, std::size_t number, Status status) {
   r.status = status;
   if (!r.drain) ++(status == Status::kOk ? tally_.done : tally_.flushed).at(static_cast<std::size_t>(r.op));
   if (r.drain || r.posted_late) return;
+  if (r.loose) {
+    for (const Piece& p : r.pieces) memory_.accept(qp, p);
+    r.before = r.after = memory_.read(qp, r.pieces);
+  }
   memory_.end_uses([&](const Use& u) {
     return u.qp == qp && u.request == number && (u.kind == Use::Kind::kSource || u.kind == Use::Kind::kSink);
   });

@@ -53,10 +53,7 @@ bool Model::legal(const Step& s) const {
       return s.region != kReadOnly && memory_.region(s.qp, s.region).state != Region::State::kDying &&
              idle(s.qp, s.region);
     case Do::kFill:
-      return s.pieces.size() == 1 && s.pieces[0].region != kReadOnly && memory_.within(s.qp, s.pieces[0]) &&
-             memory_.may_use(
-                 s.qp, s.pieces[0].region,
-                 {Use::Kind::kReceive, kMostQps, 0, s.pieces[0].offset, s.pieces[0].offset + s.pieces[0].length}, 0);
+      return legal_fill(s);
     case Do::kSrqLimit:
       return setup_.hosts[host_of(s.qp)].shares && s.amount <= setup_.hosts[host_of(s.qp)].srq_depth;
     case Do::kDisconnect:
@@ -84,6 +81,25 @@ bool Model::legal(const Step& s) const {
       return true;
   }
   return false;
+}
+
+// Of memory that nothing reads but Reads of the peer: what these bring is open then (RFC 5040 s5.5 item 8), so nothing
+// may count on it.
+bool Model::legal_fill(const Step& s) const {
+  if (s.pieces.size() != 1 || s.pieces[0].region == kReadOnly || !memory_.within(s.qp, s.pieces[0])) return false;
+  const Piece& p = s.pieces[0];
+  const auto& uses = memory_.region(s.qp, p.region).uses;
+  return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
+    if (!u.overlaps(p.offset, p.offset + p.length)) return true;
+    if (u.kind != Use::Kind::kRemoteRead) return false;
+    const auto& sinks = qps_[u.qp].sends[u.request].pieces;
+    return std::none_of(sinks.begin(), sinks.end(), [&](const Piece& sink) {
+      const auto& others = memory_.region(u.qp, sink.region).uses;
+      return std::any_of(others.begin(), others.end(), [&](const Use& other) {
+        return other.kind != Use::Kind::kSink && other.overlaps(sink.offset, sink.offset + sink.length);
+      });
+    });
+  });
 }
 
 bool Model::legal_receive(const Step& s) const {

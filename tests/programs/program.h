@@ -20,7 +20,7 @@ inline constexpr std::size_t kMostPairs = 2;
 inline constexpr std::size_t kMostQps = kHosts * kMostPairs;
 inline constexpr std::size_t kRegions = 6;  // of each queue pair
 
-// What is particular about them; see access_of().
+// What is particular about them.
 inline constexpr std::size_t kPrivate = 0;    // no peer reaches it
 inline constexpr std::size_t kExposed = 1;    // peers read and write it
 inline constexpr std::size_t kBound = 2;      // likewise, by one stream

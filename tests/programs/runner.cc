@@ -40,6 +40,7 @@ class Runner {
       see_connections();
     }
     if (model_.fault().empty()) settle();
+    if (!hosts_.deregister()) model_.wrong("a registration is left");
     out_.fault = model_.fault();
     out_.tally = model_.tally();
     out_.planted = saboteur_.planted();
@@ -61,6 +62,7 @@ class Runner {
   void resize(const Step& s);
   void poll_events(std::size_t host);
   void see_connections();
+  void see_connection(std::size_t qp);
   void settle();
   [[nodiscard]] bool move_all();
   [[nodiscard]] std::optional<TimePoint> next_end();
@@ -281,16 +283,23 @@ void Runner::poll_events(std::size_t host) {
 
 void Runner::see_connections() {
   for (std::size_t qp = 0; qp < hosts_.qps(); ++qp) {
-    for (const stream::Event& event : hosts_.events(qp)) {
-      if (std::holds_alternative<stream::Established>(event)) {
-        model_.established(qp);
-      } else if (const auto* end = std::get_if<stream::Disconnected>(&event)) {
-        if ((end->sent || end->received) && !model_.may_terminate(qp))
-          model_.wrong("qp" + std::to_string(qp) + ": a Terminate");
-        model_.ended(qp, end->reason.code);
-      } else {
-        model_.wrong("qp" + std::to_string(qp) + ": a fallback");
-      }
+    see_connection(qp);
+    if (model_.closes(qp) && hosts_.qp(qp).state() != verbs::QueuePairState::kSqDrain)
+      model_.wrong("qp" + std::to_string(qp) + " closes in order, and is in state " +
+                   verbs::name(hosts_.qp(qp).state()));
+  }
+}
+
+void Runner::see_connection(std::size_t qp) {
+  for (const stream::Event& event : hosts_.events(qp)) {
+    if (std::holds_alternative<stream::Established>(event)) {
+      model_.established(qp);
+    } else if (const auto* end = std::get_if<stream::Disconnected>(&event)) {
+      if ((end->sent || end->received) && !model_.may_terminate(qp))
+        model_.wrong("qp" + std::to_string(qp) + ": a Terminate");
+      model_.ended(qp, end->reason.code);
+    } else {
+      model_.wrong("qp" + std::to_string(qp) + ": a fallback");
     }
   }
 }

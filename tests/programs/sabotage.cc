@@ -12,7 +12,11 @@ bool same_queue(const verbs::Completion& a, const verbs::Completion& b) {
   return a.qp_number == b.qp_number && (a.op == WcOp::kRecv) == (b.op == WcOp::kRecv);
 }
 
-// Inverts an octet of a use; the first.
+struct Place {
+  std::size_t owner, region;
+  Use use;
+};
+
 void invert(Hosts& hosts, std::size_t qp, std::size_t region, std::size_t at) {
   hosts.memory(qp, region)[at] ^= std::byte{0xFF};
 }
@@ -67,11 +71,11 @@ void Saboteur::alter(verbs::Completion& c) {
 }
 
 void Saboteur::flip(const verbs::Completion& c, Hosts& hosts, const Model& model) {
-  if (c.status != Errc::kOk || !(fault_ == Fault::kReceived || fault_ == Fault::kRead || fault_ == Fault::kWritten))
-    return;
+  if (c.status != Errc::kOk) return;
   const std::size_t qp = *hosts.numbered(c.qp_number);
   const bool receive = c.op == WcOp::kRecv;
   const auto message = model.next_message(qp);
+  std::optional<Place> oldest;  // of what fits: later ones may not have come yet
   for (std::size_t owner = 0; owner < hosts.qps(); ++owner) {
     for (std::size_t region = 0; region < kRegions; ++region) {
       for (const Use& u : model.memory().region(owner, region).uses) {
@@ -80,12 +84,17 @@ void Saboteur::flip(const verbs::Completion& c, Hosts& hosts, const Model& model
         const bool read = wants(Fault::kRead) && !receive && c.byte_len > 0 && u.kind == Use::Kind::kSink && u.qp == qp;
         const bool written = wants(Fault::kWritten) && receive && message && u.kind == Use::Kind::kRemoteWrite &&
                              u.qp == peer_of(qp) && u.request < *message;
-        if (!received && !read && !written) continue;
-        invert(hosts, owner, region, u.begin);
-        planted_ = true;
+        if ((received || read || written) && (!oldest || u.request < oldest->use.request)) oldest = {owner, region, u};
       }
     }
   }
+  if (!oldest || oldest->use.loose) return;
+  const auto& uses = model.memory().region(oldest->owner, oldest->region).uses;
+  const std::uint32_t at = oldest->use.begin;
+  const auto others = std::count_if(uses.begin(), uses.end(), [&](const Use& u) { return u.overlaps(at, at + 1); });
+  if (others > 1) return;  // it may be written again
+  invert(hosts, oldest->owner, oldest->region, at);
+  planted_ = true;
 }
 
 void Saboteur::memory(Hosts& hosts, const Model& model) {
@@ -97,7 +106,8 @@ void Saboteur::memory(Hosts& hosts, const Model& model) {
 }
 
 void Saboteur::event(std::optional<verbs::AsyncEvent>& polled, Hosts& hosts, std::size_t host) {
-  if (wants(Fault::kEventLost) && polled) {
+  // That of a limit is not missed any more when another limit is set.
+  if (wants(Fault::kEventLost) && polled && polled->type != verbs::AsyncEventType::kSrqLimitReached) {
     polled.reset();
     planted_ = true;
   } else if (wants(Fault::kEventFromNowhere) && !polled) {
