@@ -94,6 +94,10 @@ void Connection::look_again() {
     post_drive();
   } catch (const std::bad_alloc&) {
     fail_for_memory();
+    try {
+      post_drive();  // the application has still to hear of the end
+    } catch (const std::bad_alloc&) {
+    }
   }
 }
 
