@@ -1,46 +1,16 @@
 #include "iwarp/cm/completion_queue.h"
 
-#include <array>
-#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/post.hpp>
 #include <new>
 #include <optional>
 #include <variant>
 
 #include "iwarp/cm/completion_alarm.h"
+#include "iwarp/cm/handler_room.h"
 #include "iwarp/verbs/own_process.h"
 
 namespace iwarp::cm::detail {
 namespace {
-
-// Room for the one handler that a wait has posted at a time: a completion needs no memory.
-struct HandlerRoom {
-  alignas(std::max_align_t) std::array<std::byte, 256> octets;
-};
-
-template <class T>
-class RoomAllocator {
- public:
-  using value_type = T;
-  explicit RoomAllocator(HandlerRoom& room) : room_(&room) {}
-  template <class U>
-  RoomAllocator(const RoomAllocator<U>& other) : room_(other.room()) {}  // NOLINT: implicit, as allocators are
-
-  [[nodiscard]] T* allocate(std::size_t n) const {
-    static_assert(sizeof(T) <= sizeof(HandlerRoom) && alignof(T) <= alignof(std::max_align_t));
-    if (n != 1) throw std::bad_alloc();
-    return reinterpret_cast<T*>(room_->octets.data());
-  }
-  void deallocate(T*, std::size_t) const noexcept {}
-  [[nodiscard]] HandlerRoom* room() const { return room_; }
-  template <class U>
-  friend bool operator==(const RoomAllocator& a, const RoomAllocator<U>& b) {
-    return a.room() == b.room();
-  }
-
- private:
-  HandlerRoom* room_;
-};
 
 // One wait. It looks at the queue in look() only, which runs in the engine's context, posted once at a time.
 class Poll final : public verbs::SharedNotifier, public std::enable_shared_from_this<Poll> {
@@ -81,8 +51,7 @@ class Poll final : public verbs::SharedNotifier, public std::enable_shared_from_
  private:
   void post_look() {
     if (posted_.exchange(true)) return;
-    boost::asio::post(
-        io_, boost::asio::bind_allocator(RoomAllocator<void>(room_), [self = shared_from_this()] { self->look(); }));
+    room_.post(io_, [self = shared_from_this()] { self->look(); });
   }
 
   struct End {

@@ -94,8 +94,8 @@ Result<void> Connection::start(mpa::Initiator initiator, EstablishedHandler hand
     tap_ = engine_->make_tap({local_, remote_, true});
     fall_back_ = std::move(fall_back);
     qp_->core().start(std::move(initiator), Clock::now());
+    engine_->add(shared_from_this());  // with the lock: it may end at once
   }
-  engine_->add(shared_from_this());
   drive(kApplication, Clock::now());
   return {};
 }
@@ -105,8 +105,8 @@ Result<void> Connection::start(mpa::Responder responder, EstablishedHandler hand
     const auto lock = qp_->lock();
     if (auto ok = begin(std::move(handler), nullptr); !ok) return ok;
     qp_->core().start(std::move(responder), Clock::now());
+    engine_->add(shared_from_this());  // with the lock: it may end at once
   }
-  engine_->add(shared_from_this());
   drive(kApplication, Clock::now());
   return {};
 }

@@ -16,6 +16,7 @@
 
 #include "iwarp/cm/description.h"
 #include "iwarp/cm/engine.h"
+#include "iwarp/cm/handler_room.h"
 #include "iwarp/cm/io_right.h"
 #include "iwarp/cm/socket_io.h"
 #include "iwarp/cm/socket_options.h"
@@ -63,7 +64,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Orderly close: posted work goes out, then FIN. No-op when closed.
   void disconnect();
   // Reset. Outstanding work completes as kFlushed, at once. An unheard peer that may not like it is waited for first,
-  // stream::Options::unheard_wait at most, and so it is when a Terminate of ours is on its way or has left.
+  // stream::Options::unheard_wait at most, and so it is when a Terminate of ours is on its way or has left. The socket
+  // follows, in another thread if that is moving its octets.
   void abort(const Error& reason = make_error(Errc::kAborted));
   // The peer's IRD and ORD (0..16382) as the application knows them, from private data for example, for what MPA
   // startup has left open: a peer of revision 1, or 0x3FFF. ORD is lowered to the peer's IRD, IRD raised to its ORD,
@@ -160,8 +162,6 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void pace_reads(std::chrono::nanoseconds took, std::size_t octets);
   void step(Side& side, SideInput on);
   void hear();
-  // By a turn's end, for who left word too late for it.
-  void look_again();
   // Of sending or receiving.
   void on_tcp_end(const Transfer& failed, TimePoint now);
   void post_drive();
@@ -194,6 +194,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   TcpConnection kept_;
   std::vector<std::byte> early_;
   bool drive_posted_ = false;  // one at a time: each may post the next
+  HandlerRoom drive_room_;
   IoToken token_;
   std::atomic<unsigned> fired_{0};  // word for the holder of the token
   std::size_t read_bytes_;          // to ask for at a time

@@ -61,7 +61,7 @@ class Connection::Holding {
   ~Holding() {
     while (!c_.token_.leave()) {
       c_.hear();  // a drive that was posted may have come meanwhile: then another one is to be
-      c_.look_again();
+      if (c_.engine_ != nullptr) c_.post_drive();
     }
   }
   Holding(const Holding&) = delete;
@@ -82,23 +82,11 @@ void Connection::hear() {
   token_.see();
   const unsigned fired = fired_.load() == 0 ? 0 : fired_.exchange(0);
   if ((fired & kPosted) != 0) drive_posted_ = false;
+  if ((fired & kTimer) != 0) timer_deadline_.reset();  // it has rung: whatever is due is set anew
   if ((fired & kReadable) != 0) step(rx_side_, SideInput::kFired);
   if ((fired & kWritable) == 0) return;
   step(tx_side_, SideInput::kFired);
   if (!released_) qp_->core().set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
-}
-
-void Connection::look_again() {
-  if (engine_ == nullptr) return;
-  try {
-    post_drive();
-  } catch (const std::bad_alloc&) {
-    fail_for_memory();
-    try {
-      post_drive();  // the application has still to hear of the end
-    } catch (const std::bad_alloc&) {
-    }
-  }
 }
 
 void Connection::kick() {
@@ -110,10 +98,7 @@ void Connection::kick() {
   } catch (const std::bad_alloc&) {
     // The peer hears of it at once, which needs no memory; the application with the next drive().
     fail_for_memory();
-    try {
-      post_drive();
-    } catch (const std::bad_alloc&) {
-    }
+    post_drive();
   }
 }
 
@@ -242,9 +227,8 @@ void Connection::on_tcp_end(const Transfer& failed, TimePoint now) {
 }
 
 void Connection::post_drive() {
-  if (drive_posted_) return;
-  boost::asio::post(engine_io_, [self = shared_from_this()] { self->drive(kPosted, Clock::now()); });
-  drive_posted_ = true;  // and not before: there may be no memory for it
+  if (std::exchange(drive_posted_, true)) return;
+  drive_room_.post(engine_io_, [self = shared_from_this()] { self->drive(kPosted, Clock::now()); });
 }
 
 Connection::Driven Connection::drive(unsigned fired, TimePoint now) {

@@ -1,6 +1,7 @@
 #include "iwarp/gateway/process.h"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 namespace iwarp::gateway {
@@ -68,13 +69,19 @@ void Process::when_all_answer(std::function<void()> then) {
 
 // What is posted may overtake news of sockets that came before it, once; and an end takes a handler more.
 void Process::when_all_have_looked(std::function<void()> then) {
-  const std::weak_ptr<bool> alive = alive_;
-  when_all_answer([this, alive, then = std::move(then)]() mutable {
-    if (alive.expired()) return;
-    when_all_answer([this, alive, then = std::move(then)]() mutable {
-      if (!alive.expired()) when_all_answer(std::move(then));
-    });
-  });
+  rounds(3, std::move(then));
+}
+
+void Process::rounds(int left, std::function<void()> then) {
+  if (left == 0) return then();
+  auto next = [this, alive = std::weak_ptr<bool>(alive_), left, then = std::move(then)]() mutable {
+    if (!alive.expired()) rounds(left - 1, std::move(then));
+  };
+  // The thread of the process has sockets, too.
+  boost::asio::post(home().engine().io(),
+                    [this, alive = std::weak_ptr<bool>(alive_), next = std::move(next)]() mutable {
+                      if (!alive.expired()) when_all_answer(std::move(next));
+                    });
 }
 
 void Process::change(const ProcessOptions& options) {

@@ -69,7 +69,8 @@ class Process {
   [[nodiscard]] Worker& idlest_worker();
   // Calls `then` in the thread of the process when every worker has been there: at once if there is no other.
   void when_all_answer(std::function<void()> then);
-  // The same, when every worker has seen what its sockets held by now: of the ends of connections above all.
+  // Calls `then` in the thread of the process, later, when every thread has seen, as a rule, what its sockets held by
+  // now: of the ends of connections above all. One that is very busy may need longer.
   void when_all_have_looked(std::function<void()> then);
 
   // The part of home().
@@ -80,6 +81,8 @@ class Process {
   [[nodiscard]] PortMemories& ports() { return ports_; }
 
  private:
+  void rounds(int left, std::function<void()> then);
+
   ProcessOptions options_;
   std::shared_ptr<LogLimits> log_limits_ = std::make_shared<LogLimits>();
   std::shared_ptr<SiwCrcTrap> siw_crc_trap_ = std::make_shared<SiwCrcTrap>();

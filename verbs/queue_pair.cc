@@ -58,9 +58,10 @@ Result<void> QueuePair::may_post() const {
 
 // Completions of what is posted behind the end come at once: who posts until that is refused must not overflow their
 // queue.
-QueuePair::Room::Room(QueuePair& qp, const Cq& cq, bool at_once, std::size_t posts)
-    : qp_(qp), cq_(cq), most_(at_once ? cq->promise(posts) : posts) {
+QueuePair::Room::Room(QueuePair& qp, const Cq& cq, bool at_once, std::size_t posts) : qp_(qp), cq_(cq), most_(posts) {
   if (!at_once) return;
+  qp_.drain_completions();  // who ended it may not have come to that
+  most_ = cq_->promise(posts);
   qp_.promised_ = most_;
   qp_.promised_by_ = cq_.get();
 }

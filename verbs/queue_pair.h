@@ -162,7 +162,7 @@ class QueuePair {
    private:
     QueuePair& qp_;
     const Cq& cq_;
-    const std::size_t most_;
+    std::size_t most_;
   };
   // Whether a request of the send queue completes when it is posted.
   [[nodiscard]] bool sends_end_at_once() const { return core_.phase() > stream::Phase::kDraining; }

@@ -12,11 +12,12 @@ using namespace test;  // NOLINT(google-build-using-namespace): the vocabulary o
 class EarlyWakes : public ::testing::Test {
  protected:
   // The peer's side of a connection that is up, with the RTR read.
-  RawTcp connect(bool peer_to_peer) {
+  RawTcp connect(bool peer_to_peer) { return connect(client_, peer_to_peer); }
+  RawTcp connect(Node& client, bool peer_to_peer) {
     mpa::Policy policy;
     policy.peer_to_peer = peer_to_peer;
     policy.rtr_read = false;
-    auto connecting = start_connect(client_, to_port(peer_.port(), policy));
+    auto connecting = start_connect(client, to_port(peer_.port(), policy));
     RawTcp peer = peer_.accept();
     EXPECT_TRUE(read_frame(peer, false).complete);
     mpa::StartupFrame reply = good_reply();
@@ -54,20 +55,26 @@ TEST_F(EarlyWakes, FollowAFirstFpduThatNobodyAnswers) {
 }
 
 // Each leaves when it is due: none waits for another reason to send. A thread that is late makes up for several at
-// once.
+// once, so a busy machine gets more attempts.
 TEST_F(EarlyWakes, AllLeaveByThemselves) {
-  RawTcp peer = connect(false);
-  const auto last = std::chrono::steady_clock::now() + stream::EarlyWake::kAfter.back();
-  client_.send(1, 16);
-  client_.expect(verbs::WcOp::kSend, 1);
-  const Bytes first = fpdu(send_segment(Bytes(client_.out.begin(), client_.out.begin() + 16)), true);
-  EXPECT_EQ(to_hex(peer.read(first.size())), to_hex(first));
-  std::uint64_t wakes = 0;
-  do {
-    ASSERT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite)) << wakes;
-    ++wakes;
-  } while (std::chrono::steady_clock::now() < last);
-  EXPECT_GE(connection_->counters().tx.wakes, wakes);
+  std::uint64_t most = 0;
+  for (int attempt = 0; attempt < 5 && most < stream::EarlyWake::kAfter.size(); ++attempt) {
+    Node client(engine_);
+    RawTcp peer = connect(client, false);
+    const auto last = std::chrono::steady_clock::now() + stream::EarlyWake::kAfter.back();
+    client.send(1, 16);
+    client.expect(verbs::WcOp::kSend, 1);
+    const Bytes first = fpdu(send_segment(Bytes(client.out.begin(), client.out.begin() + 16)), true);
+    EXPECT_EQ(to_hex(peer.read(first.size())), to_hex(first));
+    std::uint64_t wakes = 0;
+    do {
+      ASSERT_EQ(to_hex(peer.read(kEmptyWrite.size())), to_hex(kEmptyWrite)) << wakes;
+      ++wakes;
+    } while (std::chrono::steady_clock::now() < last);
+    EXPECT_GE(connection_->counters().tx.wakes, wakes);
+    most = std::max(most, wakes);
+  }
+  EXPECT_EQ(most, stream::EarlyWake::kAfter.size());
 }
 
 TEST_F(EarlyWakes, PrecedeAnAbortThatCompletesAllWorkAtOnce) {

@@ -2,6 +2,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <thread>
 
 #include "tests/cm/node.h"
@@ -221,6 +223,40 @@ TEST(Leaks, FailedConnects) {
   }
   EXPECT_TRUE(eventually([&] { return open_descriptors() <= before; }))
       << open_descriptors() << " instead of " << before;
+}
+
+// One thread has the token, and waits for the queue pair's lock, when the timer rings in another.
+TEST(EndingWhile, ATurnIsUnderWayAtItsDeadline) {
+  boost::asio::io_context io;
+  const auto work = boost::asio::make_work_guard(io);
+  Engine engine(io);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 2; ++i) threads.emplace_back([&] { io.run(); });
+  RawListener listener;
+  stream::Options options;
+  options.close_timeout = 300ms;
+  options.early_wake = false;
+  Node client(engine, options);
+  mpa::Policy policy;
+  policy.peer_to_peer = false;
+  auto connecting = start_connect(client, to_port(listener.port(), policy));
+  RawTcp peer = listener.accept();
+  EXPECT_TRUE(read_frame(peer, false).complete);
+  mpa::StartupFrame reply = good_reply();
+  reply.enhanced_data = {.ird = 8, .ord = 8};
+  EXPECT_TRUE(peer.send(octets(reply)));
+  const auto [error, connection] = get_outcome(std::move(connecting));
+  EXPECT_EQ(error.code, Errc::kOk) << error.why;
+  const auto begin = std::chrono::steady_clock::now();
+  connection->disconnect();
+  std::this_thread::sleep_until(begin + 250ms);
+  {
+    const auto lock = client.qp->lock();
+    EXPECT_TRUE(peer.send(Bytes(4)));  // part of an FPDU
+    std::this_thread::sleep_until(begin + 350ms);
+  }
+  EXPECT_EQ(ending(*connection).reason.code, Errc::kAborted);
+  io.stop();
 }
 
 // Only the engine holds the client's connection. Whoever is posting when it ends may be the last at it.
