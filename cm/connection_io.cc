@@ -233,13 +233,17 @@ void Connection::post_drive() {
 
 Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   if (!alive()) return {};
-  if (!take_token(fired)) return {.taken = true};
-  const bool application = (fired & kApplication) != 0;
+  const bool application = (fired & kApplication) != 0, posted = (fired & kPosted) != 0;
   std::optional<AfterDrive> after;
+  verbs::QueuePair::Lock lock;
+  // For this drive nobody else need come. A thread that posts without a pause would only have to post it anew each
+  // time, and so wake this one in vain: better it waits for the lock.
+  if (posted) lock = qp_->lock();
+  if (!take_token(fired)) return {.taken = true};
+  if (!posted) lock = qp_->lock();
   if (!application) after.emplace(engine_io_);
   Events events;
   Driven driven;
-  verbs::QueuePair::Lock lock = qp_->lock();
   {
     const Holding holding(*this);
     // Threads that post, or ask, and would hardly get the lock between two drives: here, and between two rounds,

@@ -85,4 +85,15 @@ std::size_t FrontFixture::log_lines(const std::string& text) const {
   return n;
 }
 
+testing::AssertionResult FrontFixture::logged_at_least(const std::string& text, std::size_t lines) {
+  if (loop.until([&] { return log_lines(text) >= lines; })) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << log_lines(text) << " lines with '" << text << "', not " << lines;
+}
+
+testing::AssertionResult FrontFixture::logged(const std::string& text, std::size_t lines) {
+  if (auto enough = logged_at_least(text, lines); !enough) return enough;
+  if (log_lines(text) == lines) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << log_lines(text) << " lines with '" << text << "', not " << lines;
+}
+
 }  // namespace iwarp::gateway::test

@@ -45,6 +45,9 @@ class FrontFixture : public ::testing::Test {
   void expect_nothing_pending() const;
   // Lines logged so far that contain `text`.
   [[nodiscard]] std::size_t log_lines(const std::string& text) const;
+  // Waits for them: a worker may log an end after the client has seen it.
+  [[nodiscard]] testing::AssertionResult logged(const std::string& text, std::size_t lines);
+  [[nodiscard]] testing::AssertionResult logged_at_least(const std::string& text, std::size_t lines);
 
   Loop loop;
   RpcServer server{loop};
