@@ -37,6 +37,20 @@ Result<void> SharedReceiveQueue::Shared::post(const rdmap::RecvWr& wr) {
   return receives_.full() ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
 }
 
+// First come, first served. Who has taken one and wants another stands behind the others.
+void SharedReceiveQueue::Shared::serve_waiters() {
+  for (;;) {
+    std::shared_ptr<Waiter> next;
+    {
+      const std::lock_guard lock(mu_);
+      if (waiters_.empty() || receives_.posted() == 0) return;
+      next = std::move(waiters_.front());
+      waiters_.pop_front();
+    }
+    next->tell();
+  }
+}
+
 void SharedReceiveQueue::Shared::warn() {
   if (!receives_.limit_reached()) return;
   limit_reached_.raise(queue_->pd_.context()->async_events(),
@@ -78,7 +92,6 @@ Result<void> SharedReceiveQueue::post_recv(std::span<const rdmap::RecvWr> list, 
   if (posted != nullptr) *posted = 0;
   if (auto may = may_use(); !may) return may;
   const auto shared = shared_;  // what follows may end the queue
-  std::vector<std::shared_ptr<Waiter>> waiting;
   Result<void> result;
   {
     const std::lock_guard lock(shared->mu_);
@@ -87,10 +100,8 @@ Result<void> SharedReceiveQueue::post_recv(std::span<const rdmap::RecvWr> list, 
       if (!result) break;
       if (posted != nullptr) ++*posted;
     }
-    waiting.swap(shared->waiters_);
   }
-  // First come, first served; who finds none waits on.
-  for (const auto& waiter : waiting) waiter->tell();
+  shared->serve_waiters();
   return result;
 }
 

@@ -14,10 +14,10 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <vector>
 
 #include "iwarp/base/result.h"
 #include "iwarp/rdmap/shared_receives.h"
@@ -109,6 +109,8 @@ class SharedReceiveQueue::Shared {
  private:
   friend class SharedReceiveQueue;
 
+  // Without the lock: lets those take who wait, as long as there are Receives.
+  void serve_waiters();
   // Precondition of these: mu_ held, by a member of the queue or before it is gone.
   [[nodiscard]] Result<void> post(const rdmap::RecvWr& wr);
   void warn();
@@ -116,8 +118,8 @@ class SharedReceiveQueue::Shared {
 
   mutable std::mutex mu_;
   rdmap::SharedReceives receives_;
-  std::vector<std::shared_ptr<Waiter>> waiters_;
-  SharedReceiveQueue* queue_;  // null: it is gone
+  std::deque<std::shared_ptr<Waiter>> waiters_;  // in the order in which their messages came
+  SharedReceiveQueue* queue_;                    // null: it is gone
   AsyncEvents::Source limit_reached_;
 };
 
