@@ -212,6 +212,7 @@ class Connection {
 
   void choose_rx_buffers();
   void received(std::size_t n, TimePoint now);
+  void octets_taken();
   void rx_startup(MutBytes bytes, TimePoint now);
   void rx_direct(std::size_t& n);
   void rx_carry(std::size_t& n);

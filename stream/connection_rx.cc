@@ -110,6 +110,10 @@ void Connection::received(std::size_t n, TimePoint now) {
       break;
   }
   rx_pins_.clear();
+  octets_taken();
+}
+
+void Connection::octets_taken() {
   if (carry_.empty() && !direct_) carry_.release();  // an idle connection owns no staging memory
   follow();
   check_drained();
@@ -128,9 +132,7 @@ void Connection::go_on() {
   if (endpoint_.holding()) return;
   held_.next = held_.behind.size() - process(MutBytes{held_.behind}.subspan(held_.next));
   if (!endpoint_.holding()) held_ = {};
-  if (carry_.empty() && !direct_) carry_.release();
-  follow();
-  check_drained();
+  octets_taken();
 }
 
 void Connection::rx_startup(MutBytes bytes, TimePoint now) {

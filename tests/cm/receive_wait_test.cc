@@ -85,7 +85,7 @@ TEST(ReceiveWait, OfASharedQueueWhileConnectionsComeAndGo) {
     auto connecting = start_connect(*clients.back(), to(*listener));
     const auto request = next_request(*listener);
     links.push_back(
-        Link::make(pd, {.send_cq = &cq, .recv_cq = &cq, .srq = &srq, .stream = waiting(kPatience)}).value());
+        Link::make(pd, {.send_cq = &cq, .recv_cq = &cq, .stream = waiting(kPatience), .srq = &srq}).value());
     auto accepted = links.back().async_accept(*request, {}, cm::as_error(boost::asio::use_future));
     ASSERT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
     ASSERT_EQ(get_outcome(std::move(accepted)).error.code, Errc::kOk);
