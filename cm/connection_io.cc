@@ -90,8 +90,14 @@ void Connection::hear() {
 }
 
 void Connection::kick() {
-  const auto self = weak_from_this().lock();
+  auto self = weak_from_this().lock();
   if (released_ || self == nullptr || !take_token(kWork)) return;
+  send_holding();
+  // Whoever left word may have held the last other reference, and this thread has the lock that the destructor takes.
+  if (self.use_count() == 1 && engine_ != nullptr) boost::asio::post(engine_io_, [self = std::move(self)] {});
+}
+
+void Connection::send_holding() {
   const Holding holding(*this);
   try {
     send_now();
@@ -112,7 +118,9 @@ void Connection::send_now() {
   Turn turn(advance(Clock::now()));
   bool sent = false;
   if (!is_dry(tx_side_)) sent = transmit(turn);
-  if (qp_->core().phase() != stream::Phase::kFull || (sent && again(sent, false))) {
+  const bool goes_on = stopped_ && !qp_->core().holding();
+  if (goes_on) stopped_ = false;
+  if (qp_->core().phase() != stream::Phase::kFull || goes_on || (sent && again(sent, false))) {
     // What follows may call the application, which posting must not do.
     post_drive();
   } else if (tx_side_ == Side::kDry || qp_->core().deadline() != timer_deadline_) {
@@ -175,6 +183,7 @@ bool Connection::receive(Turn& turn) {
   const TimePoint begin = many ? Clock::now() : TimePoint{};
   const auto spans = core.rx_buffers(thread_scratch().first(read_bytes_));
   if (spans.empty()) {
+    stopped_ = core.holding();
     step(rx_side_, SideInput::kWhole);
     return false;
   }

@@ -1,5 +1,7 @@
 #include "iwarp/cm/listener.h"
 
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,12 +43,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
         pause_(strand_, options.on_shortage) {}
 
   Result<void> open() {
-    if (auto ok = validate(options_); !ok) return ok.error();
-    for (const Engine* engine : options_.engines) {
-      if (engine->context() != engine_.context())
-        return make_error(Errc::kInvalidArgument,
-                          "ListenOptions::engines: one is of another Context than the listener's");
-    }
+    if (auto ok = check(); !ok) return ok;
     boost::system::error_code ec;
     acceptor_.open(options_.endpoint.protocol(), ec);
     if (ec) return listen_error(ec);
@@ -58,6 +55,24 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       acceptor_.set_option(boost::asio::ip::v6_only(false), ec);
     acceptor_.bind(options_.endpoint, ec);
     if (ec) return listen_error(ec);
+    return start();
+  }
+
+  Result<void> open(tcp::acceptor bound) {
+    if (auto ok = check(); !ok) return ok;
+    boost::system::error_code ec;
+    const auto local = bound.local_endpoint(ec);
+    if (ec || local.port() == 0)
+      return make_error(Errc::kInvalidArgument, "the socket to listen with is not open, or not bound");
+    if (auto ok = set_congestion_control(bound.native_handle(), options_.socket.congestion_control); !ok)
+      return ok.error();
+    acceptor_.assign(local.protocol(), bound.release(), ec);
+    if (ec) return listen_error(ec);
+    return start();
+  }
+
+  Result<void> start() {
+    boost::system::error_code ec;
     acceptor_.listen(options_.backlog, ec);
     if (ec) return listen_error(ec);
     local_ = acceptor_.local_endpoint(ec);
@@ -71,6 +86,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       const std::lock_guard lock(gate_->mu);
       gate_->closed = true;
       rejected.swap(ready_);
+      release_port();
     }
     boost::asio::post(strand_, [self = shared_from_this()] {
       self->closed_ = true;
@@ -111,6 +127,30 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }
 
  private:
+  [[nodiscard]] Result<void> check() const {
+    if (auto ok = validate(options_); !ok) return ok;
+    for (const Engine* engine : options_.engines) {
+      if (engine->context() != engine_.context())
+        return make_error(Errc::kInvalidArgument,
+                          "ListenOptions::engines: one is of another Context than the listener's");
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_closed() const {
+    const std::lock_guard lock(gate_->mu);
+    return gate_->closed;
+  }
+
+  // Without waiting for the engine's thread: its descriptor becomes one of nothing, until that thread closes it. An
+  // accept(2) that comes between fails. Without another descriptor to be had the port is free when that thread comes.
+  void release_port() {
+    const int nothing = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (nothing < 0) return;
+    (void)::dup3(nothing, acceptor_.native_handle(), O_CLOEXEC);
+    (void)::close(nothing);
+  }
+
   // Closed by the Listener when it goes. Who holds it open finds the engines there, its own and those that serve.
   struct Gate {
     std::mutex mu;
@@ -144,7 +184,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
     accepting_ = true;
     acceptor_.async_accept(strand_, [self = shared_from_this()](boost::system::error_code ec, tcp::socket socket) {
       self->accepting_ = false;
-      if (self->closed_ || self->operations_->closed()) return;
+      if (self->is_closed() || self->operations_->closed()) return;
       if (ec) return self->pause_.begin(ec, [self] { self->accept_next(); });
       if (auto ok = prepare(socket, self->options_.socket); ok) {
         self->begin(std::move(socket));
@@ -221,6 +261,17 @@ Result<std::unique_ptr<Listener>> Listener::listen(Engine& engine, const ListenO
   if (!engine.context()->alive()) return make_error(Errc::kInvalidArgument, "engine used after fork()");
   auto impl = std::make_shared<Impl>(engine, options);
   if (auto ok = impl->open(); !ok) return ok.error();
+  return begin(engine, options, std::move(impl));
+}
+
+Result<std::unique_ptr<Listener>> Listener::listen(Engine& engine, tcp::acceptor bound, const ListenOptions& options) {
+  if (!engine.context()->alive()) return make_error(Errc::kInvalidArgument, "engine used after fork()");
+  auto impl = std::make_shared<Impl>(engine, options);
+  if (auto ok = impl->open(std::move(bound)); !ok) return ok.error();
+  return begin(engine, options, std::move(impl));
+}
+
+std::unique_ptr<Listener> Listener::begin(Engine& engine, const ListenOptions& options, std::shared_ptr<Impl> impl) {
   engine.start();
   for (Engine* serving : options.engines) serving->start();
   return std::unique_ptr<Listener>(new Listener(engine.operations(), std::move(impl)));

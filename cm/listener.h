@@ -46,8 +46,12 @@ class Listener {
   // Errors: kSystem (address in use, no such address: the text is that of errno), kInvalidArgument (options; an engine
   // of another Context).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
-  // Stops accepting; unfinished startups are closed, requests not yet taken rejected, a waiting accept() is called with
-  // kAborted. When it returns, it gives no engine anything any more.
+  // With a socket that the application has opened and bound, where a port must be known, or kept, before anybody is to
+  // come. `options.endpoint` counts for nothing. Errors as above, and kInvalidArgument: it is not bound.
+  [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, boost::asio::ip::tcp::acceptor bound,
+                                                                const ListenOptions& options);
+  // Stops accepting, and the port is free when it returns; unfinished startups are closed, requests not yet taken
+  // rejected, a waiting accept() is called with kAborted. When it returns, it gives no engine anything any more.
   ~Listener();
 
   // The address that it listens at, with the port that the system picked.
@@ -76,6 +80,8 @@ class Listener {
 
  private:
   class Impl;
+  [[nodiscard]] static std::unique_ptr<Listener> begin(Engine& engine, const ListenOptions& options,
+                                                       std::shared_ptr<Impl> impl);
   Listener(std::shared_ptr<Operations> operations, std::shared_ptr<Impl> impl)
       : operations_(std::move(operations)), impl_(std::in_place, std::move(impl)) {}
 

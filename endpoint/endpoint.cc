@@ -49,6 +49,7 @@ Result<void> validate(const Options& options) {
   constexpr std::chrono::milliseconds kNone{0};
   if (options.close_timeout < kNone) return invalid("Options::close_timeout must be 0 ms or more");
   if (options.drain_timeout < kNone) return invalid("Options::drain_timeout must be 0 ms or more");
+  if (options.receive_wait < kNone) return invalid("Options::receive_wait must be 0 ms or more");
   return {};
 }
 
@@ -105,6 +106,7 @@ void Endpoint::enter(Phase phase) {
     flush();
     tx_.abandon();
   }
+  if (!receiving()) held_until_.reset();
   switch (phase) {
     case Phase::kDraining:
     case Phase::kTerminating:
@@ -230,6 +232,15 @@ void Endpoint::refuse(const Error& error) {
   violation(error, rx_.terminate_for(error));
 }
 
+bool Endpoint::not_begun(const Error& error) {
+  if (options_.receive_wait.count() == 0 || !rx_.lacks_receive()) {
+    refuse(error);
+  } else if (!held_until_) {
+    held_until_ = add_saturating(now_, options_.receive_wait);
+  }
+  return false;
+}
+
 void Endpoint::receive(ConstBytes ulpdu) {
   if (!begin_segment(ulpdu, ulpdu.size()) || !place(ulpdu.subspan(rx_.header_bytes()))) return;
   end_segment();
@@ -257,6 +268,8 @@ void Endpoint::progress() {
 }
 
 void Endpoint::on_deadline() {
+  if (held_until_ && now_ >= *held_until_)
+    return refuse(make_error(Errc::kUntaggedNoBuffer, "no Receive was posted in time for a message of the peer"));
   if (!deadline_ || now_ < *deadline_) return;
   deadline_.reset();
   end(Input::kTimeout, phase_ == Phase::kFull

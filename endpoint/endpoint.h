@@ -116,7 +116,9 @@ class Endpoint {
   void at(TimePoint now) { now_ = now; }
   [[nodiscard]] TimePoint now() const { return now_; }
   // When on_deadline() is wanted; nullopt: never, unless an input changes it. The startup has no deadline here.
-  [[nodiscard]] std::optional<TimePoint> deadline() const { return deadline_; }
+  [[nodiscard]] std::optional<TimePoint> deadline() const {
+    return held_until_ && (!deadline_ || *held_until_ < *deadline_) ? held_until_ : deadline_;
+  }
   // Does nothing before deadline().
   void on_deadline();
 
@@ -156,7 +158,7 @@ class Endpoint {
   [[nodiscard]] std::optional<Event> poll_event();
 
   // --- For the half below: segments received, in the order sent. What a call finds wrong becomes a violation() and
-  // false; a half then drops all further input.
+  // false; a half then drops all further input. (False is also a segment that has to wait: holding().)
   // Whether segments are taken at present.
   [[nodiscard]] bool receiving() const {
     // req: RFC5041-6.2.1-8
@@ -175,10 +177,18 @@ class Endpoint {
   [[nodiscard]] bool has_heard_segment() const { return heard_ == Heard::kSegment; }
   // A whole segment: placed, and delivered.
   void receive(ConstBytes ulpdu);
+  // The segment that was given last waits for a Receive (Options::receive_wait), and none behind it may be given. The
+  // half keeps it, and gives it again, from its beginning, when a Receive may have been posted, until this is false.
+  [[nodiscard]] bool holding() const { return held_until_.has_value(); }
+  // The half will give that segment again by itself, when it has come whole.
+  void put_off() { held_until_.reset(); }
   // The same in steps, for one whose payload comes later: begin_segment() with its headers at least, then either
   // place() or targets() and placed(), until nothing remains, then end_segment(). See rdmap::Receiver.
   [[nodiscard]] bool begin_segment(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
-    return accept(rx_.begin(ulpdu_head, ulpdu_bytes));
+    if (const auto ok = rx_.begin(ulpdu_head, ulpdu_bytes); !ok) return not_begun(ok.error());
+    if (held_until_) [[unlikely]]
+      held_until_.reset();
+    return true;
   }
   [[nodiscard]] bool place(ConstBytes payload) { return accept(rx_.place(payload)); }
   [[nodiscard]] bool targets(std::vector<ddp::Pin>& out) { return accept(rx_.targets(out)); }
@@ -224,6 +234,7 @@ class Endpoint {
     return ok.ok();
   }
   void refuse(const Error& error);
+  [[nodiscard]] bool not_begun(const Error& error);
   [[nodiscard]] bool sending() const {
     return phase_ == Phase::kFull || phase_ == Phase::kDraining || phase_ == Phase::kTerminating ||
            phase_ == Phase::kLingering;
@@ -245,6 +256,7 @@ class Endpoint {
   std::optional<rdmap::TerminateMessage> sent_terminate_;
   std::optional<TimePoint> deadline_;
   TimePoint drain_end_{};
+  std::optional<TimePoint> held_until_;  // for want of a Receive
   TimePoint now_{};
 
   rdmap::SendQueue sends_;

@@ -23,6 +23,12 @@ struct Options {
   // After disconnect(): how long the peer may take for what was posted before, however busily it does. 30 s. Lower cuts
   // slow peers off, higher lets a hostile one keep a closing connection for longer.
   std::chrono::milliseconds drain_timeout{30000};
+  // How long a Send, or Immediate Data, may wait for a Receive to be posted when it has come and there is none. 0
+  // (default): it ends the connection with a Terminate 1/2/2, as RFC 5041 s7.1 has it. Longer: nothing behind it is
+  // received meanwhile, Writes and Reads of the peer neither, and at last TCP keeps the peer from sending; then the
+  // same Terminate. For applications that were written for InfiniBand, whose transport tries such messages again. The
+  // peer holds up to 320 KiB of memory here for that time.
+  std::chrono::milliseconds receive_wait{0};
   // Immediate Data and Atomics (RFC 7306). Default off, since nothing in the startup tells whether a peer knows it:
   // none is sent, and what comes is refused as an unknown opcode. On: for peers of which the application knows. Others,
   // Linux siw and RNICs without it among them, answer the first message with a Terminate 0/2/6. A FetchAdd of 0 is a

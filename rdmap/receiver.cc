@@ -20,6 +20,7 @@ Result<void> Receiver::begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes) {
   ulpdu_bytes_ = ulpdu_bytes;
   placed_ = 0;
   payload_bytes_ = 0;
+  lacks_receive_ = false;
 
   if (auto ok = ddp::parse_segment_header(ulpdu_head, header_); !ok) return ok;
   header_bytes_ = ddp::header_size(header_);
@@ -100,7 +101,10 @@ Result<void> Receiver::begin_untagged(const UntaggedHeader& h) {
     if (wr != nullptr) room = is_immediate(opcode_) ? kImmediateBytes : wr->sges.total();
   }
   const auto offset = queue->check(h, payload_bytes_, room);
-  if (!offset) return offset.error();
+  if (!offset) {
+    lacks_receive_ = queue == &send_rx_ && offset.error().code == Errc::kUntaggedNoBuffer;
+    return offset.error();
+  }
   if (queue == &send_rx_) {
     // Octets of a Send and of Immediate Data go to different places: a message of both would have holes.
     if (*offset != 0 && is_immediate(opcode_) != immediate_begun_)

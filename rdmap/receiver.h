@@ -43,6 +43,10 @@ class Receiver {
   // is `ulpdu_bytes` long. The first of a message may take a Receive that is shared: throws std::bad_alloc then.
   [[nodiscard]] Result<void> begin(ConstBytes ulpdu_head, std::size_t ulpdu_bytes);
 
+  // Whether that segment was refused for nothing but this: its message has no Receive. Nothing has changed then, and it
+  // may be given to begin() again.
+  [[nodiscard]] bool lacks_receive() const { return lacks_receive_; }
+
   // The segment under way: octets of its DDP header, of its payload, and of payload not yet placed.
   [[nodiscard]] std::size_t header_bytes() const { return header_bytes_; }
   [[nodiscard]] std::size_t payload_remaining() const { return payload_bytes_ - placed_; }
@@ -128,6 +132,7 @@ class Receiver {
   bool rtr_response_due_ = false;
   bool rtr_send_due_ = false;
   bool is_rtr_ = false;  // the present segment is the RTR by Send
+  bool lacks_receive_ = false;
   std::optional<TerminateMessage> peer_terminate_;
   RxCounters counters_;
 };

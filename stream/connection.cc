@@ -45,6 +45,7 @@ bool Connection::follow() {
   if (phase == Phase::kClosed || (phase == Phase::kEndWait && !in_order)) gather_.clear();
   linger_end_.reset();
   if (phase > Phase::kDraining) wake_.end();
+  if (!endpoint_.receiving()) held_ = {};
   if (phase == Phase::kEndWait && !in_order && must_be_heard())
     linger_end_ = add_saturating(endpoint_.now(), options_.unheard_wait);  // behind our Terminate
   if (phase != Phase::kStartup) startup_deadline_.reset();

@@ -117,6 +117,11 @@ class Connection {
   void rx_commit(std::size_t n, TimePoint now);
   // The peer's half of the stream has ended, or TCP has. No rx_commit() after that.
   void rx_end(TcpEnd how, TimePoint now);
+  // A message waits for a Receive (Options::receive_wait), and nothing is read.
+  [[nodiscard]] bool holding() const { return endpoint_.holding(); }
+  // Looks whether there is one now, and goes on with what came behind the message. An input: afterwards there may be
+  // completions, something to send and something to read.
+  void resume(TimePoint now);
   // What to send next: a gather list over many FPDUs. Valid until the next non-const call; always followed by
   // tx_commit(), if with 0.
   [[nodiscard]] std::span<const ConstBytes> tx_buffers(TimePoint now);
@@ -207,10 +212,15 @@ class Connection {
 
   void choose_rx_buffers();
   void received(std::size_t n, TimePoint now);
+  void octets_taken();
   void rx_startup(MutBytes bytes, TimePoint now);
   void rx_direct(std::size_t& n);
   void rx_carry(std::size_t& n);
-  void process(MutBytes bytes);
+  // How many octets at the end are left, since a message waits for a Receive.
+  [[nodiscard]] std::size_t process(MutBytes bytes);
+  // The same; keeps those.
+  void process_and_keep(MutBytes bytes);
+  void go_on();
   void process_fpdu(const mpa::FpduFrame& frame);
   void stash(ConstBytes partial, std::size_t need);
   void process_carry();
@@ -251,6 +261,12 @@ class Connection {
   std::optional<Direct> direct_;  // an FPDU whose payload goes straight to its final buffer
   std::array<std::byte, 8> trailer_{};
   std::size_t last_fpdu_bytes_ = 0;
+  // While a message waits for a Receive: its segment, and from `next` on what came behind that.
+  struct Held {
+    std::vector<std::byte> ulpdu, behind;
+    std::size_t next = 0;
+  };
+  Held held_;
   std::vector<ddp::Pin> rx_pins_;
   std::vector<MutBytes> rx_spans_;
   MutBytes scratch_;

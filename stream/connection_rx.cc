@@ -77,6 +77,7 @@ void Connection::choose_rx_buffers() {
     rx_mode_ = RxMode::kDiscard;
     return;
   }
+  if (endpoint_.holding()) return;
   if (!carry_.complete()) rx_spans_.push_back(carry_.missing());
   const bool read_ahead_little = may_place_early() && last_fpdu_bytes_ >= 2 * kDirectMinimum;
   rx_spans_.push_back(read_ahead_little ? scratch_.first(std::min(scratch_.size(), kLookahead)) : scratch_);
@@ -109,9 +110,29 @@ void Connection::received(std::size_t n, TimePoint now) {
       break;
   }
   rx_pins_.clear();
+  octets_taken();
+}
+
+void Connection::octets_taken() {
   if (carry_.empty() && !direct_) carry_.release();  // an idle connection owns no staging memory
   follow();
   check_drained();
+}
+
+void Connection::resume(TimePoint now) {
+  endpoint_.at(now);
+  if (!endpoint_.holding()) return;
+  attempt([&] { go_on(); });
+  assert(is_consistent());
+}
+
+void Connection::go_on() {
+  const LetGo let_go{endpoint_};
+  endpoint_.receive(held_.ulpdu);
+  if (endpoint_.holding()) return;
+  held_.next = held_.behind.size() - process(MutBytes{held_.behind}.subspan(held_.next));
+  if (!endpoint_.holding()) held_ = {};
+  octets_taken();
 }
 
 void Connection::rx_startup(MutBytes bytes, TimePoint now) {
@@ -122,7 +143,7 @@ void Connection::rx_startup(MutBytes bytes, TimePoint now) {
   if (behind_reject_) behind_reject_->assign(bytes.begin() + static_cast<std::ptrdiff_t>(used), bytes.end());
   if (!endpoint_.receiving()) return;
   if (used < bytes.size()) heard();
-  process(bytes.subspan(used));  // req: RFC5044-7.1-6 RFC5044-7.1.5-1
+  process_and_keep(bytes.subspan(used));  // req: RFC5044-7.1-6 RFC5044-7.1.5-1
 }
 
 void Connection::rx_direct(std::size_t& n) {
@@ -135,7 +156,7 @@ void Connection::rx_direct(std::size_t& n) {
   decoder_.skip(direct_->layout);
   direct_.reset();
   endpoint_.end_segment();
-  process(scratch_.first(n - payload - trailer));
+  process_and_keep(scratch_.first(n - payload - trailer));
 }
 
 void Connection::rx_carry(std::size_t& n) {
@@ -168,7 +189,7 @@ void Connection::rx_carry(std::size_t& n) {
     rest = rest.subspan(more);
     if (carry_.complete()) process_carry();
   }
-  process(rest);
+  process_and_keep(rest);
 }
 
 void Connection::process_carry() {
@@ -184,8 +205,15 @@ void Connection::process_carry() {
   }
 }
 
-void Connection::process(MutBytes bytes) {
+void Connection::process_and_keep(MutBytes bytes) {
+  const MutBytes left = bytes.last(process(bytes));
+  held_.behind.insert(held_.behind.end(), left.begin(), left.end());
+}
+
+std::size_t Connection::process(MutBytes bytes) {
   while (!bytes.empty() && endpoint_.receiving()) {  // req: RFC5044-5.1-5
+    if (endpoint_.holding()) [[unlikely]]
+      return bytes.size();
     auto result = decoder_.decode(bytes);
     if (auto* frame = std::get_if<mpa::FpduFrame>(&result)) {
       // req: RFC5041-3-5
@@ -194,12 +222,13 @@ void Connection::process(MutBytes bytes) {
       bytes = bytes.subspan(frame->fpdu_bytes);
     } else if (auto* more = std::get_if<mpa::NeedMore>(&result)) {
       stash(bytes, more->at_least);
-      return;
+      return 0;
     } else {
       broken(std::get<Error>(result));  // req: RFC5044-8-2 RFC5041-7-1 RFC5044-8-16
-      return;
+      return 0;
     }
   }
+  return 0;
 }
 
 void Connection::process_fpdu(const mpa::FpduFrame& frame) {
@@ -208,6 +237,8 @@ void Connection::process_fpdu(const mpa::FpduFrame& frame) {
   // req: RFC5041-3-9
   // req: RFC5040-5.1-8 RFC5040-5.5-13 RFC5040-B-4
   endpoint_.receive(frame.ulpdu);
+  if (endpoint_.holding()) [[unlikely]]
+    held_.ulpdu.assign(frame.ulpdu.begin(), frame.ulpdu.end());
 }
 
 // Keeps the start of an FPDU whose rest has not arrived, of which `need` octets are wanted next. `partial` may lie in
@@ -233,7 +264,11 @@ bool Connection::begin_direct(ConstBytes partial) {
   if (!layout || layout->fpdu_bytes - partial.size() < kDirectMinimum) return false;
   const ConstBytes ulpdu = partial.subspan(mpa::kLengthBytes);
   if (ulpdu.empty() || ulpdu.size() < rdmap::Receiver::head_bytes(ulpdu)) return false;
-  if (!endpoint_.begin_segment(ulpdu, layout->ulpdu_bytes)) return true;
+  if (!endpoint_.begin_segment(ulpdu, layout->ulpdu_bytes)) {
+    if (!endpoint_.holding()) return true;
+    endpoint_.put_off();  // it waits for a Receive when it is whole
+    return false;
+  }
   if (!endpoint_.direct()) return false;
   if (!endpoint_.place(ulpdu.subspan(endpoint_.header_bytes()))) return true;
   heard_fpdu();

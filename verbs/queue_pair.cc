@@ -42,11 +42,15 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const Options& options)
       recv_cq_(shared(options.recv_cq)),
       usable_(check(options, pd)),
       number_(next_number()),
-      share_(options.srq == nullptr ? std::nullopt : std::optional<Share>(std::in_place, options.srq->shared())),
+      share_(options.srq == nullptr ? std::nullopt
+                                    : std::optional<Share>(std::in_place, options.srq->shared(),
+                                                           options.stream.receive_wait.count() > 0 ? this : nullptr)),
       endpoint_(pd.context()->stags(), who_, usable_options(usable_, options.stream), share_ ? &*share_ : nullptr),
       core_(endpoint_, usable_options(usable_, options.stream)) {}
 
-QueuePair::~QueuePair() = default;
+QueuePair::~QueuePair() {
+  if (share_ && pd_.context()->alive()) share_->let_go();
+}
 
 Result<void> QueuePair::may_post() const {
   if (!usable_) [[unlikely]]
@@ -96,9 +100,22 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
   for (; n < list.size() && result; n += result ? 1 : 0)
     result = n < room.most() ? endpoint_.post_recv(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
   if (posted != nullptr) *posted = n;
+  if (core_.holding()) [[unlikely]]
+    go_on();
   if (core_.phase() > stream::Phase::kFull) [[unlikely]]
     finish_post();
   return result;
+}
+
+void QueuePair::go_on() {
+  core_.resume(std::chrono::steady_clock::now());
+  drain_completions();
+  kick();  // there may be something to send, and what is to be read
+}
+
+void QueuePair::receives_came() {
+  const std::lock_guard lock(mu_);
+  go_on();
 }
 
 void QueuePair::finish_post() {

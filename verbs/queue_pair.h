@@ -127,6 +127,8 @@ class QueuePair {
   [[nodiscard]] bool lock_wanted() const { return mu_.wanted(); }
   // Moves completions from the core to the completion queues.
   void drain_completions();
+  // For its shared receive queue, where a message waits for a Receive. Without the lock.
+  void receives_came();
   // For who ends the queue pair's life though others may still share it: no asynchronous event but kCqOverflow names it
   // from here on. Without the lock.
   void drop_events();
@@ -138,12 +140,15 @@ class QueuePair {
   // Its way to a shared receive queue.
   class Share final : public rdmap::ReceiveSource {
    public:
-    explicit Share(std::shared_ptr<SharedReceiveQueue::Shared> queue) : queue_(std::move(queue)) {}
+    // `waits`: hears when Receives are posted after there was none; or null.
+    Share(std::shared_ptr<SharedReceiveQueue::Shared> queue, QueuePair* waits);
+    void let_go();
     [[nodiscard]] bool take(rdmap::RecvWr& wr) override;
     [[nodiscard]] std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
 
    private:
     std::shared_ptr<SharedReceiveQueue::Shared> queue_;
+    std::shared_ptr<SharedReceiveQueue::Waiter> waiter_;  // null: it does not wait
     std::atomic<std::uint64_t> taken_{0};
   };
 
@@ -167,6 +172,8 @@ class QueuePair {
   // Whether a request of the send queue completes when it is posted.
   [[nodiscard]] bool sends_end_at_once() const { return core_.phase() > stream::Phase::kDraining; }
   void finish_post();
+  // A message that waited for a Receive may have one.
+  void go_on();
   // Moves what waits.
   void move_completions();
   // Raises the events of an end, each once.

@@ -3,8 +3,16 @@
 
 namespace iwarp::verbs {
 
+QueuePair::Share::Share(std::shared_ptr<SharedReceiveQueue::Shared> queue, QueuePair* waits)
+    : queue_(std::move(queue)),
+      waiter_(waits == nullptr ? nullptr : std::make_shared<SharedReceiveQueue::Waiter>(*waits)) {}
+
+void QueuePair::Share::let_go() {
+  if (waiter_ != nullptr) waiter_->let_go();
+}
+
 bool QueuePair::Share::take(rdmap::RecvWr& wr) {
-  if (!queue_->take(wr)) return false;
+  if (!queue_->take(wr, waiter_)) return false;
   // req: RFC5042-6.4.3.1-1 RFC5040-8.1.2-9 RFC5041-8.3.2-7: statistics of who consumes how many
   taken_.store(taken_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // by one thread at a time
   return true;

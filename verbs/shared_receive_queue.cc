@@ -1,6 +1,9 @@
 #include "iwarp/verbs/shared_receive_queue.h"
 
+#include <algorithm>
+
 #include "iwarp/endpoint/endpoint.h"
+#include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::verbs {
 namespace {
@@ -17,11 +20,35 @@ Result<void> check(const SharedReceiveQueue::Options& options) {
 
 SharedReceiveQueue::Shared::Shared(SharedReceiveQueue& queue, std::size_t depth) : receives_(depth), queue_(&queue) {}
 
-bool SharedReceiveQueue::Shared::take(rdmap::RecvWr& wr) {
+bool SharedReceiveQueue::Shared::take(rdmap::RecvWr& wr, const std::shared_ptr<Waiter>& waiter) {
   const std::lock_guard lock(mu_);
-  if (queue_ == nullptr || !receives_.take(wr)) return false;
+  if (queue_ == nullptr) return false;
+  if (!receives_.take(wr)) {
+    if (waiter != nullptr && std::ranges::find(waiters_, waiter) == waiters_.end()) waiters_.push_back(waiter);
+    return false;
+  }
   warn();
   return true;
+}
+
+Result<void> SharedReceiveQueue::Shared::post(const rdmap::RecvWr& wr) {
+  if (auto ok = endpoint::check_receive(wr); !ok) return ok;
+  if (receives_.post(wr)) return {};
+  return receives_.full() ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
+}
+
+// First come, first served. Who has taken one and wants another stands behind the others.
+void SharedReceiveQueue::Shared::serve_waiters() {
+  for (;;) {
+    std::shared_ptr<Waiter> next;
+    {
+      const std::lock_guard lock(mu_);
+      if (waiters_.empty() || receives_.posted() == 0) return;
+      next = std::move(waiters_.front());
+      waiters_.pop_front();
+    }
+    next->tell();
+  }
 }
 
 void SharedReceiveQueue::Shared::warn() {
@@ -35,6 +62,12 @@ void SharedReceiveQueue::Shared::close() {
   queue_ = nullptr;
   limit_reached_.withdraw();
   receives_ = rdmap::SharedReceives(0);
+  waiters_.clear();
+}
+
+void SharedReceiveQueue::Waiter::tell() {
+  const std::lock_guard lock(mu_);
+  if (qp_ != nullptr) qp_->receives_came();
 }
 
 // --- The queue
@@ -58,15 +91,18 @@ Result<void> SharedReceiveQueue::may_use() const {
 Result<void> SharedReceiveQueue::post_recv(std::span<const rdmap::RecvWr> list, std::size_t* posted) {
   if (posted != nullptr) *posted = 0;
   if (auto may = may_use(); !may) return may;
-  const std::lock_guard lock(shared_->mu_);
-  for (const rdmap::RecvWr& wr : list) {
-    if (auto ok = endpoint::check_receive(wr); !ok) return ok;
-    if (!shared_->receives_.post(wr))
-      return shared_->receives_.full() ? make_error(Errc::kQueueFull)
-                                       : make_error(Errc::kResource, "no memory for another request");
-    if (posted != nullptr) ++*posted;
+  const auto shared = shared_;  // what follows may end the queue
+  Result<void> result;
+  {
+    const std::lock_guard lock(shared->mu_);
+    for (const rdmap::RecvWr& wr : list) {
+      result = shared->post(wr);
+      if (!result) break;
+      if (posted != nullptr) ++*posted;
+    }
   }
-  return {};
+  shared->serve_waiters();
+  return result;
 }
 
 Result<void> SharedReceiveQueue::set_limit(std::size_t limit) {

@@ -2,7 +2,8 @@
 // libibverbs). A queue pair is made with it (QueuePair::Options::srq); a message takes the oldest Receive when its
 // first segment has come, and completes it in the receive queue's completion queue of its queue pair. Thread-safe.
 //
-// A message that finds none ends its connection, as one does that finds no Receive of its own queue pair: a peer that
+// A message that finds none ends its connection, as one does that finds no Receive of its own queue pair, or waits, as
+// its queue pair was made (StreamOptions::receive_wait): a peer that
 // sends much can use up what others need (RFC 5042 s6.4.3.1). set_limit() warns before, the completions and
 // QueuePair::receives_taken() tell who takes how many, and QueuePair::abort() ends who takes too many. A connection
 // holds one Receive at a time whose message has not come whole.
@@ -13,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -24,6 +26,8 @@
 
 namespace iwarp::verbs {
 
+class QueuePair;
+
 class SharedReceiveQueue {
  public:
   struct Options {
@@ -33,6 +37,7 @@ class SharedReceiveQueue {
   };
   // What queue pairs share with it.
   class Shared;
+  class Waiter;
 
   // For the queue pairs of that Protection Domain. With options that usable() refuses it takes no post.
   SharedReceiveQueue(const ProtectionDomain& pd, const Options& options);
@@ -74,25 +79,47 @@ class SharedReceiveQueue {
   std::shared_ptr<Shared> shared_;
 };
 
+// A queue pair of which a message waits for a Receive (StreamOptions::receive_wait). Thread-safe.
+class SharedReceiveQueue::Waiter {
+ public:
+  explicit Waiter(QueuePair& qp) : qp_(&qp) {}
+  // The queue pair goes.
+  void let_go() {
+    const std::lock_guard lock(mu_);
+    qp_ = nullptr;
+  }
+  // Receives were posted. Without a lock.
+  void tell();
+
+ private:
+  std::mutex mu_;  // taken before the queue pair's
+  QueuePair* qp_;
+};
+
 // Lives as long as anybody holds it. Thread-safe.
 class SharedReceiveQueue::Shared {
  public:
   // By the queue, whose part it is.
   Shared(SharedReceiveQueue& queue, std::size_t depth);
 
-  // As rdmap::ReceiveSource::take(). False when the queue is gone, too.
-  [[nodiscard]] bool take(rdmap::RecvWr& wr);
+  // As rdmap::ReceiveSource::take(). False when the queue is gone, too. Where there is none `waiter`, unless it is
+  // null, hears of the next post.
+  [[nodiscard]] bool take(rdmap::RecvWr& wr, const std::shared_ptr<Waiter>& waiter);
 
  private:
   friend class SharedReceiveQueue;
 
-  // Precondition: mu_ held, by a member of the queue or before it is gone.
+  // Without the lock: lets those take who wait, as long as there are Receives.
+  void serve_waiters();
+  // Precondition of these: mu_ held, by a member of the queue or before it is gone.
+  [[nodiscard]] Result<void> post(const rdmap::RecvWr& wr);
   void warn();
   void close();
 
   mutable std::mutex mu_;
   rdmap::SharedReceives receives_;
-  SharedReceiveQueue* queue_;  // null: it is gone
+  std::deque<std::shared_ptr<Waiter>> waiters_;  // in the order in which their messages came
+  SharedReceiveQueue* queue_;                    // null: it is gone
   AsyncEvents::Source limit_reached_;
 };
 

@@ -126,5 +126,47 @@ TEST_F(ListenerLimits, ThePortIsFreeAfterClosing) {
   EXPECT_TRUE(eventually([&] { return Listener::listen(engine_, o).ok(); }));
 }
 
+// Whoever listens there next needs no patience.
+TEST(ListenerPort, IsFreeWhenTheListenerIsGone) {
+  Engine engine;
+  auto listener = listen(engine);
+  ListenOptions same;
+  same.endpoint = listener->local();
+  for (int i = 0; i < 200; ++i) {
+    const RawTcp peer = RawTcp::connect(same.endpoint.port());  // in the backlog, or under way
+    listener.reset();
+    auto next = Listener::listen(engine, same);
+    ASSERT_TRUE(next.ok()) << next.error().why << " " << i;
+    listener = std::move(next).value();
+  }
+  Node client(engine), server(engine);
+  EXPECT_EQ(join(client, server, *listener).client.error.code, Errc::kOk);
+}
+
+TEST(ListenerPort, MayBeBoundBefore) {
+  Engine engine;
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::acceptor bound(io);
+  bound.open(boost::asio::ip::tcp::v4());
+  bound.bind({boost::asio::ip::make_address("127.0.0.1"), 0});
+  const auto local = bound.local_endpoint();
+  auto made = Listener::listen(engine, std::move(bound), {});
+  ASSERT_TRUE(made.ok()) << made.error().why;
+  EXPECT_EQ((*made)->local(), local);
+  Node client(engine), server(engine);
+  const Ends ends = join(client, server, **made);
+  EXPECT_EQ(ends.client.error.code, Errc::kOk);
+  ping_pong(client, server);
+}
+
+TEST(ListenerPort, OfASocketThatIsNotBoundIsRefused) {
+  Engine engine;
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::acceptor closed(io), open(io);
+  open.open(boost::asio::ip::tcp::v4());
+  for (auto* socket : {&closed, &open})
+    EXPECT_EQ(Listener::listen(engine, std::move(*socket), {}).error().code, Errc::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace iwarp::cm

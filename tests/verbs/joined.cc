@@ -65,37 +65,43 @@ Joined::~Joined() {
   }
 }
 
-bool Joined::move(QueuePair& from, QueuePair& to) {
-  Bytes sent;
+bool Joined::move(QueuePair& from, QueuePair& to, Bytes& between) {
+  std::size_t sent = 0;
   {
     const auto lock = from.lock();
-    for (const ConstBytes bytes : from.core().tx_buffers(now_)) sent.insert(sent.end(), bytes.begin(), bytes.end());
-    if (!sent.empty()) from.core().tx_commit(sent.size(), now_);
+    for (const ConstBytes bytes : from.core().tx_buffers(now_)) {
+      between.insert(between.end(), bytes.begin(), bytes.end());
+      sent += bytes.size();
+    }
+    if (sent > 0) from.core().tx_commit(sent, now_);
     from.drain_completions();
   }
   const auto lock = to.lock();
-  for (std::size_t used = 0; used < sent.size();) {
+  std::size_t used = 0;
+  while (used < between.size()) {
     const auto buffers = to.core().rx_buffers(scratch_);
     if (buffers.empty()) break;
     std::size_t n = 0;
     for (const MutBytes buffer : buffers) {
-      const std::size_t part = std::min(buffer.size(), sent.size() - used - n);
-      std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(used + n), part, buffer.begin());
+      const std::size_t part = std::min(buffer.size(), between.size() - used - n);
+      std::copy_n(between.begin() + static_cast<std::ptrdiff_t>(used + n), part, buffer.begin());
       n += part;
     }
     to.core().rx_commit(n, now_);
     used += n;
   }
+  between.erase(between.begin(), between.begin() + static_cast<std::ptrdiff_t>(used));
   while (to.core().poll_event()) {
   }
   to.drain_completions();
-  return !sent.empty();
+  return sent > 0 || used > 0;
 }
 
 void Joined::pump() {
   for (int idle = 0, steps = 0; idle < 2; ++steps) {
     if (steps > 10'000) FAIL() << "octets go round for ever";
-    const bool moved = steps % 2 == 0 ? move(*initiator, *responder) : move(*responder, *initiator);
+    const bool moved =
+        steps % 2 == 0 ? move(*initiator, *responder, to_responder_) : move(*responder, *initiator, to_initiator_);
     idle = moved ? 0 : idle + 1;
   }
 }

@@ -47,10 +47,11 @@ class Joined {
   CountingDriver initiator_driver, responder_driver;
 
  private:
-  [[nodiscard]] bool move(verbs::QueuePair& from, verbs::QueuePair& to);
+  [[nodiscard]] bool move(verbs::QueuePair& from, verbs::QueuePair& to, Bytes& between);
 
   TimePoint now_{std::chrono::seconds(1)};
   Bytes scratch_;
+  Bytes to_responder_, to_initiator_;  // sent, and not read yet
 };
 
 // What most tests of queue pairs begin with: two of one Protection Domain, each with a completion queue and a region.
