@@ -79,12 +79,13 @@ TEST_F(Polling, TheThreadThatPollsRunsTheHandlers) {
   }));
 }
 
-TEST_F(Polling, WhoStopsAndWatchesMemoryIsServed) {
-  poll_in_vain();
-  client.write(1, server, 4096);
-  auto* const last = reinterpret_cast<unsigned char*>(&server.in.back());
-  const auto expected = static_cast<unsigned char>(client.out.back());
-  EXPECT_TRUE(until([&] { return std::atomic_ref(*last).load() == expected; }));
+// As one does that watches its memory: the peer gets its answers, though nobody here calls anything.
+TEST_F(Polling, WhoStopsIsServed) {
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    poll_in_vain();
+    client.read(i, server, 4096);
+    client.expect(verbs::WcOp::kRead, i);
+  }
 }
 
 TEST_F(Polling, WhoArmsTheQueueMaySleep) {
