@@ -31,16 +31,12 @@ Cq::Cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channe
   c.cqe = cqe;
   ::pthread_mutex_init(&c.mutex, nullptr);
   ::pthread_cond_init(&c.cond, nullptr);
-  core.emplace(engine(), places(cqe), *this);
+  core.emplace(engine(), static_cast<std::size_t>(cqe), *this);
   if (channel != nullptr) dropin::owner(channel).users.fetch_add(1);
 }
 
 std::size_t Cq::take(std::span<verbs::Completion> out) {
-  if (const std::size_t n = take_more(out); n > 0) {
-    vain_polls = 0;
-    return n;
-  }
-  engine().poll();
+  engine().poll(*core);
   const std::size_t n = take_more(out);
   if (n == 0) {
     polled_in_vain();
@@ -63,21 +59,20 @@ std::size_t Cq::take_more(std::span<verbs::Completion> out) {
 std::size_t Cq::without_gone(std::span<verbs::Completion> taken) {
   const std::lock_guard lock(gone_mutex_);
   if (taken.empty()) {
-    // What has ended before the queue was seen empty has nothing in it.
-    std::erase_if(gone_, [](const Gone& g) { return g.qp.expired(); });
-    if (gone_.empty()) some_gone_.store(false, std::memory_order_release);
+    gone_.clear();  // nothing of theirs comes any more
+    some_gone_.store(false, std::memory_order_release);
     return 0;
   }
   const auto of_gone = [this](const verbs::Completion& done) {
-    return std::any_of(gone_.begin(), gone_.end(), [&](const Gone& g) { return g.number == done.qp_number; });
+    return std::find(gone_.begin(), gone_.end(), done.qp_number) != gone_.end();
   };
   const auto end = std::remove_if(taken.begin(), taken.end(), of_gone);
   return static_cast<std::size_t>(end - taken.begin());
 }
 
-void Cq::forget(std::uint32_t qp_number, std::weak_ptr<verbs::QueuePair> qp) {
+void Cq::forget(std::uint32_t qp_number) {
   const std::lock_guard lock(gone_mutex_);
-  gone_.push_back({.number = qp_number, .qp = std::move(qp)});
+  gone_.push_back(qp_number);
   some_gone_.store(true, std::memory_order_release);
 }
 
@@ -157,7 +152,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
 int ibv_resize_cq(ibv_cq* cq, int cqe) {
   if (cqe < 1 || cqe > kMostCompletions) return EINVAL;
   return guarded([&] {
-    const int error = answer(owner(cq).core->resize(Cq::places(cqe)));
+    const int error = answer(owner(cq).core->resize(static_cast<std::size_t>(cqe)));
     if (error == 0) cq->cqe = cqe;
     return error;
   });

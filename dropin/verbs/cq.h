@@ -4,7 +4,6 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -34,11 +33,8 @@ struct Cq {
   // After a poll that left completions behind: if the queue is armed that is an event. Adapters tell of what lies in
   // the queue when it is armed, and applications that poll a few completions for each event rely on it.
   void tell_of_the_rest();
-  // Nothing that this queue pair completes is told any more.
-  void forget(std::uint32_t qp_number, std::weak_ptr<verbs::QueuePair> qp);
-
-  // Twice what was asked for: the requests of a queue pair that is destroyed may complete behind the scenes.
-  [[nodiscard]] static std::size_t places(int cqe) { return 2 * static_cast<std::size_t>(cqe); }
+  // Nothing of this queue pair, which is gone, is told any more.
+  void forget(std::uint32_t qp_number);
 
   struct Core final : cm::CompletionQueue {
     Core(cm::Engine& engine, std::size_t capacity, Cq& o) : cm::CompletionQueue(engine, capacity), owner(o) {}
@@ -67,16 +63,11 @@ struct Cq {
   ibv_wc current{};
 
  private:
-  // A destroyed queue pair that may still complete something.
-  struct Gone {
-    std::uint32_t number;
-    std::weak_ptr<verbs::QueuePair> qp;
-  };
   [[nodiscard]] std::size_t without_gone(std::span<verbs::Completion> taken);
 
   std::atomic<bool> some_gone_{false};
   std::mutex gone_mutex_;
-  std::vector<Gone> gone_;
+  std::vector<std::uint32_t> gone_;  // of which completions may lie here
 };
 IWARP_C_FIRST(Cq, c);
 

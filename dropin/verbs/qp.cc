@@ -10,6 +10,7 @@
 #include "dropin/verbs/post.h"
 #include "dropin/verbs/srq.h"
 #include "dropin/verbs/wr_builder.h"
+#include "iwarp/cm/link.h"
 
 namespace iwarp::dropin {
 namespace {
@@ -24,23 +25,6 @@ std::unordered_map<std::uint32_t, Qp*>& all() {
   return cap.max_send_wr <= static_cast<std::uint32_t>(kMostRequests) &&
          cap.max_recv_wr <= static_cast<std::uint32_t>(kMostRequests) && cap.max_send_sge <= rdmap::kMaxSge &&
          cap.max_recv_sge <= rdmap::kMaxSge && cap.max_inline_data <= kMostInline;
-}
-
-// Ends the connection in order, so that the peer gets what was completed here; what has none is ended at once. From a
-// connection's end on the engine alone holds the queue pair, which the limits of its options bound.
-void part(verbs::QueuePair& qp) {
-  switch (qp.state()) {
-    case verbs::QueuePairState::kRts:
-      if (!qp.modify(verbs::QueuePairState::kSqDrain)) qp.abort();
-      return;
-    case verbs::QueuePairState::kSqDrain:
-      return;
-    case verbs::QueuePairState::kInit:
-    case verbs::QueuePairState::kRtr:
-    case verbs::QueuePairState::kError:
-      qp.abort();
-      return;
-  }
 }
 
 int modify(Qp& qp, const ibv_qp_attr& attr, int mask) {
@@ -223,11 +207,9 @@ int ibv_destroy_qp(ibv_qp* qp) {
       all().erase(qp->qp_num);  // no event names it from here on
       wait_settled(q->async_events, lock);
     }
-    const std::shared_ptr<verbs::QueuePair> core = std::move(q->core);
-    core->drop_events();
-    owner(qp->send_cq).forget(qp->qp_num, core);
-    if (qp->recv_cq != qp->send_cq) owner(qp->recv_cq).forget(qp->qp_num, core);
-    part(*core);
+    cm::Link(std::move(q->core)).leave();  // the peer still gets what has completed
+    owner(qp->send_cq).forget(qp->qp_num);
+    if (qp->recv_cq != qp->send_cq) owner(qp->recv_cq).forget(qp->qp_num);
     owner(qp->send_cq).users.fetch_sub(1);
     owner(qp->recv_cq).users.fetch_sub(1);
     if (qp->srq != nullptr) owner(qp->srq).users.fetch_sub(1);
