@@ -1,0 +1,31 @@
+// What the environment asks of the drop-in libraries, read once per process: `iwarp run` sets it.
+//   IWARP_ADDRESS=A     address of the device: GID 0. Default: the first IPv4 address that is not of the loopback
+//   IWARP_CRC=on|off    MPA CRC. Default: on; off lets a peer that wants it have it
+//   IWARP_PROFILE=NAME  a profile of `iwarp profiles`
+//   IWARP_TRACE=FILE    as told, for who writes traces
+// What cannot be understood counts as not said.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "iwarp/mpa/policy.h"
+#include "iwarp/stream/connection.h"
+
+namespace iwarp::dropin {
+
+struct Settings {
+  std::optional<std::string> address;  // IPv4 or IPv6, as text
+  std::optional<bool> crc;             // whether FPDUs are to have one
+  std::string profile;                 // empty: none
+  std::string trace;                   // file; empty: none
+};
+
+// Of the environment as it was at the first call. Thread-safe.
+[[nodiscard]] const Settings& settings();
+// The policy of those settings, for connections and listeners.
+[[nodiscard]] mpa::Policy startup_policy(const Settings& from);
+// The options of those settings for queue pairs: depths and inline data are left to their maker.
+[[nodiscard]] stream::Options stream_options(const Settings& from);
+
+}  // namespace iwarp::dropin
