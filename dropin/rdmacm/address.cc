@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 
 using boost::asio::ip::tcp;
 
@@ -57,4 +57,4 @@ int route_to(const tcp::endpoint& to, tcp::endpoint& from) {
   return 0;
 }
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm

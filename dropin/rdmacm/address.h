@@ -6,7 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <optional>
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 
 // nullopt: neither IPv4 nor IPv6, or null.
 [[nodiscard]] std::optional<boost::asio::ip::tcp::endpoint> endpoint_of(const sockaddr* address);
@@ -16,4 +16,4 @@ void store(sockaddr_storage& to, const boost::asio::ip::tcp::endpoint& endpoint)
 // The address of this host from which `to` is reached, port 0. An errno value: there is none.
 [[nodiscard]] int route_to(const boost::asio::ip::tcp::endpoint& to, boost::asio::ip::tcp::endpoint& from);
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm

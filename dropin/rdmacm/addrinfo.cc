@@ -9,7 +9,7 @@
 #include "dropin/rdmacm/address.h"
 #include "dropin/rdmacm/entry.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 namespace {
 
 void free_list(rdma_addrinfo* list) {
@@ -81,9 +81,9 @@ int look_up(const char* node, const char* service, const rdma_addrinfo* hints, r
 }
 
 }  // namespace
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 // 0, an EAI_ value of getaddrinfo(), or -1 with errno.
 IWARP_ENTRY int iwarp_rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hints,

@@ -7,7 +7,7 @@
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 
 using boost::asio::ip::tcp;
 
@@ -67,9 +67,9 @@ int resolve_address(Id& id, const sockaddr* source, const sockaddr* destination)
 }
 
 }  // namespace
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 IWARP_ENTRY int iwarp_rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
   if (id == nullptr) return fail(EINVAL);

@@ -5,9 +5,9 @@
 
 #include "dropin/rdmacm/cm_id.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 
 // As rdma_bind_addr(): the port is this id's from now on, and known. -1, with errno.
 [[nodiscard]] int bind(Id& id, const boost::asio::ip::tcp::endpoint& local);
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm

@@ -10,7 +10,7 @@
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 namespace {
 
 std::condition_variable& acknowledged() {
@@ -154,9 +154,9 @@ int Id::migrate(std::shared_ptr<Channel> to) {
   return 0;
 }
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 IWARP_ENTRY int iwarp_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
                                      rdma_port_space space) {

@@ -19,7 +19,7 @@
 #include "iwarp/cm/connection.h"
 #include "iwarp/cm/listener.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 
 // Reads that the other end may have under way here, and this end there.
 struct Depths {
@@ -122,4 +122,4 @@ class Id : public std::enable_shared_from_this<Id> {
 // The Protection Domain of ids whose application names none; null with errno. One for the process.
 [[nodiscard]] ibv_pd* usual_pd();
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm

@@ -9,7 +9,7 @@
 #include "dropin/rdmacm/entry.h"
 #include "iwarp/cm/connector.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 namespace {
 
 using boost::asio::ip::tcp;
@@ -202,9 +202,9 @@ int disconnect(Id& id) {
 }
 
 }  // namespace
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 IWARP_ENTRY int iwarp_rdma_connect(rdma_cm_id* id, rdma_conn_param* wanted) {
   if (id == nullptr) return fail(EINVAL);

@@ -5,7 +5,7 @@
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 namespace {
 
 constexpr int kTimeoutMs = 2000;
@@ -29,9 +29,9 @@ int begin_active(rdma_cm_id* id, const rdma_addrinfo& with, ibv_pd* pd, ibv_qp_i
 }
 
 }  // namespace
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 IWARP_ENTRY int iwarp_rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* with, ibv_pd* pd, ibv_qp_init_attr* attributes) {
   if (id == nullptr || with == nullptr) return fail(EINVAL);

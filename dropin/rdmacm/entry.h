@@ -9,7 +9,7 @@
 // For a function that librdmacm.so.1 forwards to.
 #define IWARP_ENTRY extern "C" __attribute__((visibility("default")))
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 
 // Sets errno.
 inline int fail(int error) noexcept {
@@ -38,4 +38,4 @@ auto guarded(const Act& act) noexcept -> decltype(act()) {
   }
 }
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm

@@ -13,7 +13,7 @@
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rdmacm/entry.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 namespace {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
@@ -142,13 +142,13 @@ void acknowledge(rdma_cm_event* event) {
   if (--owned->counts_on().unacknowledged == 0) Id::tell_acknowledged();
 }
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 IWARP_ENTRY rdma_event_channel* iwarp_rdma_create_event_channel() {
   return guarded([]() -> rdma_event_channel* {
-    if (context() == nullptr) return nullptr;
+    if (iwarp::dropin::context() == nullptr) return nullptr;
     const auto channel = Channel::make();
     if (channel == nullptr) return nullptr;
     channel->keep();

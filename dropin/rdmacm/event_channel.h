@@ -20,7 +20,7 @@
 #include "dropin/rdmacm/shown.h"
 #include "iwarp/base/bytes.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 
 class Id;
 
@@ -86,4 +86,4 @@ class Channel : public std::enable_shared_from_this<Channel> {
 // As rdma_ack_cm_event(). Without the lock.
 void acknowledge(rdma_cm_event* event);
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm

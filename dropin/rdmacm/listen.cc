@@ -7,7 +7,7 @@
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 namespace {
 
 using boost::asio::ip::tcp;
@@ -76,9 +76,9 @@ int listen(Id& id, int backlog) {
 }
 
 }  // namespace
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 IWARP_ENTRY int iwarp_rdma_listen(rdma_cm_id* id, int backlog) {
   if (id == nullptr) return fail(EINVAL);

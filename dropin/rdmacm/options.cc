@@ -6,7 +6,7 @@
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 namespace {
 
 int set_id_option(Id& id, int name, const void* value, std::size_t size) {
@@ -30,9 +30,9 @@ int set_id_option(Id& id, int name, const void* value, std::size_t size) {
 }
 
 }  // namespace
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 IWARP_ENTRY int iwarp_rdma_set_option(rdma_cm_id* id, int level, int name, void* value, std::size_t size) {
   if (id == nullptr || value == nullptr) return fail(EINVAL);
@@ -43,7 +43,7 @@ IWARP_ENTRY int iwarp_rdma_set_option(rdma_cm_id* id, int level, int name, void*
 IWARP_ENTRY ibv_context** iwarp_rdma_get_devices(int* count) {
   if (count != nullptr) *count = 0;
   return guarded([&]() -> ibv_context** {
-    ibv_context* const only = context();
+    ibv_context* const only = iwarp::dropin::context();
     if (only == nullptr) return nullptr;
     auto** const list = static_cast<ibv_context**>(std::calloc(2, sizeof(ibv_context*)));
     if (list == nullptr) return nullptr;

@@ -7,7 +7,7 @@
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 namespace {
 
 // A completion queue with a channel of its own, for who gave none. False, with errno.
@@ -61,9 +61,9 @@ int create_queue_pair(rdma_cm_id* id, ibv_pd* pd, Attributes& attributes, const 
 }
 
 }  // namespace
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
 
-using namespace iwarp::dropin;
+using namespace iwarp::dropin::rdmacm;
 
 IWARP_ENTRY int iwarp_rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attributes) {
   if (id == nullptr || attributes == nullptr) return fail(EINVAL);

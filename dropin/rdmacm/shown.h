@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace iwarp::dropin {
+namespace iwarp::dropin::rdmacm {
 
 template <class C, class Owner>
 struct Shown {
@@ -19,4 +19,4 @@ struct Shown {
   }
 };
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::dropin::rdmacm
