@@ -16,7 +16,7 @@ namespace iwarp::dropin {
 // The engine of this process: automatic, made at first use, never destroyed. Throws when it cannot be made.
 [[nodiscard]] cm::Engine& engine();
 // The queue pair behind `qp`, which ibv_create_qp() made. To be shared with connections; ibv_destroy_qp() gives the
-// library's reference back. A modify-to-RESET may put another in its place, so ask when connecting.
+// library's reference back.
 [[nodiscard]] std::shared_ptr<verbs::QueuePair> shared_queue_pair(ibv_qp* qp);
 // The same; alive until ibv_destroy_qp().
 [[nodiscard]] verbs::QueuePair& queue_pair(ibv_qp* qp);

@@ -1,0 +1,147 @@
+#include "dropin/verbs/cq.h"
+
+#include <algorithm>
+#include <array>
+
+#include "dropin/verbs/channel.h"
+#include "dropin/verbs/device.h"
+#include "dropin/verbs/interface.h"
+
+namespace iwarp::dropin {
+namespace {
+
+constexpr std::size_t kAtOnce = 16;  // completions taken with one lock
+
+}  // namespace
+
+Cq::Cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel) {
+  c.context = context;
+  c.channel = channel;
+  c.cq_context = cq_context;
+  c.cqe = cqe;
+  ::pthread_mutex_init(&c.mutex, nullptr);
+  ::pthread_cond_init(&c.cond, nullptr);
+  core.emplace(engine(), places(cqe), *this);
+  if (channel != nullptr) dropin::owner(channel).users.fetch_add(1);
+}
+
+std::size_t Cq::take(std::span<verbs::Completion> out) {
+  if (const std::size_t n = take_more(out); n > 0) return n;
+  engine().poll();
+  return take_more(out);
+}
+
+std::size_t Cq::take_more(std::span<verbs::Completion> out) {
+  for (;;) {
+    const std::size_t n = core->poll(out);
+    if (!some_gone_.load(std::memory_order_acquire)) [[likely]]
+      return n;
+    const std::size_t left = without_gone(out.first(n));
+    if (left > 0 || n == 0) return left;
+  }
+}
+
+std::size_t Cq::without_gone(std::span<verbs::Completion> taken) {
+  const std::lock_guard lock(gone_mutex_);
+  if (taken.empty()) {
+    // What has ended before the queue was seen empty has nothing in it.
+    std::erase_if(gone_, [](const Gone& g) { return g.qp.expired(); });
+    if (gone_.empty()) some_gone_.store(false, std::memory_order_release);
+    return 0;
+  }
+  const auto of_gone = [this](const verbs::Completion& done) {
+    return std::any_of(gone_.begin(), gone_.end(), [&](const Gone& g) { return g.number == done.qp_number; });
+  };
+  const auto end = std::remove_if(taken.begin(), taken.end(), of_gone);
+  return static_cast<std::size_t>(end - taken.begin());
+}
+
+void Cq::forget(std::uint32_t qp_number, std::weak_ptr<verbs::QueuePair> qp) {
+  const std::lock_guard lock(gone_mutex_);
+  gone_.push_back({.number = qp_number, .qp = std::move(qp)});
+  some_gone_.store(true, std::memory_order_release);
+}
+
+int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
+  int done = 0;
+  const int error = guarded([&] {
+    std::array<verbs::Completion, kAtOnce> some;
+    while (done < most) {
+      const std::size_t room = std::min(some.size(), static_cast<std::size_t>(most - done));
+      const std::size_t n =
+          done == 0 ? owner(cq).take(std::span{some}.first(room)) : owner(cq).take_more(std::span{some}.first(room));
+      for (std::size_t i = 0; i < n; ++i) out[done++] = to_wc(some[i]);
+      if (n < room) break;
+    }
+    return 0;
+  });
+  return error == 0 || done > 0 ? done : -error;
+}
+
+int req_notify_cq(ibv_cq* cq, int solicited_only) {
+  if (cq->channel == nullptr) return 0;
+  return guarded([&] {
+    using Notify = verbs::CompletionQueue::Notify;
+    owner(cq->channel).core.arm(*owner(cq).core, solicited_only != 0 ? Notify::kSolicited : Notify::kNext);
+    return 0;
+  });
+}
+
+int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attr) {
+  if (attr->attr_mask != IBV_CQ_ATTR_MODERATE) return EINVAL;
+  return guarded([&] {
+    return answer(
+        owner(cq).core->moderate(attr->moderate.cq_count, std::chrono::microseconds{attr->moderate.cq_period}));
+  });
+}
+
+int make_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, std::uint32_t comp_vector,
+            Cq*& out) {
+  if (cqe < 1 || cqe > kMostCompletions) return EINVAL;
+  if (comp_vector >= static_cast<std::uint32_t>(context->num_comp_vectors)) return EINVAL;
+  out = new Cq(context, cqe, cq_context, channel);
+  return 0;
+}
+
+}  // namespace iwarp::dropin
+
+using namespace iwarp::dropin;
+
+extern "C" {
+
+ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+  return made<ibv_cq>([&](ibv_cq*& out) {
+    Cq* cq = nullptr;
+    const int error = make_cq(context, cqe, cq_context, channel, static_cast<std::uint32_t>(comp_vector), cq);
+    if (error == 0) out = cq->face();
+    return error;
+  });
+}
+
+int ibv_resize_cq(ibv_cq* cq, int cqe) {
+  if (cqe < 1 || cqe > kMostCompletions) return EINVAL;
+  return guarded([&] {
+    const int error = answer(owner(cq).core->resize(Cq::places(cqe)));
+    if (error == 0) cq->cqe = cqe;
+    return error;
+  });
+}
+
+int ibv_destroy_cq(ibv_cq* cq) {
+  return guarded([&] {
+    Cq& q = owner(cq);
+    if (q.users.load() != 0) return EBUSY;
+    {
+      std::unique_lock lock(events_mutex());
+      wait_settled(q.completion_events, lock);
+      wait_settled(q.async_events, lock);
+      q.core.reset();  // no event names it from here on
+    }
+    if (cq->channel != nullptr) owner(cq->channel).users.fetch_sub(1);
+    ::pthread_mutex_destroy(&cq->mutex);
+    ::pthread_cond_destroy(&cq->cond);
+    delete &q;
+    return 0;
+  });
+}
+}

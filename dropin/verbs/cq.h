@@ -1,0 +1,84 @@
+// Completion queues, extended ones included: each is both.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dropin/verbs/c_face.h"
+#include "dropin/verbs/events.h"
+#include "iwarp/cm/completion_queue.h"
+#include "iwarp/verbs/queue_pair.h"
+
+namespace iwarp::dropin {
+
+struct Cq {
+  // `cqe` as the application asked for.
+  Cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel);
+
+  // The owner of a queue that the core names.
+  [[nodiscard]] static Cq& of(verbs::CompletionQueue& core) { return static_cast<Core&>(core).owner; }
+  [[nodiscard]] ibv_cq* face() { return ibv_cq_ex_to_cq(&c); }
+  // Takes completions, oldest first, but for those of queue pairs that are destroyed. Looks at the sockets when there
+  // is none.
+  [[nodiscard]] std::size_t take(std::span<verbs::Completion> out);
+  // The same without that look.
+  [[nodiscard]] std::size_t take_more(std::span<verbs::Completion> out);
+  // Nothing that this queue pair completes is told any more.
+  void forget(std::uint32_t qp_number, std::weak_ptr<verbs::QueuePair> qp);
+
+  // Twice what was asked for: the requests of a queue pair that is destroyed may complete behind the scenes.
+  [[nodiscard]] static std::size_t places(int cqe) { return 2 * static_cast<std::size_t>(cqe); }
+
+  struct Core final : cm::CompletionQueue {
+    Core(cm::Engine& engine, std::size_t capacity, Cq& o) : cm::CompletionQueue(engine, capacity), owner(o) {}
+    Cq& owner;
+  };
+
+  ibv_cq_ex c{};
+  std::optional<Core> core;
+  EventCount completion_events, async_events;
+  std::atomic<unsigned> users{0};  // queue pairs of it
+  // Of the extended queue, between start_poll() and end_poll(): with poll_mutex held, unless one thread has it all.
+  std::mutex poll_mutex;
+  bool single_threaded = false;
+  ibv_wc current{};
+
+ private:
+  // A destroyed queue pair that may still complete something.
+  struct Gone {
+    std::uint32_t number;
+    std::weak_ptr<verbs::QueuePair> qp;
+  };
+  [[nodiscard]] std::size_t without_gone(std::span<verbs::Completion> taken);
+
+  std::atomic<bool> some_gone_{false};
+  std::mutex gone_mutex_;
+  std::vector<Gone> gone_;
+};
+IWARP_C_FIRST(Cq, c);
+
+[[nodiscard]] inline Cq& owner(ibv_cq* cq) {
+  return *reinterpret_cast<Cq*>(cq);
+}
+[[nodiscard]] inline Cq& owner(ibv_cq_ex* cq) {
+  return *reinterpret_cast<Cq*>(cq);
+}
+
+// Operations of ibv_context and verbs_context.
+int poll_cq(ibv_cq* cq, int most, ibv_wc* out);
+int req_notify_cq(ibv_cq* cq, int solicited_only);
+int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attr);
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr);
+// Fills in the functions of an extended queue.
+void set_poll_functions(ibv_cq_ex& cq);
+// 0 or an errno value.
+[[nodiscard]] int make_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel,
+                          std::uint32_t comp_vector, Cq*& out);
+
+}  // namespace iwarp::dropin

@@ -1,0 +1,33 @@
+#include "dropin/verbs/pd.h"
+
+#include <memory>
+
+#include "dropin/verbs/context.h"
+
+namespace iwarp::dropin {
+
+Pd::Pd(ibv_context* context) : core(shared_context()) {
+  c.context = context;
+  c.handle = static_cast<std::uint32_t>(core.id());
+}
+
+}  // namespace iwarp::dropin
+
+using namespace iwarp::dropin;
+
+extern "C" {
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  return made<ibv_pd>([&](ibv_pd*& out) {
+    out = &(new Pd(context))->c;
+    return 0;
+  });
+}
+
+int ibv_dealloc_pd(ibv_pd* pd) {
+  Pd& p = owner(pd);
+  if (p.users.load() != 0) return EBUSY;
+  delete &p;
+  return 0;
+}
+}
