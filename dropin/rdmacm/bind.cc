@@ -11,7 +11,7 @@ namespace iwarp::dropin::rdmacm {
 
 using boost::asio::ip::tcp;
 
-int bind(Id& id, const tcp::endpoint& local) {
+int bind_id(Id& id, const tcp::endpoint& local) {
   if (id.state != Id::State::kIdle) return fail(EINVAL);
   const int family = local.protocol().family();
   Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -43,7 +43,7 @@ int resolve_address(Id& id, const sockaddr* source, const sockaddr* destination)
   if (source != nullptr && id.state == Id::State::kIdle) {
     const auto local = endpoint_of(source);
     if (!local || local->protocol() != peer->protocol()) return fail(EINVAL);
-    if (bind(id, *local) != 0) return -1;
+    if (bind_id(id, *local) != 0) return -1;
   }
   if (id.state != Id::State::kIdle && id.state != Id::State::kBound) return fail(EINVAL);
   tcp::endpoint from = id.local();
@@ -76,7 +76,7 @@ IWARP_ENTRY int iwarp_rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
   return guarded([&] {
     const auto local = endpoint_of(address);
     if (!local) return fail(address == nullptr ? EINVAL : EAFNOSUPPORT);
-    return bind(Id::of(id), *local);
+    return bind_id(Id::of(id), *local);
   });
 }
 

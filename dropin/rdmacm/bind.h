@@ -8,6 +8,6 @@
 namespace iwarp::dropin::rdmacm {
 
 // As rdma_bind_addr(): the port is this id's from now on, and known. -1, with errno.
-[[nodiscard]] int bind(Id& id, const boost::asio::ip::tcp::endpoint& local);
+[[nodiscard]] int bind_id(Id& id, const boost::asio::ip::tcp::endpoint& local);
 
 }  // namespace iwarp::dropin::rdmacm

@@ -7,6 +7,7 @@
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
+#include "dropin/rdmacm/queues.h"
 #include "iwarp/cm/connector.h"
 
 namespace iwarp::dropin::rdmacm {
@@ -127,8 +128,8 @@ cm::ConnectOptions options_for(Id& id, const rdma_conn_param* wanted) {
 
 int connect(Id& id, const rdma_conn_param* wanted) {
   if (wanted != nullptr && wanted->private_data_len > kMostPrivateData) return fail(EINVAL);
-  if (id.shown()->qp == nullptr) return fail(wanted != nullptr && wanted->qp_num != 0 ? EOPNOTSUPP : EINVAL);
-  const auto qp = shared_queue_pair(id.shown()->qp);
+  const auto qp = queue_pair_of(*id.shown(), wanted);
+  if (qp == nullptr) return -1;
   auto options = options_for(id, wanted);
   if (options.port == 0) return fail(EINVAL);
   const auto canceller = std::make_shared<cm::Canceller>();
@@ -150,8 +151,8 @@ int connect(Id& id, const rdma_conn_param* wanted) {
 
 int accept(Id& id, const rdma_conn_param* wanted) {
   if (wanted != nullptr && wanted->private_data_len > kMostPrivateData) return fail(EINVAL);
-  if (id.shown()->qp == nullptr) return fail(wanted != nullptr && wanted->qp_num != 0 ? EOPNOTSUPP : EINVAL);
-  const auto qp = shared_queue_pair(id.shown()->qp);
+  const auto qp = queue_pair_of(*id.shown(), wanted);
+  if (qp == nullptr) return -1;
   cm::ConnectRequest::AcceptOptions options;
   options.ird = wanted != nullptr ? depth_of(wanted->responder_resources) : id.asked.ird;
   options.ord = wanted != nullptr ? depth_of(wanted->initiator_depth) : id.asked.ord;

@@ -51,7 +51,7 @@ void wait_for_request(Id& id) {
 }
 
 int listen(Id& id, int backlog) {
-  if (id.state == Id::State::kIdle && bind(id, tcp::endpoint(tcp::v4(), 0)) != 0) return -1;
+  if (id.state == Id::State::kIdle && bind_id(id, tcp::endpoint(tcp::v4(), 0)) != 0) return -1;
   if (id.state != Id::State::kBound) return fail(EINVAL);
   cm::ListenOptions options;
   options.policy = startup_policy(settings());

@@ -14,7 +14,7 @@ int set_id_option(Id& id, int name, const void* value, std::size_t size) {
     case RDMA_OPTION_ID_TOS:
     case RDMA_OPTION_ID_ACK_TIMEOUT:  // of other transports; siw takes it too
       return size == sizeof(std::uint8_t) ? 0 : fail(EINVAL);
-    case RDMA_OPTION_ID_REUSEADDR:  // always on: see bind()
+    case RDMA_OPTION_ID_REUSEADDR:  // always on: see bind_id()
       return size == sizeof(int) ? 0 : fail(EINVAL);
     case RDMA_OPTION_ID_AFONLY: {
       if (size != sizeof(int)) return fail(EINVAL);

@@ -1,11 +1,14 @@
-// Queue pairs and shared receive queues of an id.
+#include "dropin/rdmacm/queues.h"
+
 #include <infiniband/verbs.h>
 
+#include <mutex>
 #include <utility>
 
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
+#include "dropin/verbs/qp.h"
 
 namespace iwarp::dropin::rdmacm {
 namespace {
@@ -61,6 +64,17 @@ int create_queue_pair(rdma_cm_id* id, ibv_pd* pd, Attributes& attributes, const 
 }
 
 }  // namespace
+
+std::shared_ptr<verbs::QueuePair> queue_pair_of(const rdma_cm_id& id, const rdma_conn_param* wanted) {
+  if (id.qp != nullptr) return shared_queue_pair(id.qp);
+  if (wanted != nullptr) {
+    const std::lock_guard lock(events_mutex());
+    if (const Qp* const found = Qp::find(wanted->qp_num); found != nullptr) return found->core;
+  }
+  errno = EINVAL;
+  return nullptr;
+}
+
 }  // namespace iwarp::dropin::rdmacm
 
 using namespace iwarp::dropin::rdmacm;
