@@ -46,11 +46,13 @@ def version_script(symbols, private=()):
         nodes.setdefault(version, [])
         if not hidden:
             nodes[version].append(name)
+    order_of_nodes = sorted(nodes, key=order)
     text, before = '', ''
-    for version in sorted(nodes, key=order):
+    for version in order_of_nodes:
         names = ''.join(f'    {name};\n' for name in nodes[version])
-        text += version + ' {\n' + (f'  global:\n{names}' if names else '')
-        text += ('  local:\n    *;\n' if not before else '') + '}' + (' ' + before if before else '') + ';\n'
+        # In a node with hidden symbols it would hide these as well: so in the last one.
+        rest = '  local:\n    *;\n' if version == order_of_nodes[-1] else ''
+        text += version + ' {\n' + (f'  global:\n{names}' if names else '') + rest + '}' + (' ' + before if before else '') + ';\n'
         before = version
     if private:
         text += PRIVATE + ' {\n  global:\n' + ''.join(f'    {name};\n' for name in private) + '};\n'

@@ -28,7 +28,7 @@ struct Qp {
   std::shared_ptr<verbs::QueuePair> core;
   ibv_qp_init_attr init{};  // as it was made
   SendRules rules;
-  std::atomic<ibv_qp_state> before_connection{IBV_QPS_RESET};
+  std::atomic<ibv_qp_state> before_connection{IBV_QPS_INIT};  // as RNICs query at first, though c says RESET
   std::atomic<unsigned> access{0};  // as told by ibv_modify_qp(); the rights are those of the regions
   EventCount async_events;
   std::unique_ptr<WrBuilder> builder;  // of ibv_wr_*; null: it has none

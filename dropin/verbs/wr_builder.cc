@@ -80,7 +80,7 @@ ibv_send_wr request(const ibv_qp_ex* qp, ibv_wr_opcode op) {
   return wr;
 }
 
-void add(ibv_qp_ex* qp, const ibv_send_wr& wr) noexcept {
+void add_request(ibv_qp_ex* qp, const ibv_send_wr& wr) noexcept {
   with_builder(qp, [&](WrBuilder& b) { b.add(wr, owner(qp).rules); });
 }
 
@@ -89,20 +89,20 @@ void add_rdma(ibv_qp_ex* qp, ibv_wr_opcode op, std::uint32_t rkey, std::uint64_t
   wr.wr.rdma.rkey = rkey;
   wr.wr.rdma.remote_addr = remote;
   wr.imm_data = immediate;
-  add(qp, wr);
+  add_request(qp, wr);
 }
 
 void add_atomic(ibv_qp_ex* qp, ibv_wr_opcode op, std::uint32_t rkey, std::uint64_t remote, std::uint64_t compare_add,
                 std::uint64_t swap) {
   ibv_send_wr wr = request(qp, op);
   wr.wr.atomic = {.remote_addr = remote, .compare_add = compare_add, .swap = swap, .rkey = rkey};
-  add(qp, wr);
+  add_request(qp, wr);
 }
 
 void add_invalidate(ibv_qp_ex* qp, ibv_wr_opcode op, std::uint32_t rkey) {
   ibv_send_wr wr = request(qp, op);
   wr.invalidate_rkey = rkey;
-  add(qp, wr);
+  add_request(qp, wr);
 }
 
 }  // namespace
@@ -124,8 +124,8 @@ void WrBuilder::set_functions(ibv_qp_ex& qp) {
   qp.wr_rdma_write_imm = [](ibv_qp_ex* q, std::uint32_t rkey, std::uint64_t to, __be32 immediate) {
     add_rdma(q, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, to, immediate);
   };
-  qp.wr_send = [](ibv_qp_ex* q) { add(q, request(q, IBV_WR_SEND)); };
-  qp.wr_send_imm = [](ibv_qp_ex* q, __be32) { add(q, request(q, IBV_WR_SEND_WITH_IMM)); };
+  qp.wr_send = [](ibv_qp_ex* q) { add_request(q, request(q, IBV_WR_SEND)); };
+  qp.wr_send_imm = [](ibv_qp_ex* q, __be32) { add_request(q, request(q, IBV_WR_SEND_WITH_IMM)); };
   qp.wr_send_inv = [](ibv_qp_ex* q, std::uint32_t rkey) { add_invalidate(q, IBV_WR_SEND_WITH_INV, rkey); };
   qp.wr_send_tso = [](ibv_qp_ex* q, void*, std::uint16_t, std::uint16_t) { owner(q).builder->refuse(EOPNOTSUPP); };
   qp.wr_set_ud_addr = [](ibv_qp_ex* q, ibv_ah*, std::uint32_t, std::uint32_t) { owner(q).builder->refuse(EOPNOTSUPP); };
