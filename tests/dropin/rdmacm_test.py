@@ -148,7 +148,11 @@ class Rping(Pairs):
         server = Program(['rping', '-s', '-P', '-p', port])
         try:
             server.wait_for_port(port)
-            clients = [Program(['rping', '-c', '-a', '127.0.0.1', '-V', '-C', 50, '-p', port]) for _ in range(20)]
+            clients = []
+            for _ in range(20):
+                # The server forgets a request when the next one comes before it has looked at it: one by one.
+                clients.append(Program(['rping', '-c', '-a', '127.0.0.1', '-V', '-S', 4000, '-C', 1000, '-p', port]))
+                time.sleep(0.05)
             codes = [client.wait() for client in clients]
             text = '\n'.join(client.text() for client in clients) + server.text()
             for client in clients:
