@@ -18,6 +18,9 @@ using State = Id::State;
 
 // For TCP and for the peer's application to decide: siw has 10 s, but that is for who answers in the kernel.
 constexpr std::chrono::seconds kConnectTimeout{20}, kReplyTimeout{30};
+// perftest's clients come back to a port that their servers are about to open again. They rely on it that a device
+// takes some ms to resolve an address.
+constexpr std::chrono::milliseconds kRefusalPatience{250};
 constexpr std::size_t kMostPrivateData = 251;
 
 std::vector<std::byte> octets_of(const void* data, std::size_t size) {
@@ -121,6 +124,7 @@ cm::ConnectOptions options_for(Id& id, const rdma_conn_param* wanted) {
   options.policy.ord = wanted != nullptr ? depth_of(wanted->initiator_depth) : kMostDepth;
   options.policy.startup_timeout = kReplyTimeout;
   options.connect_timeout = kConnectTimeout;
+  options.refusal_patience = kRefusalPatience;
   if (wanted != nullptr) options.private_data = octets_of(wanted->private_data, wanted->private_data_len);
   if (id.bound_by_application) options.local = id.local();
   return options;
