@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 #include "dropin/verbs/channel.h"
 #include "dropin/verbs/device.h"
@@ -11,6 +12,15 @@ namespace iwarp::dropin {
 namespace {
 
 constexpr std::size_t kAtOnce = 16;  // completions taken with one lock
+// Empty polls in a row, of a thread, behind which it gives its processor away: where applications spin on all of them,
+// the engine's own thread, which may have what they wait for, else runs when their time slice is over.
+constexpr unsigned kVainPolls = 16;
+
+thread_local unsigned vain_polls = 0;
+
+void polled_in_vain() {
+  if (++vain_polls % kVainPolls == 0) std::this_thread::yield();
+}
 
 }  // namespace
 
@@ -26,9 +36,18 @@ Cq::Cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channe
 }
 
 std::size_t Cq::take(std::span<verbs::Completion> out) {
-  if (const std::size_t n = take_more(out); n > 0) return n;
+  if (const std::size_t n = take_more(out); n > 0) {
+    vain_polls = 0;
+    return n;
+  }
   engine().poll();
-  return take_more(out);
+  const std::size_t n = take_more(out);
+  if (n == 0) {
+    polled_in_vain();
+  } else {
+    vain_polls = 0;
+  }
+  return n;
 }
 
 std::size_t Cq::take_more(std::span<verbs::Completion> out) {
