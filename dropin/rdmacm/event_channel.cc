@@ -69,14 +69,34 @@ Channel::Channel(int descriptor) {
 }
 
 Channel::~Channel() {
-  (void)::close(shown_.c.fd);
+  if (!closed_) (void)::close(shown_.c.fd);
+}
+
+void Channel::close() {
+  // The last ones stay for threads that come late.
+  constexpr std::size_t kKept = 64;
+  static auto& past = *new std::deque<std::shared_ptr<Channel>>;
+  std::shared_ptr<Channel> oldest;  // these two go without the lock
+  std::deque<std::unique_ptr<Event>> dropped;
+  const std::lock_guard lock(cm_mutex());
+  if (closed_) return;
+  closed_ = true;
+  (void)::close(std::exchange(shown_.c.fd, -1));
+  dropped.swap(events_);
+  past.push_back(std::move(kept_));
+  if (past.size() <= kKept) return;
+  oldest = std::move(past.front());
+  past.pop_front();
 }
 
 int Channel::get(rdma_cm_event** event) {
+  const auto self = shared_from_this();
   for (;;) {
     const std::uint32_t seen = pushes_.load();
+    bool closed = false;
     {
       const std::lock_guard lock(cm_mutex());
+      closed = closed_;
       if (!events_.empty()) {
         if (const int error = give(*events_.front()); error != 0) return fail(error);
         *event = &events_.front().release()->shown.c;
@@ -85,9 +105,8 @@ int Channel::get(rdma_cm_event** event) {
         return 0;
       }
     }
-    const int flags = ::fcntl(shown_.c.fd, F_GETFL);
-    if (flags < 0) return -1;
-    if ((flags & O_NONBLOCK) != 0) return fail(EAGAIN);
+    const int flags = closed ? 0 : ::fcntl(shown_.c.fd, F_GETFL);
+    if (flags >= 0 && (flags & O_NONBLOCK) != 0) return fail(EAGAIN);
     if (!sleep_while(pushes_, seen)) return -1;
   }
 }
@@ -107,6 +126,7 @@ int Channel::give(Event& event) {
 }
 
 void Channel::push(std::unique_ptr<Event> event) {
+  if (closed_) return;
   events_.push_back(std::move(event));
   show();
   pushes_.fetch_add(1);
@@ -126,7 +146,7 @@ std::deque<std::unique_ptr<Event>> Channel::take_events_of(const Id& id) {
 
 // Whoever reads the counter holds the lock and knows that it is not 0, so the read never sleeps.
 void Channel::show() {
-  if (events_.empty() == !readable_) return;
+  if (closed_ || events_.empty() == !readable_) return;
   readable_ = !readable_;
   std::uint64_t count = 1;
   if (readable_) {
@@ -157,7 +177,7 @@ IWARP_ENTRY rdma_event_channel* iwarp_rdma_create_event_channel() {
 }
 
 IWARP_ENTRY void iwarp_rdma_destroy_event_channel(rdma_event_channel* channel) {
-  guarded([&] { (void)Channel::of(channel).let_go(); });
+  if (channel != nullptr) guarded([&] { Channel::of(channel).close(); });
 }
 
 IWARP_ENTRY int iwarp_rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {

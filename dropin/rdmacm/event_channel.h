@@ -58,9 +58,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
     return Shown<rdma_event_channel, Channel>::of(channel);
   }
   [[nodiscard]] rdma_event_channel* shown() { return &shown_.c; }
-  // The application's reference, from rdma_create_event_channel() to rdma_destroy_event_channel().
+  // The application's reference, from rdma_create_event_channel() to close().
   void keep() { kept_ = shared_from_this(); }
-  [[nodiscard]] std::shared_ptr<Channel> let_go() { return std::move(kept_); }
+  // As rdma_destroy_event_channel(). A thread that is in get(), or comes late, sleeps there from now on, as one does in
+  // the system call of a device. Programs destroy a channel while a thread of theirs is on its way into the next call.
+  void close();
 
   // The oldest event; as rdma_get_cm_event(). Without the lock.
   [[nodiscard]] int get(rdma_cm_event** event);
@@ -80,6 +82,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::shared_ptr<Channel> kept_;
   std::deque<std::unique_ptr<Event>> events_;
   bool readable_ = false;
+  bool closed_ = false;
   std::atomic<std::uint32_t> pushes_{0};  // what get() sleeps on
 };
 

@@ -165,6 +165,23 @@ TEST(RdmaCmChannel, WaitsForAnEventOfAnotherThread) {
   ::rdma_destroy_id(id);
 }
 
+// As rping's does when it ends.
+TEST(RdmaCmChannel, ThreadStaysInADestroyedOne) {
+  rdma_event_channel* const channel = ::rdma_create_event_channel();
+  // Both outlive the test, for the thread does.
+  static std::atomic<bool> began{false}, returned{false};
+  std::thread([channel] {
+    began = true;
+    rdma_cm_event* event = nullptr;
+    (void)::rdma_get_cm_event(channel, &event);
+    returned = true;
+  }).detach();
+  while (!began) std::this_thread::sleep_for(1ms);
+  ::rdma_destroy_event_channel(channel);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(returned);
+}
+
 TEST(RdmaCmId, DestroyingWaitsForTheAcknowledgement) {
   Channel channel;
   rdma_cm_id* const id = make_id(channel);
