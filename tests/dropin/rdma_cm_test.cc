@@ -1,9 +1,10 @@
 // The rdma_cm functions of the drop-in libraries, as a program sees them that knows rdma_cma.h only. On the loopback.
+#include "tests/dropin/rdma_names.h"
+//
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <rdma/rdma_cma.h>
 #include <unistd.h>
 
 #include <atomic>
