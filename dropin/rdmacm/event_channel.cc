@@ -93,10 +93,9 @@ int Channel::get(rdma_cm_event** event) {
   const auto self = shared_from_this();
   for (;;) {
     const std::uint32_t seen = pushes_.load();
-    bool closed = false;
+    int flags = 0;
     {
       const std::lock_guard lock(cm_mutex());
-      closed = closed_;
       if (!events_.empty()) {
         if (const int error = give(*events_.front()); error != 0) return fail(error);
         *event = &events_.front().release()->shown.c;
@@ -104,8 +103,8 @@ int Channel::get(rdma_cm_event** event) {
         show();
         return 0;
       }
+      if (!closed_) flags = ::fcntl(shown_.c.fd, F_GETFL);
     }
-    const int flags = closed ? 0 : ::fcntl(shown_.c.fd, F_GETFL);
     if (flags >= 0 && (flags & O_NONBLOCK) != 0) return fail(EAGAIN);
     if (!sleep_while(pushes_, seen)) return -1;
   }

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -411,6 +413,101 @@ TEST(RdmaCmConnect, PrivateDataHasALimit) {
   active.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
   destroy(client);
   destroy(listener);
+}
+
+// A server that accepts, rejects or drops what comes, and ends its connections when their peers do.
+class RandomServer {
+ public:
+  RandomServer() : listener_(make_listener(channel_)), thread_([this] { run(); }) {}
+  ~RandomServer() {
+    stopped_ = true;
+    thread_.join();
+    for (rdma_cm_id* id : ids_) destroy(id);
+    destroy(listener_);
+  }
+  [[nodiscard]] std::uint16_t port() const { return ntohs(::rdma_get_src_port(listener_)); }
+
+ private:
+  void run() {
+    while (!stopped_ || readable(channel_->fd, 100)) {
+      if (!readable(channel_->fd, 20)) continue;
+      rdma_cm_event* event = nullptr;
+      ASSERT_EQ(::rdma_get_cm_event(channel_, &event), 0);
+      rdma_cm_id* const id = event->id;
+      const auto type = event->event;
+      ::rdma_ack_cm_event(event);
+      if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+        ids_.insert(id);
+        decide(id);
+      } else if (type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_CONNECT_ERROR) {
+        if (random_() % 2 == 0) (void)::rdma_disconnect(id);
+        end(id);
+      }
+    }
+  }
+  void decide(rdma_cm_id* id) {
+    auto answer = parameters();
+    switch (random_() % 8) {
+      case 0:
+        EXPECT_EQ(::rdma_reject(id, "no", 2), 0);
+        return end(id);
+      case 1:
+        return end(id);
+      case 2:
+        make_queue_pair(id);
+        (void)::rdma_accept(id, &answer);
+        return end(id);
+      default:
+        make_queue_pair(id);
+        (void)::rdma_accept(id, &answer);
+    }
+  }
+  void end(rdma_cm_id* id) {
+    ids_.erase(id);
+    destroy(id);
+  }
+
+  Channel channel_;
+  rdma_cm_id* listener_;
+  std::minstd_rand random_{1};
+  std::set<rdma_cm_id*> ids_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+void connect_at_random(std::uint16_t port, unsigned seed) {
+  std::minstd_rand random(seed);
+  Channel channel;
+  for (int i = 0; i < 100; ++i) {
+    rdma_cm_id* const id = make_client(channel, port);
+    auto wanted = parameters();
+    EXPECT_EQ(::rdma_connect(id, &wanted), 0);
+    const auto choice = random() % 4;
+    if (choice == 1) std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+    if (choice >= 2) {
+      ASSERT_TRUE(readable(channel->fd, 20000));
+      rdma_cm_event* event = nullptr;
+      ASSERT_EQ(::rdma_get_cm_event(channel, &event), 0);
+      const bool established = event->event == RDMA_CM_EVENT_ESTABLISHED;
+      EXPECT_TRUE(established || event->event == RDMA_CM_EVENT_REJECTED) << ::rdma_event_str(event->event);
+      ::rdma_ack_cm_event(event);
+      if (choice == 3 && established) {
+        EXPECT_EQ(::rdma_disconnect(id), 0);
+        channel.expect(RDMA_CM_EVENT_DISCONNECTED);
+      }
+    }
+    destroy(id);
+  }
+  EXPECT_FALSE(readable(channel->fd));
+}
+
+TEST(RdmaCmConnect, MayEndAtAnyMoment) {
+  RandomServer server;
+  std::thread one([&] { connect_at_random(server.port(), 2); });
+  std::thread two([&] { connect_at_random(server.port(), 3); });
+  connect_at_random(server.port(), 4);
+  one.join();
+  two.join();
 }
 
 TEST(RdmaCmSynchronous, CallsKeepTheirEvent) {
