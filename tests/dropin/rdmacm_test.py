@@ -144,33 +144,39 @@ class Rping(Pairs):
         self.pair(['rping', '-q', '-s'] + self.OPTIONS, ['rping', '-q', '-c', '-a', '127.0.0.1'] + self.OPTIONS)
 
     def test_many_clients(self):
+        if not shutil.which('rping'):
+            self.skipTest('rping is not installed')
+        for _ in range(REPEAT):
+            self.serve_many()
+
+    def serve_many(self):
         port = free_port()
+        clients = []
         server = Program(['rping', '-s', '-P', '-p', port])
         try:
             server.wait_for_port(port)
-            clients = []
             for _ in range(20):
                 # The server forgets a request when the next one comes before it has looked at it: one by one.
                 clients.append(Program(['rping', '-c', '-a', '127.0.0.1', '-V', '-S', 4000, '-C', 1000, '-p', port]))
                 time.sleep(0.05)
             codes = [client.wait() for client in clients]
-            text = '\n'.join(client.text() for client in clients) + server.text()
-            for client in clients:
-                client.close()
-            self.assertEqual(codes, [0] * 20, text)
+            self.assertEqual(codes, [0] * 20, '\n'.join(client.text() for client in clients) + server.text())
             self.assertIsNone(server.process.poll(), server.text())
         finally:
+            for client in clients:
+                client.close()
             server.close()
 
     def test_nobody_listens(self):
         if not shutil.which('rping'):
             self.skipTest('rping is not installed')
-        client = Program(['rping', '-c', '-a', '127.0.0.1', '-C', 1, '-p', free_port()])
-        try:
-            self.assertNotIn(client.wait(), (0, 'hangs'))
-            self.assertIn('RDMA_CM_EVENT_REJECTED', client.text())
-        finally:
-            client.close()
+        for _ in range(REPEAT):
+            client = Program(['rping', '-c', '-a', '127.0.0.1', '-C', 1, '-p', free_port()])
+            try:
+                self.assertNotIn(client.wait(), (0, 'hangs'))
+                self.assertIn('RDMA_CM_EVENT_REJECTED', client.text())
+            finally:
+                client.close()
 
 
 class Others(Pairs):
@@ -180,6 +186,10 @@ class Others(Pairs):
 
     def test_ucmatose_migrates(self):
         options = ['-c', '10', '-C', '100', '-m', '-p', 'PORT']
+        self.pair(['ucmatose'] + options, ['ucmatose', '-s', '127.0.0.1'] + options)
+
+    def test_ucmatose_many_connections(self):
+        options = ['-c', '100', '-C', '100', '-S', '1000', '-p', 'PORT']
         self.pair(['ucmatose'] + options, ['ucmatose', '-s', '127.0.0.1'] + options)
 
     def test_rdma_client(self):
@@ -208,6 +218,24 @@ class Perftest(Pairs):
 
     def test_write_latency(self):
         self.run_pair('ib_write_lat', '-n', '1000')
+
+    def test_send_with_events(self):
+        self.run_pair('ib_send_bw', '-n', '1000', '-e')
+
+    def test_all_sizes(self):
+        self.run_pair('ib_send_lat', '-n', '100', '-a')
+
+    def test_many_queue_pairs(self):
+        self.run_pair('ib_write_bw', '-n', '1000', '-q', '8')
+
+    def test_both_directions(self):
+        self.run_pair('ib_send_bw', '-n', '1000', '-b')
+
+    def test_lists(self):
+        self.run_pair('ib_write_bw', '-n', '1024', '-l', '16', '-s', '64')
+
+    def test_inline(self):
+        self.run_pair('ib_send_lat', '-n', '1000', '-I', '64')
 
     def test_read_latency(self):
         self.run_pair('ib_read_lat', '-n', '1000')
