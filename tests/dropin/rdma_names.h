@@ -1,5 +1,5 @@
-// rdma_cma.h with the names that the library's own functions have: librdmacm.so.1 jumps from rdma_NAME to iwarp_rdma_NAME.
-// To be included before any other header of rdma-core.
+// rdma_cma.h with the names that the library's own functions have: librdmacm.so.1 jumps from rdma_NAME to
+// iwarp_rdma_NAME. To be included before any other header of rdma-core.
 #pragma once
 
 #define rdma_accept iwarp_rdma_accept
