@@ -1,29 +1,77 @@
 #include "dropin/verbs/channel.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "dropin/verbs/cq.h"
 #include "dropin/verbs/events.h"
 
 namespace iwarp::dropin {
-
-Channel::Channel(ibv_context* context) {
-  c.context = context;
-  c.fd = core.fd();
-  make_blocking(c.fd);
-}
-
 namespace {
 
-// The queue of the oldest event, which counts as given; null: there is none.
-Cq* take(Channel& channel) {
-  const std::lock_guard lock(events_mutex());
-  const auto core = channel.core.next_event();
-  if (!core) return nullptr;
-  Cq& cq = Cq::of(**core);
-  ++cq.completion_events.given;
-  return &cq;
+void raise(int fd) {
+  const std::uint64_t one = 1;
+  while (::write(fd, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+void lower(int fd) {
+  std::uint64_t one = 0;
+  while (::read(fd, &one, sizeof one) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace
+
+Channel::Channel(ibv_context* context) {
+  c.context = context;
+  c.fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  if (c.fd < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+}
+
+Channel::~Channel() {
+  ::close(c.fd);
+}
+
+void Channel::tell(Cq& cq) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (++cq.told == 1) {
+    cq.next_told = nullptr;
+    (last_ == nullptr ? first_ : last_->next_told) = &cq;
+    last_ = &cq;
+  }
+  raise(c.fd);
+}
+
+void Channel::pop_first() {
+  first_ = first_->next_told;
+  if (first_ == nullptr) last_ = nullptr;
+}
+
+Cq* Channel::take() {
+  const std::lock_guard events(events_mutex());
+  const std::lock_guard lock(mutex_);
+  Cq* const cq = first_;
+  if (cq == nullptr) return nullptr;
+  if (--cq->told == 0) pop_first();
+  lower(c.fd);
+  ++cq->completion_events.given;
+  return cq;
+}
+
+void Channel::forget(Cq& cq) {
+  const std::lock_guard lock(mutex_);
+  if (cq.told == 0) return;
+  for (; cq.told > 0; --cq.told) lower(c.fd);
+  if (first_ == &cq) return pop_first();
+  Cq* before = first_;
+  while (before->next_told != &cq) before = before->next_told;
+  before->next_told = cq.next_told;
+  if (last_ == &cq) last_ = before;
+}
+
 }  // namespace iwarp::dropin
 
 using namespace iwarp::dropin;
@@ -47,7 +95,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
   return minus_one(guarded([&] {
     for (;;) {
-      if (Cq* const got = take(owner(channel))) {
+      if (Cq* const got = owner(channel).take()) {
         *cq = got->face();
         *cq_context = got->c.cq_context;
         return 0;

@@ -81,6 +81,22 @@ void Cq::forget(std::uint32_t qp_number, std::weak_ptr<verbs::QueuePair> qp) {
   some_gone_.store(true, std::memory_order_release);
 }
 
+void Cq::Bell::notify(verbs::CompletionQueue&) noexcept {
+  owner.armed.store(false);
+  dropin::owner(owner.c.channel).tell(owner);
+}
+
+void Cq::arm(verbs::CompletionQueue::Notify what) {
+  armed.store(what == verbs::CompletionQueue::Notify::kNext);
+  core->arm(what, bell);
+}
+
+void Cq::tell_of_the_rest() {
+  if (!armed.load(std::memory_order_relaxed) || core->empty()) return;
+  core->disarm();
+  if (armed.exchange(false)) dropin::owner(c.channel).tell(*this);
+}
+
 int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
   int done = 0;
   const int error = guarded([&] {
@@ -90,8 +106,9 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
       const std::size_t n =
           done == 0 ? owner(cq).take(std::span{some}.first(room)) : owner(cq).take_more(std::span{some}.first(room));
       for (std::size_t i = 0; i < n; ++i) out[done++] = to_wc(some[i]);
-      if (n < room) break;
+      if (n < room) return 0;
     }
+    owner(cq).tell_of_the_rest();
     return 0;
   });
   return error == 0 || done > 0 ? done : -error;
@@ -101,7 +118,7 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   if (cq->channel == nullptr) return 0;
   return guarded([&] {
     using Notify = verbs::CompletionQueue::Notify;
-    owner(cq->channel).core.arm(*owner(cq).core, solicited_only != 0 ? Notify::kSolicited : Notify::kNext);
+    owner(cq).arm(solicited_only != 0 ? Notify::kSolicited : Notify::kNext);
     return 0;
   });
 }
@@ -154,7 +171,8 @@ int ibv_destroy_cq(ibv_cq* cq) {
       std::unique_lock lock(events_mutex());
       wait_settled(q.completion_events, lock);
       wait_settled(q.async_events, lock);
-      q.core.reset();  // no event names it from here on
+      q.core.reset();
+      if (cq->channel != nullptr) owner(cq->channel).forget(q);  // no event names it from here on
     }
     if (cq->channel != nullptr) owner(cq->channel).users.fetch_sub(1);
     ::pthread_mutex_destroy(&cq->mutex);

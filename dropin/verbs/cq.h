@@ -29,6 +29,11 @@ struct Cq {
   [[nodiscard]] std::size_t take(std::span<verbs::Completion> out);
   // The same without that look.
   [[nodiscard]] std::size_t take_more(std::span<verbs::Completion> out);
+  // The next completion, or the next solicited one, is an event of the channel, once. Precondition: there is one.
+  void arm(verbs::CompletionQueue::Notify what);
+  // After a poll that left completions behind: if the queue is armed that is an event. Adapters tell of what lies in
+  // the queue when it is armed, and applications that poll a few completions for each event rely on it.
+  void tell_of_the_rest();
   // Nothing that this queue pair completes is told any more.
   void forget(std::uint32_t qp_number, std::weak_ptr<verbs::QueuePair> qp);
 
@@ -40,8 +45,20 @@ struct Cq {
     Cq& owner;
   };
 
+  // Tells the channel.
+  struct Bell final : verbs::Notifier {
+    explicit Bell(Cq& o) : owner(o) {}
+    void notify(verbs::CompletionQueue& cq) noexcept override;
+    Cq& owner;
+  };
+
   ibv_cq_ex c{};
-  std::optional<Core> core;
+  Bell bell{*this};
+  std::atomic<bool> armed{false};  // for any completion, and nothing was told since
+  std::optional<Core> core;        // goes before the bell
+  // Of the channel.
+  Cq* next_told = nullptr;
+  unsigned told = 0;  // events that wait
   EventCount completion_events, async_events;
   std::atomic<unsigned> users{0};  // queue pairs of it
   // Of the extended queue, between start_poll() and end_poll(): with poll_mutex held, unless one thread has it all.

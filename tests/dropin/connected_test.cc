@@ -217,6 +217,66 @@ TEST_F(DropinConnected, AThreadSleepsForAnEventUntilAMessageComes) {
   EXPECT_EQ(server.next().wr_id, 1U);
 }
 
+TEST_F(DropinConnected, WhoArmsAndLeavesCompletionsBehindIsToldOfThem) {
+  for (std::uint64_t i = 0; i < 3; ++i) server.receive(i, 0, 64);
+  connect();
+  ibv_sge sge{.addr = client.address(0), .length = 4, .lkey = client.mr->lkey};
+  for (std::uint64_t i = 0; i < 3; ++i) send(wr(IBV_WR_SEND, i, sge));
+  std::this_thread::sleep_for(50ms);
+  // A completion for each event, as perftest polls a few.
+  ASSERT_EQ(::fcntl(server.channel->fd, F_SETFL, O_NONBLOCK), 0);
+  ibv_cq* cq = nullptr;
+  void* of = nullptr;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(ibv_req_notify_cq(server.cq, 0), 0);
+    EXPECT_EQ(ibv_get_cq_event(server.channel, &cq, &of), -1);
+    EXPECT_EQ(server.next().wr_id, i);
+    if (i == 2) break;  // nothing is left
+    ASSERT_EQ(ibv_get_cq_event(server.channel, &cq, &of), 0);
+    EXPECT_EQ(cq, server.cq);
+    ibv_ack_cq_events(cq, 1);
+    EXPECT_EQ(ibv_get_cq_event(server.channel, &cq, &of), -1) << "one for each time";
+  }
+  EXPECT_EQ(ibv_get_cq_event(server.channel, &cq, &of), -1);
+  // Still armed; and an event that nobody has taken goes with its queue.
+  server.receive(9, 0, 64);
+  send(wr(IBV_WR_SEND, 9, sge));
+  pollfd one{.fd = server.channel->fd, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&one, 1, 10000), 1);
+}
+
+TEST_F(DropinConnected, QueuesOfOneChannelAreToldInOrder) {
+  std::array<ibv_cq*, 3> cqs{};
+  for (auto& cq : cqs) cq = ibv_create_cq(server.context, 4, nullptr, server.channel, 0);
+  std::array<ibv_qp*, 3> qps{};
+  for (std::size_t i = 0; i < cqs.size(); ++i) {
+    ibv_qp_init_attr attr{};
+    attr.send_cq = attr.recv_cq = cqs[i];
+    attr.qp_type = IBV_QPT_RC;
+    attr.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+    qps[i] = ibv_create_qp(server.pd, &attr);
+    ASSERT_EQ(ibv_req_notify_cq(cqs[i], 0), 0);
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_recv(qps[i], &wr, &bad), 0);
+  }
+  ibv_qp_attr over{};
+  over.qp_state = IBV_QPS_ERR;
+  for (const std::size_t i : {2, 0, 1}) ASSERT_EQ(ibv_modify_qp(qps[i], &over, IBV_QP_STATE), 0);
+  for (auto* qp : qps) ASSERT_EQ(ibv_destroy_qp(qp), 0);
+  ASSERT_EQ(ibv_destroy_cq(cqs[0]), 0);  // from between the others
+  for (const std::size_t i : {2, 1}) {
+    ibv_cq* cq = nullptr;
+    void* of = nullptr;
+    ASSERT_EQ(ibv_get_cq_event(server.channel, &cq, &of), 0);
+    EXPECT_EQ(cq, cqs[i]);
+    ibv_ack_cq_events(cq, 1);
+    ASSERT_EQ(ibv_destroy_cq(cq), 0);
+  }
+  pollfd one{.fd = server.channel->fd, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&one, 1, 0), 0);
+}
+
 TEST_F(DropinConnected, SolicitedEventsOnly) {
   server.receive(1, 0, 64);
   server.receive(2, 0, 64);
