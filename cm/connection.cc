@@ -227,6 +227,7 @@ void Connection::keep_socket() {
 void Connection::socket_gone() {
   timer_->cancel();
   timer_deadline_.reset();
+  stopped_.reset();
   if (qp_->driver() == this) qp_->set_driver(nullptr);
   if (engine_ != nullptr) engine_->ended(this);
 }

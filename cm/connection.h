@@ -166,7 +166,6 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void on_tcp_end(const Transfer& failed, TimePoint now);
   void post_drive();
   void send_now();
-  void send_holding();  // the token
   // Ends the connection where there is no memory to go on with it.
   void fail_for_memory();
   void apply_link_action();
@@ -194,7 +193,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   bool keep_tcp_ = false;
   TcpConnection kept_;
   std::vector<std::byte> early_;
-  bool stopped_ = false;       // nothing is read: a message waits for a Receive
+  // Itself, while a message waits for a Receive: nothing is read, so no handler keeps it alive. Null: it reads.
+  std::shared_ptr<Connection> stopped_;
   bool drive_posted_ = false;  // one at a time: each may post the next
   HandlerRoom drive_room_;
   IoToken token_;

@@ -90,14 +90,8 @@ void Connection::hear() {
 }
 
 void Connection::kick() {
-  auto self = weak_from_this().lock();
+  const auto self = weak_from_this().lock();
   if (released_ || self == nullptr || !take_token(kWork)) return;
-  send_holding();
-  // Whoever left word may have held the last other reference, and this thread has the lock that the destructor takes.
-  if (self.use_count() == 1 && engine_ != nullptr) boost::asio::post(engine_io_, [self = std::move(self)] {});
-}
-
-void Connection::send_holding() {
   const Holding holding(*this);
   try {
     send_now();
@@ -118,8 +112,8 @@ void Connection::send_now() {
   Turn turn(advance(Clock::now()));
   bool sent = false;
   if (!is_dry(tx_side_)) sent = transmit(turn);
-  const bool goes_on = stopped_ && !qp_->core().holding();
-  if (goes_on) stopped_ = false;
+  const bool goes_on = stopped_ != nullptr && !qp_->core().holding();
+  if (goes_on) stopped_.reset();
   if (qp_->core().phase() != stream::Phase::kFull || goes_on || (sent && again(sent, false))) {
     // What follows may call the application, which posting must not do.
     post_drive();
@@ -183,7 +177,7 @@ bool Connection::receive(Turn& turn) {
   const TimePoint begin = many ? Clock::now() : TimePoint{};
   const auto spans = core.rx_buffers(thread_scratch().first(read_bytes_));
   if (spans.empty()) {
-    stopped_ = core.holding();
+    stopped_ = core.holding() ? shared_from_this() : nullptr;
     step(rx_side_, SideInput::kWhole);
     return false;
   }

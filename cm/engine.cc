@@ -106,10 +106,14 @@ bool Engine::step(BackgroundInput on) {
 
 void Engine::background() {
   std::unique_lock lock(mu_);
-  std::uint64_t seen = waits_;
+  std::uint64_t seen = busy();
   unsigned looks = 0;
   while (background_ != Background::kStopping) {
-    if (waiters_ == 0 && seen == waits_ && step(LeaderInput::kBackgroundComes)) {
+    const bool quiet = seen == busy();
+    if (waiters_ == 0 && (quiet || handed_over_.load()) && step(LeaderInput::kBackgroundComes)) {
+      handed_over_.store(false);
+      evicted_.store(false);
+      seen = busy();
       step(BackgroundInput::kFree);
       lock.unlock();
       reactor_->io.run_one();
@@ -119,8 +123,8 @@ void Engine::background() {
       if (waiters_ > 0) reactor_->followers_cv.notify_one();
       continue;
     }
-    looks = seen == waits_ ? looks + 1 : 0;
-    seen = waits_;
+    looks = quiet ? looks + 1 : 0;
+    seen = busy();
     if (looks < pace::kLooks) {
       reactor_->background_cv.wait_for(lock, pace::kLook);
       continue;

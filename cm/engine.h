@@ -8,6 +8,8 @@
 //    last octet, as long as that pays; meanwhile others are served every 250 us (50 us while TCP takes no more). So a
 //    thread whose messages come less than 500 us apart keeps a processor busy. Where more engines of one Context have
 //    connections than half of the processors, they do not look but sleep at once.
+//    A thread that polls a queue instead calls poll(queue) each time: while it finds nothing it does the I/O itself,
+//    and the background thread keeps away. That one is back when the queue is armed, or 1 ms after the last such call.
 //  - Manual: the caller, in poll() and wait_for(), and nobody else: lowest latency.
 //  - Borrowed: the caller runs the io_context, in threads of its own. wait_for() only sleeps.
 //
@@ -99,6 +101,10 @@ class Engine final : public verbs::Progress {
 
   // Manual mode: does what can be done without blocking.
   void poll();
+  // For a thread that polls `cq`, before each look at it: does nothing when a completion waits there, else as poll(),
+  // in automatic mode too. From the 16th call in a row that found the queue empty (pace::kEmptyPolls) the background
+  // thread leaves the I/O to such calls, except while `cq` is armed. Any thread, any number of them.
+  void poll(verbs::CompletionQueue& cq);
   // Sleeps until the future of an asynchronous call (async_connect() with boost::asio::use_future, say) is ready; false
   // on time-out. As in CompletionQueue::wait_for() the waiting thread takes the I/O over and runs handlers, which saves
   // two hand-overs between threads. Not to be called from a handler.
@@ -111,6 +117,7 @@ class Engine final : public verbs::Progress {
   // --- For completion queues: verbs::Progress.
   bool wait(verbs::CompletionQueue& cq, TimePoint deadline) override;
   void wake(verbs::CompletionQueue& cq) override;
+  void armed() override;
 
   // --- For cm.
   // Starts the background thread of automatic mode once.
@@ -180,6 +187,8 @@ class Engine final : public verbs::Progress {
   // Until a handler has run, or the deadline.
   void sleep(TimePoint now, TimePoint deadline);
   void serve_reactor(TimePoint now);
+  // Waits and polls so far: where that number stands still, the background thread is needed.
+  [[nodiscard]] std::uint64_t busy() const { return waits_ + polls_.load(std::memory_order_relaxed); }
   // A handler that just ran may have made one ready.
   void tell_futures();
   // `cq`: the queue that `ready` asks about, or null.
@@ -197,7 +206,11 @@ class Engine final : public verbs::Progress {
   std::atomic<Leader> leader_{Leader::kNobody};  // changed with mu_ held
   Background background_ = Background::kNone;
   std::size_t waiters_ = 0;
-  std::uint64_t waits_ = 0;  // waits that led, to tell one long wait from many short ones
+  std::uint64_t waits_ = 0;               // waits that led, to tell one long wait from many short ones
+  std::atomic<std::uint64_t> polls_{0};   // that kept the background thread away
+  std::atomic<unsigned> empty_polls_{0};  // in a row
+  std::atomic<bool> evicted_{false};      // the background thread was asked to let the pollers lead
+  std::atomic<bool> handed_over_{false};  // the pollers are about to sleep
   std::atomic<std::size_t> followers_{0};
   std::atomic<std::size_t> future_followers_{0};             // those of them that no completion will wake
   std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};  // a kQueueWaiter's

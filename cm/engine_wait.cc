@@ -197,6 +197,30 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
   }
 }
 
+void Engine::poll(verbs::CompletionQueue& cq) {
+  if (!context_->alive()) return;
+  if (!cq.empty()) {
+    if (empty_polls_.load(std::memory_order_relaxed) != 0) empty_polls_.store(0, std::memory_order_relaxed);
+    return;
+  }
+  if (mode_ == Mode::kAutomatic && !cq.armed() &&
+      empty_polls_.fetch_add(1, std::memory_order_relaxed) + 1 >= pace::kEmptyPolls) {
+    polls_.fetch_add(1, std::memory_order_relaxed);
+    if (leader_.load() == Leader::kBackground && !evicted_.exchange(true)) interrupt();
+  }
+  poll();
+}
+
+void Engine::armed() {
+  empty_polls_.store(0, std::memory_order_relaxed);
+  if (mode_ != Mode::kAutomatic || leader_.load() != Leader::kNobody || polls_.load(std::memory_order_relaxed) == 0)
+    return;
+  const std::lock_guard lock(mu_);
+  if (waiters_ > 0) return;
+  handed_over_.store(true);
+  reactor_->background_cv.notify_one();
+}
+
 void Engine::poll() {
   if (!context_->alive()) return;
   const auto now = Clock::now();

@@ -24,4 +24,12 @@ void Link::reset() {
   qp_.reset();
 }
 
+void Link::leave() {
+  if (qp_ != nullptr) {
+    qp_->leave();
+    qp_->drop_events();
+  }
+  qp_.reset();
+}
+
 }  // namespace iwarp::cm

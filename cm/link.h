@@ -34,6 +34,10 @@ class Link {
   // the connection is still called, by the engine. No-op when empty.
   void reset();
 
+  // As QueuePair::leave(), and it is empty then: in place of reset() where the peer must get what has completed, and
+  // nobody waits for the end.
+  void leave();
+
   // Precondition of these: not empty.
   [[nodiscard]] verbs::QueuePair* operator->() const { return qp_.get(); }
   // The queue pair, which somebody else may share; it is aborted with the Link all the same. Null when empty.

@@ -212,6 +212,14 @@ void Endpoint::abort_unheard(const Error& reason, TimePoint until) {
   deadline_ = until;
 }
 
+void Endpoint::leave(const Error& reason) {
+  if (phase_ <= Phase::kStartup) return end(Input::kAbort, reason);
+  end(Input::kLeave, reason);
+  if (phase_ != Phase::kEndWait || ending_ != Ending::kOrderly) return;
+  ending_ = Ending::kError;  // it serves the peer no more
+  flush();
+}
+
 void Endpoint::violation(const Error& error, const rdmap::TerminateMessage& terminate) {
   if (!may_transmit() || phase_ == Phase::kEndWait) {  // req: RFC5044-7.1.2-18
     end(Input::kAbort, error);

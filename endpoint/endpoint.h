@@ -144,6 +144,10 @@ class Endpoint {
   // send what is left (a queued wake, a Terminate) until the peer is heard(), or the time is up. Does nothing where
   // next(phase(), Input::kAbortUnheard) does not.
   void abort_unheard(const Error& reason, TimePoint until);
+  // An orderly end without the application: all work is flushed at once, nothing more is sent or placed, and the peer
+  // gets our end behind what the lower layer has. Options::close_timeout bounds the wait for the peer's. An end that is
+  // under way goes on; before the startup has succeeded it is an abort.
+  void leave(const Error& reason);
   // Octets of full operation came, whatever they turn out to be.
   void heard() { step(Input::kHeard); }
   // The peer has broken a rule, or memory that was promised to it is gone: it is owed `terminate`, and the stream ends

@@ -21,7 +21,7 @@ enum class News : std::uint8_t { kNone, kEstablished, kEnded };
 
 // How it ends, or has ended.
 enum class Ending : std::uint8_t {
-  kError,    // with a Terminate, the peer's or ours; nothing is decided before an end
+  kError,    // with a Terminate, the peer's or ours, or by leave(); nothing is decided before an end
   kOrderly,  // behind all that was posted: input is still served until the peer's end
   kAbrupt,   // at once: whatever the lower layer holds back is lost
 };

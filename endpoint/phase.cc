@@ -37,6 +37,7 @@ constexpr std::array kRows = {
     Row{kFull, Input::kTimeout, kClosed},
     Row{kFull, Input::kAbort, kClosed},
     Row{kFull, Input::kAbortUnheard, kLingering},
+    Row{kFull, Input::kLeave, kEndWait},
 
     Row{kDraining, Input::kDrained, kEndWait},  // req: RFC5041-6.2.1-2 RFC5041-6.2-2
     Row{kDraining, Input::kError, kTerminating},
@@ -46,6 +47,7 @@ constexpr std::array kRows = {
     Row{kDraining, Input::kTimeout, kClosed},
     Row{kDraining, Input::kAbort, kClosed},
     Row{kDraining, Input::kAbortUnheard, kLingering},
+    Row{kDraining, Input::kLeave, kEndWait},
 
     Row{kTerminating, Input::kTerminateSent, kEndWait},  // req: RFC5040-6.2.1-4 RFC5040-7-4 RFC5041-3-14
     Row{kTerminating, Input::kPeerEnd, kClosed},
@@ -85,9 +87,9 @@ const char* name(Phase phase) {
 
 const char* name(Input input) {
   constexpr std::array<const char*, kInputs> kNames = {
-      "start",      "negotiated", "startup failed", "startup retry",  "error",
-      "disconnect", "drained",    "terminate sent", "peer terminate", "peer end",
-      "lost",       "timeout",    "abort",          "abort unheard",  "peer heard"};
+      "start",   "negotiated",     "startup failed", "startup retry", "error", "disconnect",
+      "drained", "terminate sent", "peer terminate", "peer end",      "lost",  "timeout",
+      "abort",   "abort unheard",  "peer heard",     "leave"};
   return kNames[static_cast<std::size_t>(input)];
 }
 

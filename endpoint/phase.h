@@ -36,10 +36,11 @@ enum class Input : std::uint8_t {
   kAbort,         // local abortive close, or an error after which no octet can be sent
   kAbortUnheard,  // local abortive close, and the lower layer has to hear the peer first
   kHeard,         // it did
+  kLeave,         // the application goes: what has not left yet is dropped, and our end follows what has
 };
 
 inline constexpr std::size_t kPhases = 8;   // number of phases
-inline constexpr std::size_t kInputs = 15;  // number of inputs
+inline constexpr std::size_t kInputs = 16;  // number of inputs
 
 // The phase after that input; nullopt: the input no longer matters there.
 [[nodiscard]] std::optional<Phase> next(Phase from, Input on);

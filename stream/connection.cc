@@ -104,6 +104,18 @@ void Connection::abort_sparing(const Error& reason, TimePoint now) {
   assert(is_consistent());
 }
 
+void Connection::leave(const Error& reason, TimePoint now) {
+  endpoint_.at(now);
+  if (phase() == Phase::kStartup) startup_ = std::monostate{};
+  endpoint_.leave(reason);
+  if (!endpoint_.receiving()) {
+    direct_.reset();
+    held_ = {};
+  }
+  follow();
+  assert(is_consistent());
+}
+
 bool Connection::must_be_heard() const {
   return waits_for_peer() && !peer_is_awake_;
 }

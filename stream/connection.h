@@ -151,6 +151,10 @@ class Connection {
   // that an orderly end or our Terminate began is not begun anew, and a Terminate that is due still leaves. Of any
   // other peer, and of one whose wait is over, it is abort().
   void abort_sparing(const Error& reason, TimePoint now);
+  // An orderly end that serves nobody here any more: what was posted is flushed at once, the peer gets a FIN behind
+  // what TCP has taken, and whatever it sends until its own is dropped. The rest of an FPDU that TCP has taken in part
+  // does not follow. Before full operation it is abort(); an end that is under way goes on.
+  void leave(const Error& reason, TimePoint now);
   // The peer's IRD and ORD (0..16382) as its application tells them, for what MPA startup has left open (revision 1, or
   // 0x3FFF in its frames): ORD is lowered to the peer's IRD, IRD raised to the peer's ORD, but not from 0. How much
   // memory that takes is the caller's to limit. kInvalidArgument: out of range, or startup has

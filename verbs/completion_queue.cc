@@ -28,16 +28,33 @@ CompletionQueue* CompletionQueue::Shared::queue() const {
 }
 
 void CompletionQueue::Shared::arm(Notify what, Notifier* notifier) {
-  const std::lock_guard lock(mu_);
-  replace(what, notifier, nullptr);
+  {
+    const std::lock_guard lock(mu_);
+    replace(what, notifier, nullptr);
+    if (notifier == nullptr || progress_ == nullptr || queue_ == nullptr) return;
+    waking_.fetch_add(1, std::memory_order_relaxed);
+  }
+  tell_armed();
 }
 
 bool CompletionQueue::Shared::arm(Notify what, std::shared_ptr<SharedNotifier> notifier) {
-  const std::lock_guard lock(mu_);
-  const bool first = shared_notifier_ != notifier;
-  Notifier* const plain = notifier.get();
-  replace(what, plain, std::move(notifier));
+  bool first = false;
+  {
+    const std::lock_guard lock(mu_);
+    first = shared_notifier_ != notifier;
+    Notifier* const plain = notifier.get();
+    replace(what, plain, std::move(notifier));
+    if (plain == nullptr || progress_ == nullptr || queue_ == nullptr) return first;
+    waking_.fetch_add(1, std::memory_order_relaxed);
+  }
+  tell_armed();
   return first;
+}
+
+// The queue waits for it in close(): progress_ is there.
+void CompletionQueue::Shared::tell_armed() {
+  progress_->armed();
+  waking_.fetch_sub(1, std::memory_order_release);
 }
 
 void CompletionQueue::Shared::replace(Notify what, Notifier* notifier, std::shared_ptr<SharedNotifier> shared) {
@@ -190,6 +207,12 @@ std::size_t CompletionQueue::capacity() const {
   if (!shared_->process_.alive()) return 0;
   const std::lock_guard lock(shared_->mu_);
   return shared_->entries_.capacity();
+}
+
+bool CompletionQueue::armed() const {
+  if (!shared_->process_.alive()) return false;
+  const std::lock_guard lock(shared_->mu_);
+  return shared_->notifier_ != nullptr;
 }
 
 Result<void> CompletionQueue::resize(std::size_t capacity) {

@@ -30,6 +30,7 @@ namespace iwarp::verbs {
 // A work completion and where it is from.
 struct Completion : rdmap::Completion {
   std::uint32_t qp_number = 0;  // QueuePair::number()
+  void* user = nullptr;         // QueuePair::Options::user
 };
 
 // Told once per arm(): in any thread, maybe with a queue pair's lock held. Must not block and must not call into
@@ -77,6 +78,8 @@ class CompletionQueue {
   static constexpr std::size_t kMostCapacity = std::size_t{1} << 28;  // for resize()
   // Completions that may wait.
   [[nodiscard]] std::size_t capacity() const;
+  // Whether somebody is to be notified.
+  [[nodiscard]] bool armed() const;
 
   // Fewer notifications, as ibv_modify_cq() has it: the notifier, or a channel or async_poll() in its place, is told
   // when `count` completions came since it was armed, or `period` after the first of them, or when the queue is full.
@@ -148,6 +151,8 @@ class CompletionQueue::Shared {
  private:
   friend class CompletionQueue;
 
+  // With waking_ counted up, without the lock.
+  void tell_armed();
   // Of these precondition: mu_ held.
   void tell();
   void tell_if_held();
@@ -173,7 +178,7 @@ class CompletionQueue::Shared {
   Progress* const progress_;                          // used while queue_ is there
   std::unique_ptr<std::condition_variable> arrived_;  // without `progress_`
   std::atomic<unsigned> waiters_{0};                  // threads in wait_for()
-  std::atomic<unsigned> waking_{0};                   // calls of progress_->wake() under way
+  std::atomic<unsigned> waking_{0};                   // calls of progress_ under way without the lock
 };
 
 }  // namespace iwarp::verbs

@@ -25,6 +25,9 @@ class Progress {
   virtual bool wait(CompletionQueue& cq, std::chrono::steady_clock::time_point deadline) = 0;
   // A completion was added to `cq`, on which a thread may be waiting. Any thread; must not block.
   virtual void wake(CompletionQueue& cq) = 0;
+  // Somebody is to be notified of the next completion of a queue, and may poll no more before. Any thread, with no lock
+  // of the queue held; must not block.
+  virtual void armed() {}
 };
 
 // Tells the time to a completion queue that holds a notification back.

@@ -41,12 +41,13 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const Options& options)
       send_cq_(shared(options.send_cq)),
       recv_cq_(shared(options.recv_cq)),
       usable_(check(options, pd)),
-      number_(next_number()),
+      number_(options.number != 0 ? options.number : next_number()),
       share_(options.srq == nullptr ? std::nullopt
                                     : std::optional<Share>(std::in_place, options.srq->shared(),
                                                            options.stream.receive_wait.count() > 0 ? this : nullptr)),
       endpoint_(pd.context()->stags(), who_, usable_options(usable_, options.stream), share_ ? &*share_ : nullptr),
-      core_(endpoint_, usable_options(usable_, options.stream)) {}
+      core_(endpoint_, usable_options(usable_, options.stream)),
+      user_(options.user) {}
 
 QueuePair::~QueuePair() {
   if (share_ && pd_.context()->alive()) share_->let_go();
@@ -133,6 +134,17 @@ void QueuePair::abort() {
   kick();
 }
 
+void QueuePair::leave() {
+  if (!pd_.context()->alive()) return;
+  const std::lock_guard lock(mu_);
+  drain_completions();
+  left_ = true;
+  const Error reason = make_error(Errc::kAborted, "the application has left");
+  driver_ != nullptr ? core_.leave(reason, std::chrono::steady_clock::now()) : core_.abort(reason);
+  drain_completions();
+  kick();
+}
+
 // Without a driver nobody would send a last wake.
 void QueuePair::end(const Error& reason) {
   driver_ != nullptr ? core_.abort_sparing(reason, std::chrono::steady_clock::now()) : core_.abort(reason);
@@ -150,7 +162,7 @@ void QueuePair::kick() {
 
 void QueuePair::drain_completions() {
   move_completions();
-  if (core_.phase() > stream::Phase::kFull) [[unlikely]]
+  if (core_.phase() > stream::Phase::kFull && !left_) [[unlikely]]
     tell_end();
 }
 
@@ -170,8 +182,8 @@ bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::E
     for (; c; c = n < some.size() ? (endpoint_.*poll)() : std::nullopt) {
       // This STag is revoked: nobody hears of it while an access through another connection is still under way.
       if (c->invalidated) pd_.context()->fence(c->invalidated_stag);
-      if (c->silent) continue;
-      some[n++] = {*c, number_};
+      if (c->silent || left_) continue;
+      some[n++] = {*c, number_, user_};
     }
     const std::size_t promised = cq.get() == promised_by_ ? std::min(n, promised_) : 0;
     promised_ -= promised;

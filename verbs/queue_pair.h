@@ -40,6 +40,10 @@ class QueuePair {
     // Where its Receives come from; null: post_recv() gives it its own. Of the same Protection Domain. It may go before
     // the queue pair, which finds it empty then. stream.rq_depth counts for nothing with it.
     SharedReceiveQueue* srq = nullptr;
+    // Its number, which completions and events name; 0: one that no other queue pair of this process was given here.
+    // Who chooses numbers sees to it that they differ.
+    std::uint32_t number = 0;
+    void* user = nullptr;  // the application's own, in each completion; never looked at here
   };
 
   // With options that usable() refuses it takes no post and is never connected.
@@ -70,6 +74,12 @@ class QueuePair {
   // completed (kFlushed): but for what is posted later nothing will be added to the completion queues any more, and no
   // memory that was posted is read or written, whoever still holds this queue pair.
   void abort();
+  // Goes without a trace for the application and without a loss for the peer: what has completed so far stays in its
+  // completion queues and reaches the peer, and an orderly end follows behind the scenes, for up to
+  // stream::Options::close_timeout. Everything else that was posted is dropped and completes nowhere; nor does what is
+  // posted later. When this returns no memory that was posted is read or written. What libibverbs' applications expect
+  // of ibv_destroy_qp().
+  void leave();
 
   // Where it is in its life, at this moment; kError in a forked child.
   [[nodiscard]] QueuePairState state() const;
@@ -198,6 +208,8 @@ class QueuePair {
   const CompletionQueue::Shared* promised_by_ = nullptr;
   Driver* driver_ = nullptr;
   bool told_fatal_ = false, told_last_ = false;
+  void* const user_;
+  bool left_ = false;  // leave(): nothing completes any more
   AsyncEvents::Source fatal_, last_;
 };
 

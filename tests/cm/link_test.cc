@@ -59,6 +59,38 @@ TEST_F(LinkTest, AfterItNothingIsTouched) {
   EXPECT_NE(ending(*peer_connection).reason.code, Errc::kOk);
 }
 
+// The last message of a conversation, whose sender goes as soon as it has completed: a reset would take it from the
+// peer, which has not read it.
+TEST_F(LinkTest, WhoLeavesTakesNothingFromThePeer) {
+  constexpr std::uint32_t kLong = 256 * 1024;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    Node memory(engine, {}, kLong), reader(engine, {}, kLong);
+    Link link = Link::make(memory.pd, both(memory.cq)).value(), reading(reader.qp);
+    auto connecting = link.async_connect(engine, to(*listener), cm::as_error(boost::asio::use_future));
+    const auto request = next_request(*listener);
+    auto accepted = reading.async_accept(*request, {}, cm::as_error(boost::asio::use_future));
+    const auto connection = get_outcome(std::move(connecting)).connection;
+    ASSERT_NE(connection, nullptr);
+    ASSERT_EQ(get_outcome(std::move(accepted)).error.code, Errc::kOk);
+    reader.recv(1);
+    reader.recv(2);
+    reader.write(9, memory, 100'000);  // a socket that is closed with unread octets resets its connection
+    const verbs::Sge in{memory.in.data(), 8, memory.in_mr.stag()}, out{memory.out.data(), kLong, memory.out_mr.stag()};
+    ASSERT_TRUE(link->post_recv({.wr_id = 3, .sges = in}).ok());
+    ASSERT_TRUE(link->post_send(verbs::SendWr{.wr_id = 1, .sges = out}).ok());
+    memory.expect(verbs::WcOp::kSend, 1);
+    link.leave();
+    EXPECT_FALSE(link);
+    EXPECT_TRUE(memory.cq.empty()) << "what was posted completes nowhere";
+    verbs::Completion c = reader.next();
+    while (c.op != verbs::WcOp::kRecv) c = reader.next();
+    ASSERT_EQ(c.status, Errc::kOk) << i;
+    EXPECT_EQ(reader.in, memory.out);
+    EXPECT_EQ(ending(*connection).reason.code, Errc::kAborted);
+    EXPECT_EQ(connection->disconnected()->sent, std::nullopt);
+  }
+}
+
 TEST_F(LinkTest, MovesWithoutEndingWhatItOwnsAndEndsWhatItOwned) {
   verbs::CompletionQueue cq(64, &engine);
   Link first = Link::make(pd, both(cq)).value();

@@ -28,11 +28,16 @@ TEST_P(ReceiveWaitOverTcp, LosesNothing) {
   auto listener = listen(client_engine);
   // The server's end connects: either mode can do that from this thread.
   auto connecting = start_connect(server, to(*listener));
-  const auto request = next_request(*listener);
+  auto coming = listener->async_accept(cm::as_error(boost::asio::use_future));
+  ASSERT_TRUE(eventually([&] {
+    server_engine.poll();
+    return coming.wait_for(0s) == std::future_status::ready;
+  }));
+  const auto request = std::get<1>(coming.get());
   auto accepting = request->async_accept(client.qp, {}, cm::as_error(boost::asio::use_future));
   ASSERT_TRUE(server_engine.wait_for(connecting, kPatience));
-  server.send(100, 8);  // opens the way for the other end
   client.recv(100);
+  server.send(100, 8);  // opens the way for the other end
   server.expect(verbs::WcOp::kSend, 100);
   client.expect(verbs::WcOp::kRecv, 100);
   ASSERT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kOk);

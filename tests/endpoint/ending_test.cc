@@ -71,6 +71,70 @@ TEST(Ending, AnAbruptOneFlushesBothSides) {
   EXPECT_EQ(p.b.core().poll_recv().value().status, Errc::kFlushed);
 }
 
+// What has left arrives, and the end behind it; the rest is dropped, and so is what the peer sends until its own end.
+TEST(Ending, WhoLeavesTakesNothingFromThePeer) {
+  for (const bool draining : {false, true}) {
+    MessagePair p;
+    p.establish();
+    auto& source = p.a.region(8);
+    auto& sink = p.a.region(8, test::kRemoteAll);
+    auto& mailbox = p.b.region(8);
+    mailbox.fill({std::byte{1}, std::byte{2}});
+    for (const std::uint64_t id : {1, 2}) {
+      p.a.post(test::send_wr(id, source.all()));
+      p.b.post(rdmap::RecvWr{id, mailbox.all()});
+    }
+    p.a.post(rdmap::RecvWr{3, source.all()});
+    const auto first = p.a.send(p.mulpdu, p.now);
+    ASSERT_TRUE(first.has_value());
+    if (draining) p.a.disconnect(p.now);
+    p.a.leave(p.now);
+    EXPECT_EQ(p.a.core().phase(), Phase::kEndWait);
+    ASSERT_EQ(p.a.sends.size(), 2U);
+    EXPECT_EQ(p.a.sends[0].status, Errc::kOk);
+    EXPECT_EQ(p.a.sends[1].status, Errc::kFlushed);
+    ASSERT_EQ(p.a.recvs.size(), 1U);
+    EXPECT_EQ(p.a.recvs[0].status, Errc::kFlushed);
+    const auto untouched = sink.bytes();
+    p.b.post(test::write_wr(4, mailbox.all(), sink));
+    EXPECT_TRUE(p.move(p.b, p.a));
+    EXPECT_EQ(sink.bytes(), untouched) << "nothing is placed any more";
+    p.b.receive(*first, false, p.now);
+    ASSERT_EQ(p.b.recvs.size(), 1U);
+    EXPECT_EQ(p.b.recvs[0].status, Errc::kOk);
+    p.settle();
+    ASSERT_TRUE(p.a.ended && p.b.ended);
+    EXPECT_EQ(p.a.ended->reason.code, Errc::kAborted);
+    EXPECT_EQ(p.b.ended->reason.code, Errc::kPeerClosed);
+    EXPECT_NE(p.a.core().ending(), Ending::kAbrupt);
+  }
+}
+
+TEST(Ending, WhoLeavesBehindItsOrderlyEndServesThePeerNoMore) {
+  MessagePair p;
+  p.establish();
+  auto& mailbox = p.a.region(8);
+  p.a.post(rdmap::RecvWr{1, mailbox.all()});
+  p.a.disconnect(p.now);
+  ASSERT_TRUE(p.a.send(p.mulpdu, p.now).has_value()) << "the end";
+  p.a.leave(p.now);
+  ASSERT_EQ(p.a.recvs.size(), 1U);
+  EXPECT_EQ(p.a.recvs[0].status, Errc::kFlushed);
+  EXPECT_FALSE(p.a.core().receiving());
+  EXPECT_FALSE(p.a.ended);
+  p.expire(p.a);
+  ASSERT_TRUE(p.a.ended.has_value());
+  EXPECT_EQ(p.a.core().ending(), Ending::kAbrupt) << "the peer takes too long";
+}
+
+TEST(Ending, WhoLeavesBeforeItIsConnectedAborts) {
+  MessagePair p;
+  p.a.start(Opening::kAtOnce, p.now);
+  p.a.leave(p.now);
+  ASSERT_TRUE(p.a.ended.has_value());
+  EXPECT_EQ(p.a.core().phase(), Phase::kClosed);
+}
+
 // The first cause stands.
 TEST(Ending, IsToldByItsFirstCause) {
   MessagePair p;

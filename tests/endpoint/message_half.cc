@@ -32,6 +32,12 @@ void MessageHalf::disconnect(TimePoint now) {
   collect();
 }
 
+void MessageHalf::leave(TimePoint now) {
+  core_.at(now);
+  core_.leave(make_error(Errc::kAborted));
+  collect();
+}
+
 void MessageHalf::end(Input how, const Error& reason, TimePoint now) {
   core_.at(now);
   core_.end(how, reason);

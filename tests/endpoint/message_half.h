@@ -31,6 +31,7 @@ class MessageHalf {
   void start(Opening opening, TimePoint now);
   void establish(const Terms& terms, TimePoint now);
   void disconnect(TimePoint now);
+  void leave(TimePoint now);
   void end(Input how, const Error& reason, TimePoint now);
   void expire(TimePoint now);
 

@@ -30,6 +30,21 @@ TEST_F(QueuePairTest, NumbersAndStreamsDiffer) {
   EXPECT_NE(qp_->stream(), peer_->stream());
 }
 
+TEST_F(QueuePairTest, TheApplicationMayChooseTheNumberAndWhatCompletionsCarry) {
+  int mine = 0;
+  QueuePair::Options o{.send_cq = &cq_, .recv_cq = &cq_, .stream = {}};
+  o.number = 0xABCDEF;
+  o.user = &mine;
+  QueuePair qp(pd_, o);
+  EXPECT_EQ(qp.number(), 0xABCDEFU);
+  ASSERT_TRUE(qp.post_recv({.wr_id = 1, .sges = sge(mr_)}).ok());
+  qp.abort();
+  const auto got = drain(cq_);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0].qp_number, 0xABCDEFU);
+  EXPECT_EQ(got[0].user, &mine);
+}
+
 TEST_F(QueuePairTest, WorkPostedBeforeTheConnectionIsDoneAfterIt) {
   ASSERT_TRUE(peer_->post_recv({.wr_id = 1, .sges = sge(peer_mr_)}).ok());
   ASSERT_TRUE(qp_->post_send(SendWr{.wr_id = 2, .sges = sge(mr_, 0, 100)}).ok());
@@ -147,6 +162,24 @@ TEST_F(QueuePairTest, AbortWhileConnectedTellsTheDriver) {
   EXPECT_GT(joined.initiator_driver.kicks, before);
   EXPECT_EQ(drain(cq_).size(), 1U);
   EXPECT_EQ(qp_->core().link_action(), stream::LinkAction::kReset);
+}
+
+TEST_F(QueuePairTest, WhoLeavesIsToldOfNothingMoreAndTheConnectionEndsInOrder) {
+  Joined joined(qp_, peer_);
+  ASSERT_TRUE(peer_->post_recv({.wr_id = 1, .sges = sge(peer_mr_)}).ok());
+  ASSERT_TRUE(qp_->post_send(SendWr{.wr_id = 2, .sges = sge(mr_, 0, 8)}).ok());
+  joined.pump();
+  ASSERT_TRUE(qp_->post_recv({.wr_id = 3, .sges = sge(mr_)}).ok());
+  const int before = joined.initiator_driver.kicks;
+  qp_->leave();
+  EXPECT_GT(joined.initiator_driver.kicks, before);
+  EXPECT_TRUE(qp_->post_send(SendWr{.wr_id = 4, .sges = sge(mr_, 0, 8)}).ok());
+  const auto got = drain(cq_);
+  ASSERT_EQ(got.size(), 1U) << "what had completed";
+  EXPECT_EQ(got[0].wr_id, 2U);
+  EXPECT_EQ(qp_->state(), QueuePairState::kError);
+  EXPECT_EQ(qp_->core().link_action(), stream::LinkAction::kShutdownWrite);
+  EXPECT_FALSE(context_->poll_async_event());
 }
 
 // RFC 5040 s8.1.1 item 10: a full completion queue ends the queue pair that overflows it, and no other.
