@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace iwarp::dropin {
 namespace {
@@ -65,7 +66,9 @@ int to_send_wr(const ibv_send_wr& in, const SendRules& rules, rdmap::SendWr& out
   out.immediate = 0;
   out.wr_id = in.wr_id;
   bool rdma = false, atomic = false, sends = false;
-  switch (in.opcode) {
+  int opcode = 0;  // the application's: any number
+  std::memcpy(&opcode, &in.opcode, sizeof opcode);
+  switch (opcode) {
     case IBV_WR_SEND:
       out.op = SendOp::kSend;
       sends = true;
@@ -111,7 +114,7 @@ int to_send_wr(const ibv_send_wr& in, const SendRules& rules, rdmap::SendWr& out
     case IBV_WR_DRIVER1:
     case IBV_WR_ATOMIC_WRITE:
       return EOPNOTSUPP;
-    default:  // a number of the application's
+    default:
       return EINVAL;
   }
   if (rdma) {
