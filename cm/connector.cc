@@ -10,6 +10,9 @@ namespace {
 
 using boost::asio::ip::tcp;
 
+// From a refusal to the next attempt.
+constexpr std::chrono::milliseconds kRefusalPause{2};
+
 // One connect(): keeps itself alive through the handlers it waits for. Its members are touched in its strand only.
 class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attempt> {
  public:
@@ -24,7 +27,8 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
         given_(std::move(given)),
         resolver_(strand_),
         socket_(strand_),
-        timer_(strand_) {}
+        timer_(strand_),
+        pause_(strand_) {}
 
   ~Attempt() override { let_go(); }
   Attempt(const Attempt&) = delete;
@@ -82,7 +86,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   }
 
   void try_next() {
-    if (next_ == endpoints_.size()) return fail(last_error_);
+    if (next_ == endpoints_.size()) return after_all();
     const tcp::endpoint to = endpoints_[next_++];
     boost::system::error_code ec;
     socket_.close(ec);
@@ -112,6 +116,18 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
         return self->try_next();
       }
       self->on_connected();
+    });
+  }
+
+  // No endpoint has taken it.
+  void after_all() {
+    const TimePoint now = std::chrono::steady_clock::now();
+    if (!refused_until_) refused_until_ = add_saturating(now, options_.refusal_patience);
+    if (last_error_.code != Errc::kConnectionRefused || now >= *refused_until_) return fail(last_error_);
+    next_ = 0;
+    pause_.expires_after(kRefusalPause);
+    pause_.async_wait([self = shared_from_this()](boost::system::error_code) {
+      if (!self->done_ && !self->engine_went()) self->try_next();
     });
   }
 
@@ -214,6 +230,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     given_.reset();
     resolver_.cancel();
     timer_.cancel();
+    pause_.cancel();
     {
       const auto lock = qp_->lock();
       if (qp_->driver() == this) {  // else it is in use elsewhere
@@ -242,6 +259,8 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   tcp::resolver resolver_;
   tcp::socket socket_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer pause_;         // before it is tried again where nobody listens
+  std::optional<TimePoint> refused_until_;  // set by the first refusal
   std::vector<tcp::endpoint> endpoints_;
   std::size_t next_ = 0;
   mpa::Fallback fallback_ = mpa::Fallback::kNone;  // what options_.policy has come to

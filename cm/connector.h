@@ -26,6 +26,9 @@ struct ConnectOptions {
   // Name resolution and TCP connect together. Default 10 s, 1 ms or more, max() for ever. The MPA exchange has its own
   // limit, policy.startup_timeout.
   std::chrono::milliseconds connect_timeout{10000};
+  // Where nobody listens, it is tried again for so long, every few ms, within connect_timeout. Default 0: not at all.
+  // For programs whose servers open a port when their clients are on the way already.
+  std::chrono::milliseconds refusal_patience{0};
   SocketOptions socket{};  // of TCP
   // Whether a peer's Reply with R=1 leaves TCP to the application (RFC 5044 s7.1.2 rule 3): Connection::take_tcp().
   // Default off: it is closed.

@@ -21,6 +21,8 @@ std::unordered_map<std::uint32_t, Qp*>& all() {
   return *kAll;
 }
 
+constexpr std::uint32_t kLeastInline = 64;
+
 [[nodiscard]] bool fits(const ibv_qp_cap& cap) {
   return cap.max_send_wr <= static_cast<std::uint32_t>(kMostRequests) &&
          cap.max_recv_wr <= static_cast<std::uint32_t>(kMostRequests) && cap.max_send_sge <= rdmap::kMaxSge &&
@@ -40,8 +42,8 @@ int modify(Qp& qp, const ibv_qp_attr& attr, int mask) {
   const auto now = qp.core->state();
   switch (attr.qp_state) {
     case IBV_QPS_RESET:
-    case IBV_QPS_INIT:
       return now == verbs::QueuePairState::kInit ? set(attr.qp_state) : EINVAL;
+    case IBV_QPS_INIT:
     case IBV_QPS_RTR:
     case IBV_QPS_RTS:  // the connection brings it there; who asks before or after finds that it is granted
       return now == verbs::QueuePairState::kInit || now == verbs::QueuePairState::kRtr ||
@@ -103,6 +105,8 @@ int make_qp(ibv_pd* pd, ibv_qp_init_attr& attr, std::unique_ptr<Qp>& out) {
   options.stream = stream_options(settings());
   options.stream.sq_depth = std::max(attr.cap.max_send_wr, 1U);
   options.stream.rq_depth = std::max(attr.cap.max_recv_wr, 1U);
+  // Programs post a few octets inline without asking for any: devices have more than they are asked for.
+  attr.cap.max_inline_data = std::max(attr.cap.max_inline_data, kLeastInline);
   options.stream.max_inline = attr.cap.max_inline_data;
   if (attr.srq != nullptr) options.srq = &*owner(attr.srq).core;
   qp->core = std::make_shared<verbs::QueuePair>(owner(pd).core, options);

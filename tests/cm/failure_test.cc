@@ -38,6 +38,43 @@ TEST_F(ConnectFailure, NobodyListens) {
   EXPECT_NE(std::string(e.why).find("refused"), std::string::npos) << e.why;
 }
 
+TEST_F(ConnectFailure, NobodyListensForAsLongAsWanted) {
+  std::uint16_t port = 0;
+  { port = RawListener().port(); }
+  ConnectOptions o = to_port(port);
+  o.refusal_patience = 100ms;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(fail(o).code, Errc::kConnectionRefused);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 100ms);
+}
+
+TEST_F(ConnectFailure, PatienceWithRefusalsEndsWithTheLimitForTcp) {
+  std::uint16_t port = 0;
+  { port = RawListener().port(); }
+  ConnectOptions o = to_port(port);
+  o.refusal_patience = 1h;
+  o.connect_timeout = 100ms;
+  EXPECT_EQ(fail(o).code, Errc::kTimeout);
+}
+
+TEST_F(ConnectFailure, RefusedOneConnectsWhenSomebodyListens) {
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::acceptor bound(io);
+  bound.open(boost::asio::ip::tcp::v4());
+  bound.bind({boost::asio::ip::make_address("127.0.0.1"), 0});
+  ConnectOptions o = to_port(bound.local_endpoint().port());
+  o.refusal_patience = kPatience;
+  auto connecting = start_connect(client_, o);
+  EXPECT_EQ(connecting.wait_for(50ms), std::future_status::timeout);
+  auto listener = Listener::listen(engine_, std::move(bound), {});
+  ASSERT_TRUE(listener);
+  Node server(engine_);
+  const auto request = next_request(**listener);
+  ASSERT_NE(request, nullptr);
+  request->accept(server.qp, {}, [](const Error&, const std::shared_ptr<Connection>&) {});
+  EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
+}
+
 // A listener whose backlog is full drops SYNs, which looks like a host that is off.
 TEST_F(ConnectFailure, TcpConnectTimesOut) {
   RawListener full(0);

@@ -1,0 +1,263 @@
+// Connecting, accepting, rejecting, and the end.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "dropin/rdmacm/address.h"
+#include "dropin/rdmacm/cm_id.h"
+#include "dropin/rdmacm/entries.h"
+#include "dropin/rdmacm/entry.h"
+#include "dropin/rdmacm/queues.h"
+#include "iwarp/cm/connector.h"
+
+namespace iwarp::dropin::rdmacm {
+namespace {
+
+using boost::asio::ip::tcp;
+using State = Id::State;
+
+// For TCP and for the peer's application to decide: siw has 10 s, but that is for who answers in the kernel.
+constexpr std::chrono::seconds kConnectTimeout{20}, kReplyTimeout{30};
+// perftest's clients come back to a port that their servers are about to open again. They rely on it that a device
+// takes some ms to resolve an address.
+constexpr std::chrono::milliseconds kRefusalPatience{250};
+constexpr std::size_t kMostPrivateData = 251;
+
+std::vector<std::byte> octets_of(const void* data, std::size_t size) {
+  if (data == nullptr || size == 0) return {};
+  const auto* const begin = static_cast<const std::byte*>(data);
+  return {begin, begin + size};
+}
+
+// What a depth of rdma_conn_param means.
+std::uint16_t depth_of(std::uint8_t told) {
+  return std::min<std::uint16_t>(told, kMostDepth);
+}
+
+// An event of the outcome, and an errno value.
+struct Outcome {
+  rdma_cm_event_type type;
+  int status;
+};
+
+Outcome outcome_of(const Error& error) {
+  switch (error.code) {
+    case Errc::kOk:
+      return {RDMA_CM_EVENT_ESTABLISHED, 0};
+    case Errc::kPeerRejected:
+    case Errc::kConnectionRefused:
+      return {RDMA_CM_EVENT_REJECTED, -ECONNREFUSED};
+    case Errc::kPeerClosed:
+    case Errc::kConnectionLost:
+    case Errc::kRemoteTerminate:
+      return {RDMA_CM_EVENT_REJECTED, -ECONNRESET};
+    case Errc::kTimeout:
+    case Errc::kStartupTimeout:
+      return {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT};
+    case Errc::kSystem:
+      return {RDMA_CM_EVENT_UNREACHABLE, -EHOSTUNREACH};
+    case Errc::kResource:
+      return {RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM};
+    case Errc::kAborted:
+      return {RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED};
+    default:
+      return {RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO};
+  }
+}
+
+void watch_end(Id& id, const std::shared_ptr<cm::Connection>& connection) {
+  connection->async_wait_disconnected([weak = id.weak_from_this()](const stream::Disconnected&) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    {
+      const std::lock_guard lock(cm_mutex());
+      self->state = State::kOver;
+    }
+    self->tell(RDMA_CM_EVENT_DISCONNECTED);
+  });
+}
+
+// How connecting or accepting ended.
+void on_outcome(const std::weak_ptr<Id>& weak, bool active, const Error& error,
+                const std::shared_ptr<cm::Connection>& connection) {
+  const auto self = weak.lock();
+  std::shared_ptr<cm::ConnectRequest> used_up;  // goes without the lock
+  {
+    const std::lock_guard lock(cm_mutex());
+    if (self != nullptr && !self->gone) {
+      self->state = error ? State::kOver : State::kConnected;
+      if (!error) self->connection = connection;
+      self->canceller.reset();
+      used_up = std::move(self->request);
+    }
+  }
+  if (self == nullptr) {
+    if (connection != nullptr && !error) connection->disconnect();
+    return;
+  }
+  auto outcome = outcome_of(error);
+  // A peer that goes while it is being accepted has rejected nothing.
+  if (!active && outcome.type != RDMA_CM_EVENT_ESTABLISHED) outcome.type = RDMA_CM_EVENT_CONNECT_ERROR;
+  auto event = std::make_unique<Event>(outcome.type, self, outcome.status);
+  if (connection != nullptr && !error) {
+    const auto agreed = connection->negotiated();
+    event->shown.c.param.conn.responder_resources = static_cast<std::uint8_t>(std::min(agreed.ird, kMostDepth));
+    event->shown.c.param.conn.initiator_depth = static_cast<std::uint8_t>(std::min(agreed.ord, kMostDepth));
+    if (active) {
+      self->set_local(connection->local());
+      event->set_private_data(connection->private_data());
+    }
+  } else if (connection != nullptr) {
+    if (const auto how = connection->disconnected()) event->set_private_data(how->private_data);
+  }
+  self->tell(std::move(event));
+  if (connection != nullptr && !error) watch_end(*self, connection);
+}
+
+cm::ConnectOptions options_for(Id& id, const rdma_conn_param* wanted) {
+  cm::ConnectOptions options;
+  const auto peer = id.peer();
+  options.host = peer.address().to_string();
+  options.port = peer.port();
+  options.policy = startup_policy(settings());
+  options.policy.ird = wanted != nullptr ? depth_of(wanted->responder_resources) : kMostDepth;
+  options.policy.ord = wanted != nullptr ? depth_of(wanted->initiator_depth) : kMostDepth;
+  options.policy.startup_timeout = kReplyTimeout;
+  options.connect_timeout = kConnectTimeout;
+  options.refusal_patience = kRefusalPatience;
+  if (wanted != nullptr) options.private_data = octets_of(wanted->private_data, wanted->private_data_len);
+  if (id.bound_by_application) options.local = id.local();
+  return options;
+}
+
+int connect(Id& id, const rdma_conn_param* wanted) {
+  if (wanted != nullptr && wanted->private_data_len > kMostPrivateData) return fail(EINVAL);
+  const auto qp = queue_pair_of(*id.shown(), wanted);
+  if (qp == nullptr) return -1;
+  auto options = options_for(id, wanted);
+  if (options.port == 0) return fail(EINVAL);
+  const auto canceller = std::make_shared<cm::Canceller>();
+  {
+    const std::lock_guard lock(cm_mutex());
+    if (id.state != State::kRouteResolved) return fail(EINVAL);
+    id.state = State::kConnecting;
+    id.canceller = canceller;
+    id.bound = {};  // the connection takes the port over
+  }
+  cm::connect(
+      engine(), qp, std::move(options),
+      [weak = id.weak_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+        on_outcome(weak, true, error, connection);
+      },
+      canceller);
+  return id.complete();
+}
+
+int accept(Id& id, const rdma_conn_param* wanted) {
+  if (wanted != nullptr && wanted->private_data_len > kMostPrivateData) return fail(EINVAL);
+  const auto qp = queue_pair_of(*id.shown(), wanted);
+  if (qp == nullptr) return -1;
+  cm::ConnectRequest::AcceptOptions options;
+  options.ird = wanted != nullptr ? depth_of(wanted->responder_resources) : id.asked.ird;
+  options.ord = wanted != nullptr ? depth_of(wanted->initiator_depth) : id.asked.ord;
+  if (wanted != nullptr) options.private_data = octets_of(wanted->private_data, wanted->private_data_len);
+  const auto canceller = std::make_shared<cm::Canceller>();
+  std::shared_ptr<cm::ConnectRequest> request;
+  {
+    const std::lock_guard lock(cm_mutex());
+    if (id.state != State::kRequested) return fail(EINVAL);
+    id.state = State::kAccepting;
+    id.canceller = canceller;
+    request = id.request;
+  }
+  request->accept(
+      qp, options,
+      [weak = id.weak_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+        on_outcome(weak, false, error, connection);
+      },
+      canceller);
+  return id.complete();
+}
+
+int reject(Id& id, const void* data, std::uint8_t size) {
+  if (size > kMostPrivateData) return fail(EINVAL);
+  std::shared_ptr<cm::ConnectRequest> request;
+  {
+    const std::lock_guard lock(cm_mutex());
+    if (id.state != State::kRequested) return fail(EINVAL);
+    id.state = State::kOver;
+    request = std::move(id.request);
+  }
+  return request->reject(octets_of(data, size)) ? 0 : fail(EINVAL);
+}
+
+int disconnect(Id& id) {
+  std::shared_ptr<cm::Connection> connection;
+  {
+    const std::lock_guard lock(cm_mutex());
+    connection = id.connection;
+    if (connection == nullptr)
+      return fail(id.state == State::kConnecting || id.state == State::kAccepting ? ENOTCONN : EINVAL);
+  }
+  connection->disconnect();
+  // Of a synchronous id that has seen the end already: there is no other event.
+  const rdma_cm_event* const last = id.shown()->event;
+  if (last != nullptr && last->event == RDMA_CM_EVENT_DISCONNECTED) return 0;
+  return id.complete();
+}
+
+}  // namespace
+}  // namespace iwarp::dropin::rdmacm
+
+using namespace iwarp::dropin::rdmacm;
+
+IWARP_ENTRY int iwarp_rdma_connect(rdma_cm_id* id, rdma_conn_param* wanted) {
+  if (id == nullptr) return fail(EINVAL);
+  return guarded([&] { return connect(Id::of(id), wanted); });
+}
+
+IWARP_ENTRY int iwarp_rdma_accept(rdma_cm_id* id, rdma_conn_param* wanted) {
+  if (id == nullptr) return fail(EINVAL);
+  return guarded([&] { return accept(Id::of(id), wanted); });
+}
+
+IWARP_ENTRY int iwarp_rdma_reject(rdma_cm_id* id, const void* data, std::uint8_t size) {
+  if (id == nullptr) return fail(EINVAL);
+  return guarded([&] { return reject(Id::of(id), data, size); });
+}
+
+// The reason that it adds is InfiniBand's.
+IWARP_ENTRY int iwarp_rdma_reject_ece(rdma_cm_id* id, const void* data, std::uint8_t size) {
+  return iwarp_rdma_reject(id, data, size);
+}
+
+IWARP_ENTRY int iwarp_rdma_disconnect(rdma_cm_id* id) {
+  if (id == nullptr) return fail(EINVAL);
+  return guarded([&] { return disconnect(Id::of(id)); });
+}
+
+// Nothing to do: an iWARP connection is established when its initiator hears so.
+IWARP_ENTRY int iwarp_rdma_establish(rdma_cm_id* id) {
+  return id == nullptr ? fail(EINVAL) : 0;
+}
+
+IWARP_ENTRY int iwarp_rdma_notify(rdma_cm_id* id, ibv_event_type /*event*/) {
+  return id == nullptr ? fail(EINVAL) : 0;
+}
+
+// As iWARP devices have it: the connection itself brings a queue pair to RTR and RTS.
+IWARP_ENTRY int iwarp_rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
+  if (id == nullptr || attributes == nullptr || mask == nullptr) return fail(EINVAL);
+  switch (attributes->qp_state) {
+    case IBV_QPS_INIT:
+    case IBV_QPS_RTR:
+      *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+      attributes->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+      return 0;
+    case IBV_QPS_RTS:
+      *mask = 0;
+      return 0;
+    default:
+      return fail(EINVAL);
+  }
+}

@@ -1,0 +1,114 @@
+// Listening, and the requests that come.
+#include <algorithm>
+
+#include "dropin/rdmacm/address.h"
+#include "dropin/rdmacm/bind.h"
+#include "dropin/rdmacm/cm_id.h"
+#include "dropin/rdmacm/entries.h"
+#include "dropin/rdmacm/entry.h"
+
+namespace iwarp::dropin::rdmacm {
+namespace {
+
+using boost::asio::ip::tcp;
+
+// Requests that may wait for the application. Fewer is of no use: TCP keeps the others waiting all the same.
+constexpr int kLeastPending = 64, kMostBacklog = 4096;
+
+// A depth of a Request: 0 where it says nothing, and 0x3FFF where it leaves it open.
+std::uint16_t depth_asked(const cm::ConnectRequest& request, std::uint16_t told) {
+  return request.enhanced() ? std::min(told, kMostDepth) : mpa::Policy().ird;
+}
+
+void offer(const std::shared_ptr<Id>& listener, std::unique_ptr<cm::ConnectRequest> request) {
+  const auto id = std::make_shared<Id>(listener->shown()->context, listener->shown()->ps);
+  if (id->set_device() != 0) return;  // the peer is rejected
+  id->set_local(unmapped(request->local()));
+  id->set_peer(unmapped(request->remote()));
+  id->asked = {.ird = depth_asked(*request, request->peer_ord()), .ord = depth_asked(*request, request->peer_ird())};
+  id->state = Id::State::kRequested;
+  auto event = std::make_unique<Event>(RDMA_CM_EVENT_CONNECT_REQUEST, id, 0, listener);
+  event->set_private_data(request->private_data());
+  event->shown.c.param.conn.responder_resources = static_cast<std::uint8_t>(id->asked.ird);
+  event->shown.c.param.conn.initiator_depth = static_cast<std::uint8_t>(id->asked.ord);
+  id->request = std::move(request);
+  listener->tell(std::move(event));
+}
+
+// Precondition: the lock is held, and it listens.
+void wait_for_request(Id& id) {
+  id.listener->accept([weak = id.weak_from_this()](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
+    const auto self = weak.lock();
+    if (self == nullptr || error) return;
+    try {
+      if (request != nullptr) offer(self, std::move(request));
+    } catch (const std::bad_alloc&) {
+      request.reset();  // rejected
+    }
+    const std::lock_guard lock(cm_mutex());
+    if (!self->gone && self->listener) wait_for_request(*self);
+  });
+}
+
+int listen(Id& id, int backlog) {
+  if (id.state == Id::State::kIdle && bind_id(id, tcp::endpoint(tcp::v4(), 0)) != 0) return -1;
+  if (id.state != Id::State::kBound) return fail(EINVAL);
+  cm::ListenOptions options;
+  options.policy = startup_policy(settings());
+  if (options.policy.ird != 0) options.policy.max_ird = std::max(options.policy.max_ird, kMostDepth);
+  const int most = backlog > 0 ? std::min(backlog, kMostBacklog) : kMostBacklog;
+  options.backlog = most;
+  options.max_pending = static_cast<std::size_t>(std::max(most, kLeastPending));
+  // The application sees errno, which the library tells in words only.
+  if (::listen(id.bound.get(), most) != 0) return -1;
+  tcp::acceptor acceptor(engine().io());
+  boost::system::error_code failed;
+  acceptor.assign(id.local().protocol(), id.bound.get(), failed);
+  if (failed) return fail(failed.value());
+  (void)id.bound.release();
+  auto listener = cm::Listener::listen(engine(), std::move(acceptor), options);
+  if (!listener) return fail(listener.error().code == Errc::kInvalidArgument ? EINVAL : EADDRINUSE);
+  const std::lock_guard lock(cm_mutex());
+  id.listener = std::move(listener).value();
+  id.state = Id::State::kListening;
+  wait_for_request(id);
+  return 0;
+}
+
+}  // namespace
+}  // namespace iwarp::dropin::rdmacm
+
+using namespace iwarp::dropin::rdmacm;
+
+IWARP_ENTRY int iwarp_rdma_listen(rdma_cm_id* id, int backlog) {
+  if (id == nullptr) return fail(EINVAL);
+  return guarded([&] { return listen(Id::of(id), backlog); });
+}
+
+IWARP_ENTRY int iwarp_rdma_get_request(rdma_cm_id* listener, rdma_cm_id** id) {
+  if (listener == nullptr || id == nullptr) return fail(EINVAL);
+  return guarded([&] {
+    Id& own = Id::of(listener);
+    if (!own.synchronous) return fail(EINVAL);
+    own.forget_event();
+    rdma_cm_event* event = nullptr;
+    if (own.channel->get(&event) != 0) return -1;
+    if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST || event->status != 0) {
+      listener->event = event;
+      return fail(EINVAL);
+    }
+    if (own.endpoint_attributes) {
+      ibv_qp_init_attr attributes = *own.endpoint_attributes;
+      if (iwarp_rdma_create_qp(event->id, own.endpoint_pd, &attributes) != 0) {
+        const int error = errno;
+        rdma_cm_id* const refused = event->id;
+        listener->event = event;
+        (void)Id::of(refused).release();
+        return fail(error);
+      }
+    }
+    *id = event->id;
+    (*id)->event = event;
+    return 0;
+  });
+}
