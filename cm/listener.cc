@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -145,6 +146,8 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   // Without waiting for the engine's thread: its descriptor becomes one of nothing, until that thread closes it. An
   // accept(2) that comes between fails. Without another descriptor to be had the port is free when that thread comes.
   void release_port() {
+    // A thread in accept(2) holds the socket until it returns: it listens no more, so that others may bind and listen.
+    (void)::shutdown(acceptor_.native_handle(), SHUT_RDWR);
     const int nothing = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (nothing < 0) return;
     (void)::dup3(nothing, acceptor_.native_handle(), O_CLOEXEC);
