@@ -82,6 +82,7 @@ class SharedReceiveQueue {
 // A queue pair of which a message waits for a Receive (StreamOptions::receive_wait). Thread-safe.
 class SharedReceiveQueue::Waiter {
  public:
+  // By the queue pair that waits.
   explicit Waiter(QueuePair& qp) : qp_(&qp) {}
   // The queue pair goes.
   void let_go() {

@@ -219,6 +219,7 @@ class Perftest(Pairs):
     def test_write_latency(self):
         self.run_pair('ib_write_lat', '-n', '1000')
 
+    @unittest.skip('perftest counts credits of its own on iWARP, and may wait for a completion that it never asked for: docs/VERBS.md')
     def test_send_with_events(self):
         self.run_pair('ib_send_bw', '-n', '1000', '-e')
 

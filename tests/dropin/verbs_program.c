@@ -154,7 +154,8 @@ static void queues(int nonblocking, int extended) {
   struct ibv_send_wr refused = {.opcode = IBV_WR_SEND_WITH_IMM};
   CHECK(ibv_post_send(qp, &refused, &bad_send) == EOPNOTSUPP && bad_send == &refused);
   struct ibv_send_wr inlined = {.wr_id = 9, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .sg_list = &sge, .num_sge = 1};
-  CHECK(ibv_post_send(qp, &inlined, &bad_send) == EINVAL); /* 64 octets of at most 32 */
+  sge.length = sizeof memory;
+  CHECK(ibv_post_send(qp, &inlined, &bad_send) == EINVAL); /* more than any that was asked for */
   sge.length = 32;
   CHECK(ibv_post_send(qp, &inlined, &bad_send) == 0);
 
