@@ -217,6 +217,7 @@ void Endpoint::leave(const Error& reason) {
   end(Input::kLeave, reason);
   if (phase_ != Phase::kEndWait || ending_ != Ending::kOrderly) return;
   ending_ = Ending::kError;  // it serves the peer no more
+  held_until_.reset();
   flush();
 }
 

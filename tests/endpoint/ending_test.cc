@@ -127,6 +127,22 @@ TEST(Ending, WhoLeavesBehindItsOrderlyEndServesThePeerNoMore) {
   EXPECT_EQ(p.a.core().ending(), Ending::kAbrupt) << "the peer takes too long";
 }
 
+TEST(Ending, WhoLeavesWaitsForNoReceive) {
+  Options o;
+  o.receive_wait = 1ms;
+  MessagePair p(o);
+  p.establish();
+  p.a.disconnect(p.now);
+  ASSERT_TRUE(p.a.send(p.mulpdu, p.now).has_value()) << "the end";
+  auto& text = p.b.region(8);
+  p.b.post(test::send_wr(1, text.all()));
+  EXPECT_TRUE(p.move(p.b, p.a));
+  ASSERT_TRUE(p.a.core().holding());
+  p.a.leave(p.now);
+  EXPECT_FALSE(p.a.core().holding());
+  EXPECT_EQ(p.a.core().deadline(), p.now + o.close_timeout);
+}
+
 TEST(Ending, WhoLeavesBeforeItIsConnectedAborts) {
   MessagePair p;
   p.a.start(Opening::kAtOnce, p.now);
