@@ -44,6 +44,10 @@ def main():
             loaded.append(debian)
     needed = subprocess.run(['ldd', f'{libraries}/libibverbs.so.1'], capture_output=True, text=True, check=True).stdout
     problems += [f'libibverbs.so.1 needs {library}' for library in ('libstdc++', 'libgcc_s') if library in needed]
+    for name in ('ibverbs', 'rdmacm'):
+        flags = subprocess.run(['readelf', '-d', f'{libraries}/lib{name}.so.1'], capture_output=True, text=True, check=True).stdout
+        if 'NODELETE' not in flags:
+            problems.append(f'lib{name}.so.1 may be unloaded, with the engine\'s thread in it')
     for program in PROGRAMS:
         path = shutil.which(program)
         if path is None:

@@ -292,10 +292,20 @@ TEST(RdmaCmListen, PortIsFreeWhenTheIdIsDestroyed) {
   }
 }
 
-TEST(RdmaCmConnect, TellsBothEndsWhatTheOtherOneWants) {
+// A listener and a client that has resolved its address, each with a channel of its own.
+class RdmaCmPair : public ::testing::Test {
+ protected:
+  void connect() {
+    auto wanted = parameters();
+    ASSERT_EQ(::rdma_connect(client, &wanted), 0);
+  }
+
   Channel passive, active;
   rdma_cm_id* const listener = make_listener(passive);
   rdma_cm_id* const client = make_client(active, ntohs(::rdma_get_src_port(listener)));
+};
+
+TEST_F(RdmaCmPair, TellsBothEndsWhatTheOtherOneWants) {
   auto wanted = parameters("who is there");
   ASSERT_EQ(::rdma_connect(client, &wanted), 0);
 
@@ -336,12 +346,8 @@ TEST(RdmaCmConnect, TellsBothEndsWhatTheOtherOneWants) {
   destroy(listener);
 }
 
-TEST(RdmaCmConnect, IsRejectedWithPrivateData) {
-  Channel passive, active;
-  rdma_cm_id* const listener = make_listener(passive);
-  rdma_cm_id* const client = make_client(active, ntohs(::rdma_get_src_port(listener)));
-  auto wanted = parameters();
-  ASSERT_EQ(::rdma_connect(client, &wanted), 0);
+TEST_F(RdmaCmPair, IsRejectedWithPrivateData) {
+  connect();
   rdma_cm_event* event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
   ASSERT_NE(event, nullptr);
   rdma_cm_id* const server = event->id;
@@ -370,34 +376,23 @@ TEST(RdmaCmConnect, IsRejectedWhereNobodyListens) {
   destroy(client);
 }
 
-TEST(RdmaCmConnect, UntakenRequestsAreRejectedWithTheListener) {
-  Channel passive, active;
-  rdma_cm_id* const listener = make_listener(passive);
-  rdma_cm_id* const client = make_client(active, ntohs(::rdma_get_src_port(listener)));
-  auto wanted = parameters();
-  ASSERT_EQ(::rdma_connect(client, &wanted), 0);
+TEST_F(RdmaCmPair, UntakenRequestsAreRejectedWithTheListener) {
+  connect();
   ASSERT_TRUE(readable(passive->fd, 20000));
   destroy(listener);
   active.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
   destroy(client);
 }
 
-TEST(RdmaCmConnect, MayBeGivenUp) {
-  Channel passive, active;
-  rdma_cm_id* const listener = make_listener(passive);
-  rdma_cm_id* const client = make_client(active, ntohs(::rdma_get_src_port(listener)));
-  auto wanted = parameters();
-  ASSERT_EQ(::rdma_connect(client, &wanted), 0);
+TEST_F(RdmaCmPair, MayBeGivenUp) {
+  connect();
   ASSERT_TRUE(readable(passive->fd, 20000));
   destroy(client);
   destroy(listener);
   EXPECT_FALSE(readable(active->fd));
 }
 
-TEST(RdmaCmConnect, PrivateDataHasALimit) {
-  Channel passive, active;
-  rdma_cm_id* const listener = make_listener(passive);
-  rdma_cm_id* const client = make_client(active, ntohs(::rdma_get_src_port(listener)));
+TEST_F(RdmaCmPair, PrivateDataHasALimit) {
   const std::string data(252, 'x');
   auto wanted = parameters(data);
   EXPECT_EQ(::rdma_connect(client, &wanted), -1);
