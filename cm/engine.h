@@ -102,8 +102,9 @@ class Engine final : public verbs::Progress {
   // Manual mode: does what can be done without blocking.
   void poll();
   // For a thread that polls `cq`, before each look at it: does nothing when a completion waits there, else as poll(),
-  // in automatic mode too. From the 16th call in a row that found the queue empty (pace::kEmptyPolls) the background
-  // thread leaves the I/O to such calls, except while `cq` is armed. Any thread, any number of them.
+  // in automatic mode too. From the 16th call in a row that found the queue empty (pace::kEmptyPolls), each within 50
+  // us of the one before, the background thread leaves the I/O to such calls, except while `cq` is armed. Any thread,
+  // any number of them.
   void poll(verbs::CompletionQueue& cq);
   // Sleeps until the future of an asynchronous call (async_connect() with boost::asio::use_future, say) is ready; false
   // on time-out. As in CompletionQueue::wait_for() the waiting thread takes the I/O over and runs handlers, which saves
@@ -187,6 +188,8 @@ class Engine final : public verbs::Progress {
   // Until a handler has run, or the deadline.
   void sleep(TimePoint now, TimePoint deadline);
   void serve_reactor(TimePoint now);
+  // Counts one that found its queue empty.
+  unsigned polls_in_a_row(TimePoint now);
   // Waits and polls so far: where that number stands still, the background thread is needed.
   [[nodiscard]] std::uint64_t busy() const { return waits_ + polls_.load(std::memory_order_relaxed); }
   // A handler that just ran may have made one ready.
@@ -209,6 +212,7 @@ class Engine final : public verbs::Progress {
   std::uint64_t waits_ = 0;               // waits that led, to tell one long wait from many short ones
   std::atomic<std::uint64_t> polls_{0};   // that kept the background thread away
   std::atomic<unsigned> empty_polls_{0};  // in a row
+  std::atomic<TimePoint> empty_poll_{};   // the last of them
   std::atomic<bool> evicted_{false};      // the background thread was asked to let the pollers lead
   std::atomic<bool> handed_over_{false};  // the pollers are about to sleep
   std::atomic<std::size_t> followers_{0};

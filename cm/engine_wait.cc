@@ -41,6 +41,7 @@ class Engine::Leading {
     const bool polled = e_.leader_.load() == Leader::kPoller;
     e_.step(LeaderInput::kLeaves);
     if (polled) e_.pass_on();  // who waits does so when its wait ends
+    if (polled && e_.handed_over_.load()) e_.reactor_->background_cv.notify_one();
   }
   Leading(const Leading&) = delete;
   Leading& operator=(const Leading&) = delete;
@@ -203,18 +204,23 @@ void Engine::poll(verbs::CompletionQueue& cq) {
     if (empty_polls_.load(std::memory_order_relaxed) != 0) empty_polls_.store(0, std::memory_order_relaxed);
     return;
   }
-  if (mode_ == Mode::kAutomatic && !cq.armed() &&
-      empty_polls_.fetch_add(1, std::memory_order_relaxed) + 1 >= pace::kEmptyPolls) {
+  if (mode_ == Mode::kAutomatic && !cq.armed() && polls_in_a_row(Clock::now()) >= pace::kEmptyPolls) {
     polls_.fetch_add(1, std::memory_order_relaxed);
     if (leader_.load() == Leader::kBackground && !evicted_.exchange(true)) interrupt();
   }
   poll();
 }
 
+unsigned Engine::polls_in_a_row(TimePoint now) {
+  if (now - empty_poll_.exchange(now, std::memory_order_relaxed) > pace::kPollsApart)
+    empty_polls_.store(0, std::memory_order_relaxed);
+  return empty_polls_.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 void Engine::armed() {
   empty_polls_.store(0, std::memory_order_relaxed);
-  if (mode_ != Mode::kAutomatic || leader_.load() != Leader::kNobody || polls_.load(std::memory_order_relaxed) == 0)
-    return;
+  if (mode_ != Mode::kAutomatic || polls_.load(std::memory_order_relaxed) == 0) return;
+  if (leader_.load() == Leader::kBackground && !evicted_.load()) return;
   const std::lock_guard lock(mu_);
   if (waiters_ > 0) return;
   handed_over_.store(true);
