@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <csignal>
 #include <utility>
 
 #include "iwarp/cm/connection.h"
@@ -13,6 +14,22 @@ namespace {
 std::shared_ptr<verbs::Context> or_new(std::shared_ptr<verbs::Context> context) {
   return context != nullptr ? std::move(context) : std::make_shared<verbs::Context>();
 }
+
+// A thread that is made meanwhile takes no signal, ever: they are for the application's threads.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
@@ -84,7 +101,10 @@ void Engine::start() {
   if (mode_ != Mode::kAutomatic || !context_->alive()) return;
   const std::lock_guard lock(mu_);
   if (background_ != Background::kNone) return;
-  thread_ = std::thread([this] { background(); });
+  {
+    const WithoutSignals without;
+    thread_ = std::thread([this] { background(); });
+  }
   step(BackgroundInput::kStart);
 }
 

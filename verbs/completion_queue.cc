@@ -209,6 +209,19 @@ std::size_t CompletionQueue::capacity() const {
   return shared_->entries_.capacity();
 }
 
+std::size_t CompletionQueue::drop(std::uint32_t qp_number) {
+  if (!shared_->process_.alive()) return 0;
+  const std::lock_guard lock(shared_->mu_);
+  ChunkedRing<Completion>& entries = shared_->entries_;
+  const std::size_t n = entries.size();
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (entries.at(i).qp_number != qp_number) entries.at(kept++) = entries.at(i);
+  }
+  for (std::size_t i = kept; i < n; ++i) entries.undo_add();
+  return n - kept;
+}
+
 bool CompletionQueue::armed() const {
   if (!shared_->process_.alive()) return false;
   const std::lock_guard lock(shared_->mu_);

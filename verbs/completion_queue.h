@@ -78,6 +78,8 @@ class CompletionQueue {
   static constexpr std::size_t kMostCapacity = std::size_t{1} << 28;  // for resize()
   // Completions that may wait.
   [[nodiscard]] std::size_t capacity() const;
+  // Takes out what waits of the queue pair with that number, as the end of one does to an ibv_cq. How many.
+  std::size_t drop(std::uint32_t qp_number);
   // Whether somebody is to be notified.
   [[nodiscard]] bool armed() const;
 

@@ -1,8 +1,9 @@
 #include "iwarp/verbs/context.h"
 
-#include <openssl/rand.h>
-
+#include <span>
 #include <thread>
+
+#include "iwarp/verbs/entropy.h"
 
 namespace iwarp::verbs {
 // OpenSSL sets itself up when it is first used, and never if there is no memory then: better now than later.
@@ -12,8 +13,7 @@ Context::Context() {
 
 std::optional<std::uint64_t> Context::random() {
   if (entropy_left_ == 0) {
-    if (RAND_bytes(reinterpret_cast<unsigned char*>(entropy_.data()), static_cast<int>(sizeof entropy_)) != 1)
-      return std::nullopt;
+    if (!fill_random(std::as_writable_bytes(std::span{entropy_}))) return std::nullopt;
     entropy_left_ = entropy_.size();
   }
   return entropy_[--entropy_left_];

@@ -47,33 +47,7 @@ std::size_t Cq::take(std::span<verbs::Completion> out) {
 }
 
 std::size_t Cq::take_more(std::span<verbs::Completion> out) {
-  for (;;) {
-    const std::size_t n = core->poll(out);
-    if (!some_gone_.load(std::memory_order_acquire)) [[likely]]
-      return n;
-    const std::size_t left = without_gone(out.first(n));
-    if (left > 0 || n == 0) return left;
-  }
-}
-
-std::size_t Cq::without_gone(std::span<verbs::Completion> taken) {
-  const std::lock_guard lock(gone_mutex_);
-  if (taken.empty()) {
-    gone_.clear();  // nothing of theirs comes any more
-    some_gone_.store(false, std::memory_order_release);
-    return 0;
-  }
-  const auto of_gone = [this](const verbs::Completion& done) {
-    return std::find(gone_.begin(), gone_.end(), done.qp_number) != gone_.end();
-  };
-  const auto end = std::remove_if(taken.begin(), taken.end(), of_gone);
-  return static_cast<std::size_t>(end - taken.begin());
-}
-
-void Cq::forget(std::uint32_t qp_number) {
-  const std::lock_guard lock(gone_mutex_);
-  gone_.push_back(qp_number);
-  some_gone_.store(true, std::memory_order_release);
+  return core->poll(out);
 }
 
 void Cq::Bell::notify(verbs::CompletionQueue&) noexcept {

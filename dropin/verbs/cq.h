@@ -23,8 +23,7 @@ struct Cq {
   // The owner of a queue that the core names.
   [[nodiscard]] static Cq& of(verbs::CompletionQueue& core) { return static_cast<Core&>(core).owner; }
   [[nodiscard]] ibv_cq* face() { return ibv_cq_ex_to_cq(&c); }
-  // Takes completions, oldest first, but for those of queue pairs that are destroyed. Looks at the sockets when there
-  // is none.
+  // Takes completions, oldest first. Looks at the sockets when there is none.
   [[nodiscard]] std::size_t take(std::span<verbs::Completion> out);
   // The same without that look.
   [[nodiscard]] std::size_t take_more(std::span<verbs::Completion> out);
@@ -33,8 +32,6 @@ struct Cq {
   // After a poll that left completions behind: if the queue is armed that is an event. Adapters tell of what lies in
   // the queue when it is armed, and applications that poll a few completions for each event rely on it.
   void tell_of_the_rest();
-  // Nothing of this queue pair, which is gone, is told any more.
-  void forget(std::uint32_t qp_number);
 
   struct Core final : cm::CompletionQueue {
     Core(cm::Engine& engine, std::size_t capacity, Cq& o) : cm::CompletionQueue(engine, capacity), owner(o) {}
@@ -61,13 +58,6 @@ struct Cq {
   std::mutex poll_mutex;
   bool single_threaded = false;
   ibv_wc current{};
-
- private:
-  [[nodiscard]] std::size_t without_gone(std::span<verbs::Completion> taken);
-
-  std::atomic<bool> some_gone_{false};
-  std::mutex gone_mutex_;
-  std::vector<std::uint32_t> gone_;  // of which completions may lie here
 };
 IWARP_C_FIRST(Cq, c);
 

@@ -212,8 +212,8 @@ int ibv_destroy_qp(ibv_qp* qp) {
       wait_settled(q->async_events, lock);
     }
     cm::Link(std::move(q->core)).leave();  // the peer still gets what has completed
-    owner(qp->send_cq).forget(qp->qp_num);
-    if (qp->recv_cq != qp->send_cq) owner(qp->recv_cq).forget(qp->qp_num);
+    owner(qp->send_cq).core->drop(qp->qp_num);
+    if (qp->recv_cq != qp->send_cq) owner(qp->recv_cq).core->drop(qp->qp_num);
     owner(qp->send_cq).users.fetch_sub(1);
     owner(qp->recv_cq).users.fetch_sub(1);
     if (qp->srq != nullptr) owner(qp->srq).users.fetch_sub(1);

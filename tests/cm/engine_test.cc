@@ -8,8 +8,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/system_executor.hpp>
 #include <boost/asio/use_future.hpp>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <set>
 
 #include "iwarp/verbs/completion_channel.h"
@@ -65,6 +67,22 @@ TEST(Engine, ThreadGoesWithTheEngine) {
     const auto listener = listen(engine);
   }
   EXPECT_EQ(threads(), before);
+}
+
+// An application may wait for its signals in a thread of its own choice.
+TEST(Engine, ThreadTakesNoSignals) {
+  Engine engine;
+  const auto listener = listen(engine);
+  std::promise<bool> blocked;
+  boost::asio::post(engine.io(), [&] {
+    sigset_t mask;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    blocked.set_value(::sigismember(&mask, SIGTERM) == 1 && ::sigismember(&mask, SIGUSR1) == 1);
+  });
+  EXPECT_TRUE(blocked.get_future().get());
+  sigset_t mine;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &mine);
+  EXPECT_EQ(::sigismember(&mine, SIGTERM), 0) << "the caller's are as they were";
 }
 
 TEST(Engine, SleepsWhenNothingHappens) {

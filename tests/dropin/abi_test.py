@@ -43,7 +43,7 @@ def main():
             problems += [f'{name}.symbols has {symbol}, which Debian\'s library has not' for symbol in sorted(want - theirs)]
             loaded.append(debian)
     needed = subprocess.run(['ldd', f'{libraries}/libibverbs.so.1'], capture_output=True, text=True, check=True).stdout
-    problems += [f'libibverbs.so.1 needs {library}' for library in ('libstdc++', 'libgcc_s') if library in needed]
+    problems += [f'libibverbs.so.1 needs {library}' for library in ('libstdc++', 'libgcc_s', 'libcrypto') if library in needed]
     for name in ('ibverbs', 'rdmacm'):
         flags = subprocess.run(['readelf', '-d', f'{libraries}/lib{name}.so.1'], capture_output=True, text=True, check=True).stdout
         if 'NODELETE' not in flags:

@@ -50,6 +50,23 @@ class CompletionQueueControl : public ::testing::Test {
   std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
 };
 
+TEST_F(CompletionQueueControl, DropsWhatWaitsOfAQueuePair) {
+  for (std::uint64_t round = 0; round < 3; ++round) {  // from another place of the ring each time
+    for (std::uint64_t id = 0; id < 11; ++id) {
+      Completion c;
+      c.wr_id = id;
+      c.qp_number = id % 3 == 0 ? 7 : 8;
+      ASSERT_TRUE(cq_.push(c));
+    }
+    EXPECT_EQ(cq_.drop(7), 4U);
+    EXPECT_EQ(cq_.drop(9), 0U);
+    push(100);  // there is room again, behind the others
+    std::vector<std::uint64_t> ids;
+    for (const Completion& c : drain(cq_)) ids.push_back(c.wr_id);
+    EXPECT_EQ(ids, std::vector<std::uint64_t>({1, 2, 4, 5, 7, 8, 10, 100}));
+  }
+}
+
 TEST_F(CompletionQueueControl, IsResizedWithWhatWaits) {
   EXPECT_EQ(cq_.capacity(), 16U);
   for (std::uint64_t i = 0; i < 16; ++i) push(i);
