@@ -22,6 +22,7 @@ using Run = std::function<int()>;
 [[nodiscard]] Run add_trace(CLI::App& app);
 [[nodiscard]] Run add_probe(CLI::App& app);
 [[nodiscard]] Run add_profiles(CLI::App& app);
+[[nodiscard]] Run add_run(CLI::App& app);
 [[nodiscard]] Run add_top(CLI::App& app);
 
 }  // namespace iwarp::tools

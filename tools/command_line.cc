@@ -77,7 +77,7 @@ CommandLine::CommandLine() : app_("User-space iWARP: RDMA over plain TCP, withou
   app_.set_version_flag("--version", IWARP_VERSION, "Print the version and end");
   app_.require_subcommand(0, 1);
   app_.add_flag("--debug", verbose_, "Log more; stands before the command");
-  for (const auto add : {add_gateway, add_perf, add_probe, add_profiles, add_rping, add_top, add_trace}) {
+  for (const auto add : {add_gateway, add_perf, add_probe, add_profiles, add_rping, add_run, add_top, add_trace}) {
     Run run = add(app_);
     commands_.emplace_back(app_.get_subcommands({}).back(), std::move(run));
   }

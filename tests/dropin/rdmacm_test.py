@@ -179,6 +179,45 @@ class Rping(Pairs):
                 client.close()
 
 
+class Run(Pairs):
+    """`iwarp run` gives a program the libraries, or says why it cannot."""
+
+    def run_it(self, *words, **more):
+        return subprocess.run([own(), 'run', *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
+
+    def test_environment(self):
+        done = self.run_it('--crc', 'off', '--address', '127.0.0.1', '--preload', '--', 'env', env={'PATH': os.environ['PATH'], 'LD_LIBRARY_PATH': '/x'})
+        libraries = os.path.join(BUILD, 'lib', 'iwarp')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f'LD_LIBRARY_PATH={libraries}:/x\n', done.stdout)
+        self.assertIn(f'LD_PRELOAD={libraries}/libibverbs.so.1:{libraries}/librdmacm.so.1\n', done.stdout)
+        self.assertIn('IWARP_CRC=off\n', done.stdout)
+        self.assertIn('device iwarp0, an RNIC of iWARP, at 127.0.0.1', done.stderr)
+
+    def test_exit_status_and_arguments(self):
+        done = self.run_it('--quiet', '--', 'sh', '-c', 'echo "$0" "$1"; exit 7', 'a b', '-R')
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (7, 'a b -R\n', ''))
+
+    def test_what_cannot_run(self):
+        self.assertEqual(self.run_it('--', 'no-such-program').returncode, 127)
+        if os.path.exists('/sbin/ldconfig'):
+            done = self.run_it('--', '/sbin/ldconfig', '-p')
+            self.assertEqual(done.returncode, 126)
+            self.assertIn('linked statically', done.stderr)
+        with tempfile.NamedTemporaryFile() as program:
+            os.chmod(program.name, 0o4755)
+            if os.geteuid() == 0:
+                os.chown(program.name, 1, -1)
+                os.chmod(program.name, 0o4755)
+                done = self.run_it('--', program.name)
+                self.assertEqual(done.returncode, 126)
+                self.assertIn('setuid', done.stderr)
+
+    def test_rping(self):
+        self.pair([own(), 'run', '--', 'rping', '-s', '-C', '10', '-p', 'PORT'],
+                  [own(), 'run', '--crc', 'off', '--', 'rping', '-c', '-a', '127.0.0.1', '-C', '10', '-p', 'PORT'])
+
+
 class Others(Pairs):
     def test_ucmatose(self):
         options = ['-c', '10', '-C', '100', '-p', 'PORT']

@@ -1,0 +1,158 @@
+// `iwarp run`: a program of libibverbs and librdmacm over iwarp, in place of a device.
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/option_words.h"
+#include "tools/profile_flag.h"
+
+namespace iwarp::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As env(1) and shells have it.
+constexpr int kExitCannotRun = 126, kExitNotFound = 127;
+
+struct Flags {
+  std::vector<std::string> words;  // the program and its arguments
+  std::optional<std::string> crc;
+  std::string address;
+  ProfileFlag profile;
+  bool preload = false, quiet = false;
+};
+
+int failed(int status, const std::string& why) {
+  std::cerr << "iwarp run: " << why << '\n';
+  return status;
+}
+
+// Beside this program, in a tree that was built and in one that was installed.
+fs::path libraries() {
+  std::error_code ec;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ec);
+  return ec ? fs::path() : self.parent_path().parent_path() / "lib" / "iwarp";
+}
+
+// As execvp() finds it; empty: nowhere.
+fs::path found(const std::string& program) {
+  if (program.find('/') != std::string::npos) return fs::exists(program) ? fs::path(program) : fs::path();
+  const char* const path = std::getenv("PATH");
+  std::string rest = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
+  for (rest += ':'; !rest.empty();) {
+    const std::size_t end = rest.find(':');
+    const fs::path at = fs::path(end == 0 ? "." : rest.substr(0, end)) / program;
+    if (::access(at.c_str(), X_OK) == 0 && !fs::is_directory(at)) return at;
+    rest.erase(0, end + 1);
+  }
+  return {};
+}
+
+// Whether the dynamic loader starts it. Scripts and what is no ELF file of this host's kind: their interpreters are
+// asked for nothing here.
+bool is_static(const fs::path& program) {
+  std::ifstream file(program, std::ios::binary);
+  Elf64_Ehdr head{};
+  if (!file.read(reinterpret_cast<char*>(&head), sizeof head)) return false;
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64) return false;
+  for (unsigned i = 0; i < head.e_phnum; ++i) {
+    Elf64_Phdr part{};
+    file.seekg(static_cast<std::streamoff>(head.e_phoff + std::uint64_t{i} * head.e_phentsize));
+    if (!file.read(reinterpret_cast<char*>(&part), sizeof part)) return false;
+    if (part.p_type == PT_INTERP) return false;
+  }
+  return true;
+}
+
+// With the rights of another user: the loader ignores where libraries are to be looked for.
+bool changes_user(const fs::path& program) {
+  struct stat about {};
+  if (::stat(program.c_str(), &about) != 0) return false;
+  return ((about.st_mode & S_ISUID) != 0 && about.st_uid != ::geteuid()) ||
+         ((about.st_mode & S_ISGID) != 0 && about.st_gid != ::getegid());
+}
+
+void put_before(const char* name, const std::string& value) {
+  const char* const before = std::getenv(name);
+  const std::string all = before == nullptr || *before == '\0' ? value : value + ":" + before;
+  ::setenv(name, all.c_str(), 1);
+}
+
+void set_environment(const Flags& flags, const fs::path& from) {
+  if (flags.preload) {
+    put_before("LD_PRELOAD", (from / "librdmacm.so.1").string());
+    put_before("LD_PRELOAD", (from / "libibverbs.so.1").string());
+  }
+  put_before("LD_LIBRARY_PATH", from.string());
+  if (flags.crc) ::setenv("IWARP_CRC", flags.crc->c_str(), 1);
+  if (!flags.address.empty()) ::setenv("IWARP_ADDRESS", flags.address.c_str(), 1);
+  if (flags.profile.name() != "generic") ::setenv("IWARP_PROFILE", flags.profile.name().c_str(), 1);
+}
+
+int run(const Flags& flags) {
+  const fs::path from = libraries();
+  for (const char* name : {"libibverbs.so.1", "librdmacm.so.1"}) {
+    if (!fs::exists(from / name)) {
+      return failed(kExitFailed, "there is no " + (from / name).string() +
+                                     ": this iwarp was built without the verbs libraries, or they are not installed");
+    }
+  }
+  const fs::path program = found(flags.words.front());
+  if (program.empty()) return failed(kExitNotFound, "there is no program '" + flags.words.front() + "'");
+  if (changes_user(program))
+    return failed(kExitCannotRun, program.string() +
+                                      " takes the rights of another user (setuid or setgid): the loader gives it no "
+                                      "other libraries. Run it as that user");
+  if (is_static(program))
+    return failed(kExitCannotRun, program.string() + " is linked statically: it loads no libraries");
+  set_environment(flags, from);
+  if (!flags.quiet)
+    std::cerr << "iwarp run: device iwarp0, an RNIC of iWARP, at "
+              << (flags.address.empty() ? "this host's first address" : flags.address) << '\n';
+  std::vector<char*> words;
+  for (const std::string& word : flags.words) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execv(program.c_str(), words.data());
+  return failed(kExitCannotRun, program.string() + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+Run add_run(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* cmd = app.add_subcommand("run", "Run a program of libibverbs and librdmacm over iwarp, without a device");
+  cmd->add_option("PROGRAM", flags->words, "The program and its arguments, behind --")->required();
+  cmd->add_option("--crc", flags->crc, "MPA CRC: on asks for it, off prefers none; default: as the profile has it")
+      ->check(CLI::IsMember({"on", "off"}));
+  cmd->add_option("--address", flags->address,
+                  "Address of the device; default: the first IPv4 address of this host that is not loopback")
+      ->check(CLI::ValidIPV4);
+  flags->profile.add(*cmd, "");
+  cmd->add_flag("--preload", flags->preload,
+                "For programs that have the folder of their libraries built in: load the libraries before all others");
+  cmd->add_flag("--quiet", flags->quiet, "Do not say what the program is given");
+  cmd->footer(
+      "The program is given the libraries of lib/iwarp by its environment, and so are the programs that it starts. "
+      "What works is in docs/VERBS.md.\n"
+      "Exit status: the program's; 1 without the libraries, 126 when the program cannot run over them, 127 when there "
+      "is no such program.\n"
+      "Examples:\n"
+      "  iwarp run -- rping -s &\n"
+      "  iwarp run -- rping -c -a 127.0.0.1 -C 10 -v\n"
+      "  iwarp run --crc off -- ib_write_bw -R 10.0.0.2");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace iwarp::tools
