@@ -74,12 +74,14 @@ class QueuePair {
   // completed (kFlushed): but for what is posted later nothing will be added to the completion queues any more, and no
   // memory that was posted is read or written, whoever still holds this queue pair.
   void abort();
-  // Goes without a trace for the application and without a loss for the peer: what has completed so far stays in its
-  // completion queues and reaches the peer, and an orderly end follows behind the scenes, for up to
-  // stream::Options::close_timeout. Everything else that was posted is dropped and completes nowhere; nor does what is
-  // posted later. When this returns no memory that was posted is read or written. What libibverbs' applications expect
-  // of ibv_destroy_qp().
-  void leave();
+  // What becomes of requests that a queue pair leaves unfinished: they complete nowhere, or with kFlushed.
+  enum class Unfinished : std::uint8_t { kDropped, kFlushed };
+  // Goes without a loss for the peer: what has completed so far stays in its completion queues and reaches the peer,
+  // and an orderly end follows behind the scenes, for up to stream::Options::close_timeout. Everything else that was
+  // posted, or is posted later, comes to `what`, at once. When this returns no memory that was posted is read or
+  // written. What libibverbs' applications expect of ibv_destroy_qp() and, with kFlushed, of ibv_modify_qp() to the
+  // error state.
+  void leave(Unfinished what = Unfinished::kDropped);
 
   // Where it is in its life, at this moment; kError in a forked child.
   [[nodiscard]] QueuePairState state() const;

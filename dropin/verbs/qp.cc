@@ -56,9 +56,13 @@ int modify(Qp& qp, const ibv_qp_attr& attr, int mask) {
       return error;
     }
     case IBV_QPS_ERR: {
-      const int error = answer(qp.core->modify(verbs::QueuePairState::kError));
+      if (now == verbs::QueuePairState::kRts || now == verbs::QueuePairState::kSqDrain) {
+        qp.core->leave(verbs::QueuePair::Unfinished::kFlushed);  // the peer still gets what has completed
+      } else if (const int error = answer(qp.core->modify(verbs::QueuePairState::kError)); error != 0) {
+        return error;
+      }
       qp.face().state = qp.state();
-      return error;
+      return 0;
     }
     case IBV_QPS_SQE:
     case IBV_QPS_UNKNOWN:

@@ -182,6 +182,17 @@ TEST_F(QueuePairTest, WhoLeavesIsToldOfNothingMoreAndTheConnectionEndsInOrder) {
   EXPECT_FALSE(context_->poll_async_event());
 }
 
+TEST_F(QueuePairTest, WhoLeavesMayHearWhatIsFlushed) {
+  Joined joined(qp_, peer_);
+  ASSERT_TRUE(qp_->post_recv({.wr_id = 1, .sges = sge(mr_)}).ok());
+  qp_->leave(QueuePair::Unfinished::kFlushed);
+  ASSERT_TRUE(qp_->post_recv({.wr_id = 2, .sges = sge(mr_)}).ok());
+  const auto got = drain(cq_);
+  ASSERT_EQ(got.size(), 2U);
+  for (const Completion& c : got) EXPECT_EQ(c.status, Errc::kFlushed);
+  EXPECT_EQ(qp_->core().link_action(), stream::LinkAction::kShutdownWrite);
+}
+
 // RFC 5040 s8.1.1 item 10: a full completion queue ends the queue pair that overflows it, and no other.
 TEST_F(QueuePairTest, OverflowOfACompletionQueueEndsOnlyThatQueuePair) {
   COVERS("RFC5040-8.1.1-12");
