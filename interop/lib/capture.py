@@ -25,7 +25,7 @@ _OPERATIONS = {0: "write", 1: "read_request", 2: "read", 3: "send", 4: "send", 5
 _COLUMNS = ("frame.number", "ip.src", "tcp.srcport", "tcp.dstport", "tcp.stream", "iwarp_mpa.key.req", "iwarp_mpa.key.rep",
             "iwarp_rdma.opcode", "iwarp_ddp.last_flag", "iwarp_rdma.rdmardsz", "_ws.malformed", "rpc.msgtyp", "nfs.opcode", "nfs.procedure_v3")
 # Not a message: the octets that one side's RDMA Read Requests ask for.
-_READ_OCTETS = "octets asked for by Read"
+READ_OCTETS = "octets asked for by Read"
 _NFS4_READ, _NFS3_READ, _RPC_REPLY = "25", "6", "1"
 _TIMEOUT = 180.0
 
@@ -56,8 +56,8 @@ def messages_of(connections: Iterable[Connection]) -> dict[tuple[str, str], int]
     Request was answered by one Read Response."""
     names = {("ours", "send"): "tx_send", ("peer", "send"): "rx_send",
              ("ours", "write"): "tx_write", ("peer", "write"): "rx_write",
-             ("ours", "read_request"): "tx_read", ("peer", "read"): "tx_read", ("ours", _READ_OCTETS): "rx_read_bytes",
-             ("peer", "read_request"): "rx_read", ("ours", "read"): "rx_read", ("peer", _READ_OCTETS): "tx_read_bytes"}
+             ("ours", "read_request"): "tx_read", ("peer", "read"): "tx_read", ("ours", READ_OCTETS): "rx_read_bytes",
+             ("peer", "read_request"): "rx_read", ("ours", "read"): "rx_read", ("peer", READ_OCTETS): "tx_read_bytes"}
     messages: Counter[tuple[str, str]] = Counter()
     for connection in connections:
         for key, name in names.items():
@@ -115,7 +115,7 @@ def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
     if problems:
         more = f" ... and {len(problems) - 8} more" if len(problems) > 8 else ""
         raise ScenarioFailure(f"in {frames.name}: " + "; ".join(problems[:8]) + more)
-    count = sum(sum(n for key, n in s.messages.items() if key[1] != _READ_OCTETS) for s in seen.values())
+    count = sum(sum(n for key, n in s.messages.items() if key[1] != READ_OCTETS) for s in seen.values())
     return f"{count} messages on {len(wanted)} ports, {known} known READ replies, {sum(s.good_crcs for s in seen.values())} good CRCs"
 
 
@@ -126,7 +126,7 @@ def _count(row: Mapping[str, str], side: str, seen: _Seen) -> None:
     for opcode, last in zip(_split(row["iwarp_rdma.opcode"]), _split(row["iwarp_ddp.last_flag"])):
         if last in ("1", "True"):
             seen.messages[(side, _OPERATIONS.get(int(opcode, 0), f"opcode {opcode}"))] += 1
-    seen.messages[(side, _READ_OCTETS)] += sum(map(int, _split(row["iwarp_rdma.rdmardsz"])))
+    seen.messages[(side, READ_OCTETS)] += sum(map(int, _split(row["iwarp_rdma.rdmardsz"])))
 
 
 def _compare(item: Traffic, seen: _Seen) -> list[str]:

@@ -108,7 +108,7 @@ def kernel_pings(context: Context, case: Case) -> None:
 def pings_kernel(context: Context, case: Case, refused: Sequence[str] = ()) -> None:
     """`iwarp rping -c` against the kernel's server; with the flags `refused` before, which that server rejects."""
     port = context.take_rping_port()
-    server = context.guest.spawn(_counted(f"rping -s -a {GUEST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {case.size}"))
+    server = context.guest.spawn(counted(f"rping -s -a {GUEST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {case.size}"))
     context.guest.wait_listening(port, 15, rdma=True)
     words = ("rping", "-c", "-a", "127.0.0.1", "-p", str(context.guest.forwards[port]), "-S", str(case.size), "-C", str(ITERATIONS), "-V")
     if refused:
@@ -127,10 +127,10 @@ def pings_kernel(context: Context, case: Case, refused: Sequence[str] = ()) -> N
 
 def _kernel_client(context: Context, port: int, size: int) -> str:
     """How many pings it counted."""
-    return context.guest.must(_counted(f"rping -c -a {HOST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {size}"), _TIMEOUT).split()[-1]
+    return context.guest.must(counted(f"rping -c -a {HOST_ADDRESS} -p {port} {_KERNEL_FLAGS} -S {size}"), _TIMEOUT).split()[-1]
 
 
-def _counted(command: str) -> str:
+def counted(command: str) -> str:
     """A kernel rping whose last word of output counts its pings: its exit status is 0 even when it gave up early."""
     return f"{command} >/tmp/rping.out 2>&1; status=$?; cut -c1-200 /tmp/rping.out | grep -v 'ping data:'; " \
            f"echo \"status $status\"; grep -ac 'ping data:' /tmp/rping.out || true"

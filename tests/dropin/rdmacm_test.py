@@ -8,34 +8,18 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
+from verbs_programs import free_port, listens
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, 'build', 'release')
 REPEAT = 1
 LIMIT = 60  # seconds for a program that is not to hang
-LISTEN = '0A'
-
-
-def free_port():
-    with socket.socket(socket.AF_INET6) as probe:
-        probe.bind(('::', 0))
-        return probe.getsockname()[1]
-
-
-def listens(port):
-    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
-        with open(table, encoding='ascii') as lines:
-            for line in list(lines)[1:]:
-                fields = line.split()
-                if int(fields[1].rsplit(':', 1)[1], 16) == port and fields[3] == LISTEN:
-                    return True
-    return False
 
 
 class Program:

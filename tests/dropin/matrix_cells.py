@@ -1,0 +1,76 @@
+"""The cells of scripts/verbs-matrix: one way to run one program each."""
+from dataclasses import dataclass, field
+
+MANY = 1000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """PORT in the words is a free port, PROGRAMS the folder of the build's programs."""
+
+    name: str
+    client: list
+    server: list = None
+    options: list = field(default_factory=list)         # of iwarp run
+    environment: dict = field(default_factory=dict)
+    needs: list = field(default_factory=list)           # programs besides the first words
+    says: str = None                                    # found in the client's output
+    limit: float = 60                                   # seconds
+    most: int = MANY                                    # runs, whatever is asked for
+    server_stays: bool = False
+
+    def over_iwarp(self, words):
+        return not words[0].startswith('PROGRAMS') and '/bin/iwarp' not in words[0]
+
+
+def rdmacm_utils():
+    ping = ['-C', '100', '-V', '-p', 'PORT']
+    for name, options in {'': [], '-long': ['-S', '65535', '-C', '10000'], '-queue-pairs': ['-q']}.items():
+        yield Cell('rping' + name, ['rping', '-c', '-a', '127.0.0.1', *ping, *options], ['rping', '-s', *ping, *options])
+    yield Cell('rping-ipv6', ['rping', '-c', '-a', '::1', *ping], ['rping', '-s', '-a', '::1', *ping])
+    yield Cell('rping-to-iwarp', ['rping', '-c', '-a', '127.0.0.1', *ping], ['PROGRAMS/iwarp', 'rping', '-s', '-V', '-p', 'PORT'])
+    yield Cell('iwarp-to-rping', ['PROGRAMS/iwarp', 'rping', '-c', '-a', '127.0.0.1', *ping], ['rping', '-s', *ping])
+    for name, options in {'': ['-c', '10', '-C', '100'], '-many': ['-c', '100', '-C', '1000'], '-migrate': ['-c', '10', '-C', '100', '-m']}.items():
+        yield Cell('ucmatose' + name, ['ucmatose', '-s', '127.0.0.1', '-p', 'PORT', *options], ['ucmatose', '-p', 'PORT', *options])
+    yield Cell('rdma_client', ['rdma_client', '-s', '127.0.0.1', '-p', 'PORT'], ['rdma_server', '-p', 'PORT'])
+    yield Cell('rdma_xclient', ['rdma_xclient', '-s', '127.0.0.1', '-p', 'PORT'], ['rdma_xserver', '-p', 'PORT'])
+    yield Cell('cmtime', ['cmtime', '-s', '127.0.0.1', '-p', 'PORT', '-c', '1000'], ['cmtime', '-p', 'PORT', '-c', '1000'], server_stays=True)
+
+
+def perftest():
+    ways = {'': ['-n', '1000'], '-8-queue-pairs': ['-n', '1000', '-q', '8'], '-both': ['-n', '1000', '-b'], '-lists': ['-n', '1024', '-l', '64', '-t', '128', '-s', '64'],
+            '-inline': ['-n', '1000', '-I', '64', '-s', '64'], '-srq': ['-n', '1000', '--use-srq'], '-events': ['-n', '1000', '-e'], '-all': ['-n', '100', '-a'],
+            '-seconds': ['-D', '2']}
+    for crc in ('on', 'off'):
+        for verb in ('write', 'read', 'send'):
+            for what in ('bw', 'lat'):
+                for way, options in ways.items():
+                    if (way == '-inline' and verb == 'read' or way in ('-srq', '-events') and verb != 'send' or
+                            what == 'lat' and way in ('-8-queue-pairs', '-both', '-lists')):
+                        continue
+                    words = [f'ib_{verb}_{what}', '-R', '-F', '-p', 'PORT', *options]
+                    yield Cell(f'{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, ['--crc', crc], most=5 if way == '-all' else MANY)
+
+
+def mpi():
+    ofi = ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', 'verbs;ofi_rxm', '--mca', 'btl', '^openib']
+    openib = ['--mca', 'pml', 'ob1', '--mca', 'btl', 'openib,self', '--mca', 'btl_openib_allow_ib', '1', '--mca', 'btl_openib_warn_no_device_params_found', '0']
+    for name, words in {'ofi': ofi, 'openib': openib}.items():
+        for ranks in (2, 4):
+            yield Cell(f'mpi-{name}-{ranks}', ['mpirun', '--allow-run-as-root', '--oversubscribe', '-np', str(ranks), *words, 'PROGRAMS/dropin_mpi_program'],
+                       needs=['PROGRAMS/dropin_mpi_program'], says=f'{ranks} ranks: right', limit=120)
+
+
+def libfabric():
+    for name, words in {'msg': ['-p', 'verbs', '-e', 'msg'], 'rdm': ['-p', 'verbs;ofi_rxm', '-e', 'rdm']}.items():
+        words = ['fi_pingpong', *words, '-I', '100', '-S', 'all', '-c']
+        yield Cell('fi_pingpong-' + name, [*words, '-P', 'PORT', '127.0.0.1'], [*words, '-B', 'PORT'])
+
+
+def qperf():
+    for test in ('rc_lat', 'rc_bw', 'rc_bi_bw', 'rc_rdma_read_bw', 'rc_rdma_read_lat'):
+        yield Cell('qperf-' + test, ['qperf', '-lp', 'PORT', '-cm1', '-t', '1', '127.0.0.1', test], ['qperf', '-lp', 'PORT'], server_stays=True)
+
+
+def all_cells():
+    return [cell for group in (rdmacm_utils, perftest, mpi, libfabric, qperf) for cell in group()]
