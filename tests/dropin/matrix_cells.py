@@ -18,6 +18,7 @@ class Cell:
     limit: float = 60                                   # seconds
     most: int = MANY                                    # runs, whatever is asked for
     server_stays: bool = False
+    in_short: bool = False                              # of the representative part
 
     def over_iwarp(self, words):
         return not words[0].startswith('PROGRAMS') and '/bin/iwarp' not in words[0]
@@ -53,23 +54,25 @@ def perftest():
 
 
 def mpi():
-    ofi = ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', 'verbs;ofi_rxm', '--mca', 'btl', '^openib']
-    openib = ['--mca', 'pml', 'ob1', '--mca', 'btl', 'openib,self', '--mca', 'btl_openib_allow_ib', '1', '--mca', 'btl_openib_warn_no_device_params_found', '0']
-    for name, words in {'ofi': ofi, 'openib': openib}.items():
+    ofi = ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', 'verbs;ofi_rxm', '--mca', 'btl', '^openib',
+           '--mca', 'mtl_base_verbose', '1']
+    for name, words in {'ofi': ofi}.items():
         for ranks in (2, 4):
             yield Cell(f'mpi-{name}-{ranks}', ['mpirun', '--allow-run-as-root', '--oversubscribe', '-np', str(ranks), *words, 'PROGRAMS/dropin_mpi_program'],
-                       needs=['PROGRAMS/dropin_mpi_program'], says=f'{ranks} ranks: right', limit=120)
+                       needs=['PROGRAMS/dropin_mpi_program'], says=f'(?s)(?=.*mtl:ofi:provider: iwarp0)(?=.*{ranks} ranks: right)', limit=120, in_short=ranks == 2)
 
 
 def libfabric():
     for name, words in {'msg': ['-p', 'verbs', '-e', 'msg'], 'rdm': ['-p', 'verbs;ofi_rxm', '-e', 'rdm']}.items():
-        words = ['fi_pingpong', *words, '-I', '100', '-S', 'all', '-c']
-        yield Cell('fi_pingpong-' + name, [*words, '-P', 'PORT', '127.0.0.1'], [*words, '-B', 'PORT'])
+        for size, count in (('64', '1000'), ('65536', '200'), ('all', '20')):
+            told = ['fi_pingpong', *words, '-I', count, '-S', size, '-c']
+            yield Cell(f'fi_pingpong-{name}-{size}', [*told, '-P', 'PORT', '127.0.0.1'], [*told, '-B', 'PORT'], in_short=size == '65536')
 
 
 def qperf():
     for test in ('rc_lat', 'rc_bw', 'rc_bi_bw', 'rc_rdma_read_bw', 'rc_rdma_read_lat'):
-        yield Cell('qperf-' + test, ['qperf', '-lp', 'PORT', '-cm1', '-t', '1', '127.0.0.1', test], ['qperf', '-lp', 'PORT'], server_stays=True)
+        yield Cell('qperf-' + test, ['qperf', '-lp', 'PORT', '-cm1', '-t', '1', '127.0.0.1', test], ['qperf', '-lp', 'PORT'], server_stays=True,
+                   in_short=test == 'rc_rdma_read_bw')
 
 
 def all_cells():
