@@ -18,7 +18,7 @@ inline constexpr std::size_t kHotConnections = 4;
 // needs that thread.
 inline constexpr unsigned kEmptyPolls = 16;
 // In a row are those that come no longer apart than this.
-inline constexpr std::chrono::microseconds kPollsApart{50};
+inline constexpr std::chrono::microseconds kPollsApart{200};
 // What only the reactor sees, such as new connections, waits so long.
 inline constexpr std::chrono::microseconds kReactorEvery{50};
 // After so many spins in vain it is tried ever more rarely, so an idle thread does not burn its processor.

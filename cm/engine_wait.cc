@@ -200,10 +200,7 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
 
 void Engine::poll(verbs::CompletionQueue& cq) {
   if (!context_->alive()) return;
-  if (!cq.empty()) {
-    if (empty_polls_.load(std::memory_order_relaxed) != 0) empty_polls_.store(0, std::memory_order_relaxed);
-    return;
-  }
+  if (!cq.empty()) return;
   if (mode_ == Mode::kAutomatic && !cq.armed() && polls_in_a_row(Clock::now()) >= pace::kEmptyPolls) {
     polls_.fetch_add(1, std::memory_order_relaxed);
     if (leader_.load() == Leader::kBackground && !evicted_.exchange(true)) interrupt();

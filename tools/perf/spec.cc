@@ -130,6 +130,11 @@ std::uint32_t default_depth(Test test, std::uint32_t size) {
   return size <= 65536 ? 32 : 16;  // as much as TCP holds; more only takes caches
 }
 
+std::uint32_t default_list(Test test, std::uint32_t depth) {
+  const bool bulk = test == Test::kWriteBw || test == Test::kReadBw;
+  return bulk ? std::max(1U, depth / 2) : 64;
+}
+
 std::size_t Spec::region_bytes() const {
   return std::max({std::size_t{depth}, least_slots(*this), (kMinRegion + size - 1) / size}) * size;
 }
