@@ -8,7 +8,9 @@ QueuePair::Share::Share(std::shared_ptr<SharedReceiveQueue::Shared> queue, Queue
       waiter_(waits == nullptr ? nullptr : std::make_shared<SharedReceiveQueue::Waiter>(*waits)) {}
 
 void QueuePair::Share::let_go() {
-  if (waiter_ != nullptr) waiter_->let_go();
+  if (waiter_ == nullptr) return;
+  waiter_->let_go();  // who tells it has done so when this returns
+  queue_->forget(*waiter_);
 }
 
 bool QueuePair::Share::take(rdmap::RecvWr& wr) {
