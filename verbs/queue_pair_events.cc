@@ -1,4 +1,4 @@
-// The Receives that a queue pair shares with others, and its asynchronous events.
+// What a queue pair shares with others: Receives, completion queues to which it brings its driver, asynchronous events.
 #include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::verbs {
@@ -18,6 +18,16 @@ bool QueuePair::Share::take(rdmap::RecvWr& wr) {
   // req: RFC5042-6.4.3.1-1 RFC5040-8.1.2-9 RFC5041-8.3.2-7: statistics of who consumes how many
   taken_.store(taken_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // by one thread at a time
   return true;
+}
+
+void QueuePair::join_queues(const Progress& engine, const std::weak_ptr<Driver>& driver, const Driver* key) {
+  for (const Cq* cq : {&send_cq_, &recv_cq_}) (*cq)->join(engine, driver, key);
+}
+
+void QueuePair::part_queues(const Driver* key) {
+  for (const Cq* cq : {&send_cq_, &recv_cq_}) {
+    if (*cq != nullptr) (*cq)->part(key);
+  }
 }
 
 void QueuePair::tell_end() {
