@@ -14,6 +14,8 @@ inline constexpr std::chrono::milliseconds kLook{1};
 inline constexpr unsigned kLooks = 5;
 // Manual polling tries up to this many sockets directly; with more, epoll is the cheaper way.
 inline constexpr std::size_t kHotConnections = 4;
+// Who polls a queue tries that many of the queue's sockets each time, in turn, as long as it has no more than this.
+inline constexpr std::size_t kPolledConnections = 32;
 // Before pollers drive the background thread away: who looks at a queue now and then, and watches memory meanwhile,
 // needs that thread.
 inline constexpr unsigned kEmptyPolls = 16;

@@ -107,6 +107,7 @@ void Endpoint::enter(Phase phase) {
     tx_.abandon();
   }
   if (!receiving()) held_until_.reset();
+  if (held_until_ && phase == Phase::kEndWait) held_until_ = std::min(*held_until_, add_saturating(now_, kLastWait));
   switch (phase) {
     case Phase::kDraining:
     case Phase::kTerminating:
@@ -198,7 +199,9 @@ void Endpoint::finish() {
 void Endpoint::end(Input how, const Error& reason) {
   if (!next(phase_, how)) return;
   if (phase_ <= Phase::kDraining) reason_ = reason;  // the first cause stands
-  if (how == Input::kAbort || how == Input::kAbortUnheard || how == Input::kTimeout) ending_ = Ending::kAbrupt;
+  // Nobody waits for the end of who has left: the lower layer may go on by itself with what the peer has not taken.
+  const bool in_vain = how == Input::kTimeout && !(left_ && phase_ == Phase::kEndWait);
+  if (how == Input::kAbort || how == Input::kAbortUnheard || in_vain) ending_ = Ending::kAbrupt;
   step(how);
 }
 
@@ -215,10 +218,19 @@ void Endpoint::abort_unheard(const Error& reason, TimePoint until) {
 void Endpoint::leave(const Error& reason) {
   if (phase_ <= Phase::kStartup) return end(Input::kAbort, reason);
   end(Input::kLeave, reason);
-  if (phase_ != Phase::kEndWait || ending_ != Ending::kOrderly) return;
-  ending_ = Ending::kError;  // it serves the peer no more
+  if (phase_ != Phase::kEndWait) return;
+  left_ = true;
+  if (ending_ == Ending::kOrderly) serve_no_more();
+}
+
+void Endpoint::serve_no_more() {
+  ending_ = Ending::kError;
   held_until_.reset();
   flush();
+}
+
+void Endpoint::end_is_behind() {
+  if (held_until_) held_until_ = std::min(*held_until_, add_saturating(now_, options_.close_timeout));
 }
 
 void Endpoint::violation(const Error& error, const rdmap::TerminateMessage& terminate) {
@@ -245,7 +257,8 @@ bool Endpoint::not_begun(const Error& error) {
   if (options_.receive_wait.count() == 0 || !rx_.lacks_receive()) {
     refuse(error);
   } else if (!held_until_) {
-    held_until_ = add_saturating(now_, options_.receive_wait);
+    const auto wait = phase_ == Phase::kEndWait ? std::min(options_.receive_wait, kLastWait) : options_.receive_wait;
+    held_until_ = add_saturating(now_, wait);
   }
   return false;
 }
@@ -277,8 +290,11 @@ void Endpoint::progress() {
 }
 
 void Endpoint::on_deadline() {
-  if (held_until_ && now_ >= *held_until_)
-    return refuse(make_error(Errc::kUntaggedNoBuffer, "no Receive was posted in time for a message of the peer"));
+  if (held_until_ && now_ >= *held_until_) {
+    if (phase_ != Phase::kEndWait)
+      return refuse(make_error(Errc::kUntaggedNoBuffer, "no Receive was posted in time for a message of the peer"));
+    serve_no_more();  // a Terminate cannot be sent any more
+  }
   if (!deadline_ || now_ < *deadline_) return;
   deadline_.reset();
   end(Input::kTimeout, phase_ == Phase::kFull

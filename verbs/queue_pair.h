@@ -132,6 +132,9 @@ class QueuePair {
   [[nodiscard]] stream::Connection& core() { return core_; }
   void set_driver(Driver* driver) { driver_ = driver; }
   [[nodiscard]] Driver* driver() const { return driver_; }
+  // Who polls its completion queues by way of `engine` drives `driver` from now on, until part_queues().
+  void join_queues(const Progress& engine, const std::weak_ptr<Driver>& driver, const Driver* key);
+  void part_queues(const Driver* key);
   // Lets the threads that wait for the lock have it first. Without any it does nothing.
   void give_way() {
     if (mu_.wanted()) mu_.give_way();

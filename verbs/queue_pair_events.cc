@@ -1,4 +1,4 @@
-// The Receives that a queue pair shares with others, and its asynchronous events.
+// What a queue pair shares with others: Receives, completion queues to which it brings its driver, asynchronous events.
 #include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::verbs {
@@ -8,7 +8,9 @@ QueuePair::Share::Share(std::shared_ptr<SharedReceiveQueue::Shared> queue, Queue
       waiter_(waits == nullptr ? nullptr : std::make_shared<SharedReceiveQueue::Waiter>(*waits)) {}
 
 void QueuePair::Share::let_go() {
-  if (waiter_ != nullptr) waiter_->let_go();
+  if (waiter_ == nullptr) return;
+  waiter_->let_go();  // who tells it has done so when this returns
+  queue_->forget(*waiter_);
 }
 
 bool QueuePair::Share::take(rdmap::RecvWr& wr) {
@@ -16,6 +18,16 @@ bool QueuePair::Share::take(rdmap::RecvWr& wr) {
   // req: RFC5042-6.4.3.1-1 RFC5040-8.1.2-9 RFC5041-8.3.2-7: statistics of who consumes how many
   taken_.store(taken_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // by one thread at a time
   return true;
+}
+
+void QueuePair::join_queues(const Progress& engine, const std::weak_ptr<Driver>& driver, const Driver* key) {
+  for (const Cq* cq : {&send_cq_, &recv_cq_}) (*cq)->join(engine, driver, key);
+}
+
+void QueuePair::part_queues(const Driver* key) {
+  for (const Cq* cq : {&send_cq_, &recv_cq_}) {
+    if (*cq != nullptr) (*cq)->part(key);
+  }
 }
 
 void QueuePair::tell_end() {
