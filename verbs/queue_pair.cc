@@ -189,7 +189,7 @@ bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::E
     promised_ -= promised;
     if (cq->push(std::span{some}.first(n), promised)) continue;
     fit = false;
-    cq->overflowed(pd_.context()->async_events(), number_);
+    cq->overflowed(pd_.async_events(), number_);
     end(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
   }
   return fit;

@@ -101,6 +101,7 @@ class Id : public std::enable_shared_from_this<Id> {
   bool gone = false;  // being destroyed
   State state = State::kIdle;
   unsigned unacknowledged = 0;
+  const verbs::ForkGuard process;
 
   Descriptor bound;  // keeps the port until somebody listens or connects
   bool bound_by_application = false;

@@ -86,16 +86,18 @@ void on_outcome(const std::weak_ptr<Id>& weak, bool active, const Error& error,
                 const std::shared_ptr<cm::Connection>& connection) {
   const auto self = weak.lock();
   std::shared_ptr<cm::ConnectRequest> used_up;  // goes without the lock
+  bool wanted_still = false;
   {
     const std::lock_guard lock(cm_mutex());
-    if (self != nullptr && !self->gone) {
+    wanted_still = self != nullptr && !self->gone;
+    if (wanted_still) {
       self->state = error ? State::kOver : State::kConnected;
       if (!error) self->connection = connection;
       self->canceller.reset();
       used_up = std::move(self->request);
     }
   }
-  if (self == nullptr) {
+  if (!wanted_still) {  // destroyed, too late to be cancelled
     if (connection != nullptr && !error) connection->disconnect();
     return;
   }

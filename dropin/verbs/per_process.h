@@ -1,6 +1,6 @@
-// What there is one of in a process: made at first use, never destroyed, for threads of the application may be in a call
-// until the process ends. A forked child does not use its parent's, whose locks may be held by threads that it has not:
-// it begins with one of its own. Thread-safe.
+// What there is one of in a process: made at first use, never destroyed, for threads of the application may be in a
+// call until the process ends. A forked child does not use its parent's, whose locks may be held by threads that it has
+// not: it begins with one of its own. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -7,6 +7,7 @@
 #include "dropin/verbs/device.h"
 #include "dropin/verbs/interface.h"
 #include "dropin/verbs/pd.h"
+#include "dropin/verbs/per_process.h"
 #include "dropin/verbs/post.h"
 #include "dropin/verbs/srq.h"
 #include "dropin/verbs/wr_builder.h"
@@ -16,9 +17,9 @@ namespace iwarp::dropin {
 namespace {
 
 // By number, those that events can name. Guarded by events_mutex().
+PerProcess<std::unordered_map<std::uint32_t, Qp*>> numbered;
 std::unordered_map<std::uint32_t, Qp*>& all() {
-  static auto* const kAll = new std::unordered_map<std::uint32_t, Qp*>;
-  return *kAll;
+  return numbered.get();
 }
 
 constexpr std::uint32_t kLeastInline = 64;
@@ -219,6 +220,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
 }
 
 int ibv_destroy_qp(ibv_qp* qp) {
+  if (!owner(qp).process.alive()) return 0;
   return guarded([&] {
     const std::unique_ptr<Qp> q(&owner(qp));
     {

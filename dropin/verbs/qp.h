@@ -34,6 +34,7 @@ struct Qp {
   std::atomic<ibv_qp_state> before_connection{IBV_QPS_INIT};  // as RNICs query at first, though c says RESET
   std::atomic<unsigned> access{0};  // as told by ibv_modify_qp(); the rights are those of the regions
   EventCount async_events;
+  const verbs::ForkGuard process;
   std::unique_ptr<WrBuilder> builder;  // of ibv_wr_*; null: it has none
 };
 IWARP_C_FIRST(Qp, c);

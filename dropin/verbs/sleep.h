@@ -1,5 +1,5 @@
-// How threads of the application sleep for an event: as in the read(2) of a device. Signals end the sleep whose handlers
-// say so (no SA_RESTART), and pthread_cancel() ends the thread there.
+// How threads of the application sleep for an event: as in the read(2) of a device. Signals end the sleep whose
+// handlers say so (no SA_RESTART), and pthread_cancel() ends the thread there.
 #pragma once
 
 #include <atomic>
