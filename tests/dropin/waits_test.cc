@@ -209,6 +209,7 @@ TEST_F(Forked, WhatAChildDestroysStaysTheParents) {
   ibv_recv_wr* bad = nullptr;
   ASSERT_EQ(::ibv_post_recv(server->qp, &wr, &bad), 0);
   ibv_send_wr send{};
+  send.opcode = IBV_WR_SEND;
   ibv_send_wr* bad_send = nullptr;
   ASSERT_EQ(::ibv_post_send(client->qp, &send, &bad_send), 0);
   ASSERT_TRUE(readable(server->recv_cq_channel->fd, 10000));  // an event waits
