@@ -82,17 +82,22 @@ void Endpoint::set_extensions(rdmap::Extensions known) {
   rx_.set_known(known);
 }
 
-Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
+Result<void> Endpoint::may_post(const rdmap::SendWr& wr) const {
   // req: RFC5040-1.1-1 RFC5041-5.2-3
   if (wr.sges.total() > std::numeric_limits<std::uint32_t>::max())
     return make_error(Errc::kInvalidArgument, "message of 4 GiB or more");
   if (wr.inline_data || wr.op > rdmap::SendOp::kRead) [[unlikely]] {
     if (auto ok = check_special(wr, options_); !ok) return ok;
   }
+  if (awaits_response(wr.op) && phase_ <= Phase::kFull && heard_ != Heard::kNothing && ord_ == 0)
+    return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read or Atomic (ORD is 0)");
+  return {};
+}
+
+Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
+  if (auto may = may_post(wr); !may) return may;
   if (phase_ > Phase::kFull) [[unlikely]]                                         // nothing of it is sent any more
     return sends_.post_flushed(wr) ? Result<void>{} : not_posted(sends_.full());  // req: RFC5041-6.2.1-3
-  if (awaits_response(wr.op) && heard_ != Heard::kNothing && ord_ == 0)
-    return make_error(Errc::kInvalidArgument, "the peer admits no RDMA Read or Atomic (ORD is 0)");
   if (!sends_.post(wr)) return not_posted(sends_.full());
   return {};
 }

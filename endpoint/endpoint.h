@@ -85,6 +85,8 @@ class Endpoint {
   // ReadInvalidate without one sink, inline data of more than Options::max_inline octets or of another operation than
   // Send and Write, an operation of RFC 7306 without the option), kResource (no memory for another request).
   [[nodiscard]] Result<void> post_send(const rdmap::SendWr& wr);
+  // kInvalidArgument where post_send() would give it; what there is room for is not looked at.
+  [[nodiscard]] Result<void> may_post(const rdmap::SendWr& wr) const;
   // Posts a receive; as above. kInvalidArgument also where Receives are shared.
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
   // A mark in the send queue, see rdmap::SendQueue::post_drain(). kQueueFull, kResource.

@@ -65,6 +65,8 @@ class QueuePair {
   // Posts a list with one transmission for all. On error the requests before the refused one stay posted; `posted` (if
   // given) tells how many.
   [[nodiscard]] Result<void> post_send(std::span<const SendWr> list, std::size_t* posted = nullptr);
+  // As post_send() of a list, but all of it or, on error, nothing (kResource apart: no memory for another request).
+  [[nodiscard]] Result<void> post_all(std::span<const SendWr> list);
   // As post_send(), for the receive queue. kInvalidArgument: it has a shared one.
   [[nodiscard]] Result<void> post_recv(const RecvWr& wr) { return post_recv(std::span{&wr, 1}); }
   // A list. On error the requests before the refused one stay posted; `posted` (if given) tells how many.
@@ -190,6 +192,8 @@ class QueuePair {
   // Whether a request of the send queue completes when it is posted.
   [[nodiscard]] bool sends_end_at_once() const { return core_.phase() > stream::Phase::kDraining; }
   void finish_post();
+  // Precondition: mu_ held.
+  [[nodiscard]] Result<void> post_in_turn(std::span<const SendWr> list, const Room& room, std::size_t* posted);
   // A message that waited for a Receive may have one.
   void go_on();
   // Moves what waits.

@@ -47,12 +47,7 @@ int WrBuilder::complete(verbs::QueuePair& qp) {
     requests_[i.request].sges =
         rdmap::Sge{.address = copies_.data() + i.offset, .length = static_cast<std::uint32_t>(i.length)};
   }
-  if (requests_.size() > 1) {
-    const auto has = qp.query();
-    if (!has) return to_errno(has.error().code);
-    if (has->sends_posted + requests_.size() > has->sq_depth) return ENOMEM;
-  }
-  return answer(qp.post_send(requests_));
+  return answer(qp.post_all(requests_));
 }
 
 void WrBuilder::abort() {
