@@ -326,6 +326,7 @@ static void *sleeping(void *of) {
 
 /* A thread that sleeps for an event can be cancelled, by the unwinder of the C library through code of the drop-in one. */
 static void cancelling(void) {
+  CHECK(fcntl(context->async_fd, F_SETFL, 0) == 0);
   struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
   CHECK(channel != NULL);
   for (int i = 0; i < 2; i++) {
