@@ -21,7 +21,6 @@ constexpr std::chrono::seconds kConnectTimeout{20}, kReplyTimeout{30};
 // perftest's clients come back to a port that their servers are about to open again. They rely on it that a device
 // takes some ms to resolve an address.
 constexpr std::chrono::milliseconds kRefusalPatience{250};
-constexpr std::size_t kMostPrivateData = 251;
 
 std::vector<std::byte> octets_of(const void* data, std::size_t size) {
   if (data == nullptr || size == 0) return {};
