@@ -57,4 +57,16 @@ Agreement both(const Agreement& here, const Agreement& there) {
           .send_immediate = here.send_immediate && there.send_immediate};
 }
 
+rdmap::Extensions extensions_of(const Agreement& agreed) {
+  if (!agreed.rfc7306) return rdmap::Extensions::kNone;
+  return agreed.send_immediate ? rdmap::Extensions::kSendWithImmediate : rdmap::Extensions::kRfc7306;
+}
+
+Result<rdmap::Extensions> judge_reply(const Agreement& offer, ConstBytes private_data) {
+  const Agreement agreed = both(offer, parse_private_data(private_data).trailer.value_or(Agreement{}));
+  if (offer.roce && !agreed.roce)
+    return make_error(Errc::kPeerRejected, "the peer does not present itself as RoCE: its Reply says nothing of it");
+  return extensions_of(agreed);
+}
+
 }  // namespace iwarp::dropin

@@ -20,6 +20,7 @@
 
 #include "dropin/verbs/settings.h"
 #include "iwarp/base/bytes.h"
+#include "iwarp/rdmap/control.h"
 
 namespace iwarp::dropin {
 
@@ -57,5 +58,10 @@ struct PrivateData {
 
 // What both can do.
 [[nodiscard]] Agreement both(const Agreement& here, const Agreement& there);
+// What the core is told of it.
+[[nodiscard]] rdmap::Extensions extensions_of(const Agreement& agreed);
+// For who has offered `offer` in a Request: what the private data of the Reply make of it. kPeerRejected: this device
+// presents itself as RoCE, and the peer does not.
+[[nodiscard]] Result<rdmap::Extensions> judge_reply(const Agreement& offer, ConstBytes private_data);
 
 }  // namespace iwarp::dropin
