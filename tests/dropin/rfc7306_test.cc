@@ -389,12 +389,11 @@ class Rfc7306ToForeign : public ::testing::Test {
   void connect(const std::vector<std::byte>& reply) {
     auto listening = cm::Listener::listen(engine(), {.endpoint = {boost::asio::ip::make_address("127.0.0.1"), 0}});
     ASSERT_TRUE(listening);
-    std::promise<std::vector<std::byte>> asked;
-    std::unique_ptr<cm::ConnectRequest> request;
-    (*listening)->accept([&](Error, std::unique_ptr<cm::ConnectRequest> r) {
-      request = std::move(r);
-      request->accept(peer.qp, {.private_data = reply},
-                      [&](Error, const std::shared_ptr<cm::Connection>&) { asked.set_value(request->private_data()); });
+    std::promise<std::vector<std::byte>> request;
+    (*listening)->accept([&](const Error&, const std::unique_ptr<cm::ConnectRequest>& r) {
+      const auto data = r->private_data();
+      r->accept(peer.qp, {.private_data = reply}, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
+      request.set_value(data);
     });
     client = make_client(channel, (*listening)->local().port());
     auto hello = parameters("hello");
