@@ -39,6 +39,9 @@ struct Options {
   // Linux siw and RNICs without it among them, answer the first message with a Terminate 0/2/6. A FetchAdd of 0 is a
   // harmless one.
   bool rfc7306 = false;
+  // With rfc7306: Sends with Immediate (SendOp::kSendImmediate), by opcodes of no RFC. Default off. On: both ends have
+  // agreed on them.
+  bool send_immediate = false;
 
   friend bool operator==(const Options&, const Options&) = default;
 };

@@ -43,6 +43,12 @@ Result<int> AsyncEvents::fd() {
   return fd_;
 }
 
+void AsyncEvents::silence() {
+  if (!process_.alive()) return;
+  const std::lock_guard lock(mu_);
+  bell_ = nullptr;
+}
+
 void AsyncEvents::add(Source& source) noexcept {
   source.before_ = newest_;
   source.behind_ = nullptr;
@@ -50,6 +56,7 @@ void AsyncEvents::add(Source& source) noexcept {
   (newest_ != nullptr ? newest_->behind_ : oldest_) = &source;
   newest_ = &source;
   if (fd_ >= 0 && oldest_ == newest_) set(fd_);
+  if (bell_ != nullptr) bell_->ring();
 }
 
 void AsyncEvents::remove(Source& source) noexcept {

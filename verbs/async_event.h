@@ -43,14 +43,25 @@ struct AsyncEvent {
   Error reason{};                                  // of kQpFatal
 };
 
-// What follows is for the objects.
+// What follows is for the objects, and for who has a list apart from the context's (ProtectionDomain).
 
-// The events of a context that wait to be polled. Thread-safe.
+// Hears of events.
+class AsyncBell {
+ public:
+  // There is one more. With locks held: it only leaves word.
+  virtual void ring() noexcept = 0;
+
+ protected:
+  ~AsyncBell() = default;
+};
+
+// Events that wait to be polled. Thread-safe.
 class AsyncEvents {
  public:
   class Source;
 
-  AsyncEvents() = default;
+  // `bell`: null, or who hears of events. It must live until silence(), or as long as this.
+  explicit AsyncEvents(AsyncBell* bell = nullptr) : bell_(bell) {}
   ~AsyncEvents();
   AsyncEvents(const AsyncEvents&) = delete;
   AsyncEvents& operator=(const AsyncEvents&) = delete;
@@ -58,6 +69,8 @@ class AsyncEvents {
   // As Context::poll_async_event() and Context::async_event_fd().
   [[nodiscard]] std::optional<AsyncEvent> poll();
   [[nodiscard]] Result<int> fd();
+  // The bell is not rung any more when this returns.
+  void silence();
 
  private:
   void add(Source& source) noexcept;
@@ -67,6 +80,7 @@ class AsyncEvents {
   std::mutex mu_;
   Source* oldest_ = nullptr;  // a list, linked in both directions
   Source* newest_ = nullptr;
+  AsyncBell* bell_;
   int fd_ = -1;  // counts 1 while there is an event; once asked for
 };
 

@@ -76,17 +76,23 @@ class Context {
 // same domain.
 class ProtectionDomain {
  public:
-  // A new domain of that context; `context` is Engine::context().
-  explicit ProtectionDomain(std::shared_ptr<Context> context)
-      : context_(std::move(context)), id_(context_->allocate_pd()) {}
+  // A new domain of that context; `context` is Engine::context(). `events`: where the asynchronous events of its queue
+  // pairs and shared receive queues go; null: to those of the context.
+  explicit ProtectionDomain(std::shared_ptr<Context> context, std::shared_ptr<AsyncEvents> events = nullptr)
+      : context_(std::move(context)),
+        events_(events != nullptr ? std::move(events) : context_->async_events()),
+        id_(context_->allocate_pd()) {}
 
   // The context it belongs to.
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
+  // For its objects.
+  [[nodiscard]] const std::shared_ptr<AsyncEvents>& async_events() const { return events_; }
   // Its id within the context.
   [[nodiscard]] PdId id() const { return id_; }
 
  private:
   std::shared_ptr<Context> context_;
+  std::shared_ptr<AsyncEvents> events_;
   PdId id_;
 };
 

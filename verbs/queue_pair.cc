@@ -81,6 +81,22 @@ Result<void> QueuePair::post_send(std::span<const SendWr> list, std::size_t* pos
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
   const Room room(*this, send_cq_, sends_end_at_once(), list.size());
+  return post_in_turn(list, room, posted);
+}
+
+Result<void> QueuePair::post_all(std::span<const SendWr> list) {
+  if (auto may = may_post(); !may) return may;
+  const std::lock_guard lock(mu_);
+  for (const SendWr& wr : list) {
+    if (auto may = endpoint_.may_post(wr); !may) return may;
+  }
+  if (endpoint_.sends_posted() + list.size() > endpoint_.options().sq_depth) return make_error(Errc::kQueueFull);
+  const Room room(*this, send_cq_, sends_end_at_once(), list.size());
+  if (room.most() < list.size()) return make_error(Errc::kQueueFull, kNoRoom);
+  return post_in_turn(list, room, nullptr);
+}
+
+Result<void> QueuePair::post_in_turn(std::span<const SendWr> list, const Room& room, std::size_t* posted) {
   Result<void> result;
   std::size_t n = 0;
   for (; n < list.size() && result; n += result ? 1 : 0)
@@ -189,7 +205,7 @@ bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::E
     promised_ -= promised;
     if (cq->push(std::span{some}.first(n), promised)) continue;
     fit = false;
-    cq->overflowed(pd_.context()->async_events(), number_);
+    cq->overflowed(pd_.async_events(), number_);
     end(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1
   }
   return fit;

@@ -31,7 +31,7 @@ void QueuePair::part_queues(const Driver* key) {
 }
 
 void QueuePair::tell_end() {
-  const auto& events = pd_.context()->async_events();
+  const auto& events = pd_.async_events();
   if (!told_fatal_ && endpoint_.was_established()) {
     const Error& reason = endpoint_.reason();
     if (reason.code != Errc::kPeerClosed && reason.code != Errc::kAborted) {

@@ -77,8 +77,7 @@ void SharedReceiveQueue::Shared::serve_waiters() {
 
 void SharedReceiveQueue::Shared::warn() {
   if (!receives_.limit_reached()) return;
-  limit_reached_.raise(queue_->pd_.context()->async_events(),
-                       {.type = AsyncEventType::kSrqLimitReached, .srq = queue_});
+  limit_reached_.raise(queue_->pd_.async_events(), {.type = AsyncEventType::kSrqLimitReached, .srq = queue_});
 }
 
 void SharedReceiveQueue::Shared::close() {

@@ -1,5 +1,6 @@
-// A library that `iwarp run` preloads: programs that look for a device in the file system before they ask libibverbs are told that there
-// is one. Open MPI's btl openib looks at /sys/class/infiniband, UCX at /dev/infiniband/NAME. What really exists is never hidden.
+// A library that `iwarp run` preloads: programs that look for a device in the file system before they ask libibverbs
+// are told that there is one. Open MPI's btl openib looks at /sys/class/infiniband, UCX at /dev/infiniband/NAME. What
+// really exists is never hidden.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +22,8 @@ mode_t made_up(const char* path) {
   if (path == nullptr) return 0;
   const std::string_view name(path);
   if (name == kClass || name == kDevices) return S_IFDIR | 0755;
-  const bool in_devices = name.size() > kDevices.size() + 1 && name.starts_with(kDevices) && name[kDevices.size()] == '/';
+  const bool in_devices =
+      name.size() > kDevices.size() + 1 && name.starts_with(kDevices) && name[kDevices.size()] == '/';
   return in_devices ? S_IFCHR | 0666 : 0;
 }
 
@@ -58,10 +60,18 @@ extern "C" {
 
 #define IWARP_SHOWN __attribute__((visibility("default")))
 
-IWARP_SHOWN int stat(const char* path, struct stat* to) noexcept { return stat_by("stat", path, to); }
-IWARP_SHOWN int stat64(const char* path, struct stat64* to) noexcept { return stat_by("stat64", path, to); }
-IWARP_SHOWN int lstat(const char* path, struct stat* to) noexcept { return stat_by("lstat", path, to); }
-IWARP_SHOWN int lstat64(const char* path, struct stat64* to) noexcept { return stat_by("lstat64", path, to); }
+IWARP_SHOWN int stat(const char* path, struct stat* to) noexcept {
+  return stat_by("stat", path, to);
+}
+IWARP_SHOWN int stat64(const char* path, struct stat64* to) noexcept {
+  return stat_by("stat64", path, to);
+}
+IWARP_SHOWN int lstat(const char* path, struct stat* to) noexcept {
+  return stat_by("lstat", path, to);
+}
+IWARP_SHOWN int lstat64(const char* path, struct stat64* to) noexcept {
+  return stat_by("lstat64", path, to);
+}
 
 IWARP_SHOWN int access(const char* path, int mode) noexcept {
   const auto real = next<int (*)(const char*, int)>("access");

@@ -1,5 +1,6 @@
 #include "dropin/rdmacm/cm_id.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -9,14 +10,21 @@
 #include "dropin/rdmacm/address.h"
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
+#include "dropin/verbs/per_process.h"
 
 namespace iwarp::dropin::rdmacm {
 namespace {
 
+PerProcess<std::condition_variable> condition;
 std::condition_variable& acknowledged() {
-  static auto* const condition = new std::condition_variable;
-  return *condition;
+  return condition.get();
 }
+
+struct UsualPd {
+  std::mutex mutex;
+  ibv_pd* pd = nullptr;
+};
+PerProcess<UsualPd> usual;
 
 }  // namespace
 
@@ -33,11 +41,10 @@ Descriptor::~Descriptor() {
 }
 
 ibv_pd* usual_pd() {
-  static std::mutex& mutex = *new std::mutex;
-  static ibv_pd* pd = nullptr;
-  const std::lock_guard lock(mutex);
-  if (pd == nullptr && context() != nullptr) pd = ::ibv_alloc_pd(context());
-  return pd;
+  UsualPd& own = usual.get();
+  const std::lock_guard lock(own.mutex);
+  if (own.pd == nullptr && context() != nullptr) own.pd = ::ibv_alloc_pd(context());
+  return own.pd;
 }
 
 Id::Id(void* context, rdma_port_space space) {
@@ -84,15 +91,25 @@ void Id::tell(rdma_cm_event_type type, int status) {
 }
 
 void Id::tell(std::unique_ptr<Event> event) {
+  std::unique_ptr<Event> unused;  // goes without the lock
   const std::lock_guard lock(cm_mutex());
-  if (!gone && channel != nullptr) channel->push(std::move(event));
+  if (!gone && channel != nullptr) {
+    unused = channel->push(std::move(event));
+  } else {
+    unused = std::move(event);
+  }
 }
 
 int Id::complete() {
   if (!synchronous) return 0;
   forget_event();
   rdma_cm_event* event = nullptr;
-  if (channel->get(&event) != 0) return -1;
+  // Of a call that has begun: it is not given up half done.
+  int before = 0;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  const int got = channel->get(&event);
+  ::pthread_setcancelstate(before, nullptr);
+  if (got != 0) return -1;
   shown_.c.event = event;
   if (event->status == 0) return 0;
   return fail(event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED
@@ -109,6 +126,7 @@ void Id::tell_acknowledged() {
 }
 
 int Id::release() {
+  if (!process.alive()) return 0;
   forget_event();
   // These go without the lock, in this order: the port is free then, and the peer has been told.
   std::deque<std::unique_ptr<Event>> dropped;
@@ -138,17 +156,19 @@ int Id::release() {
 }
 
 int Id::migrate(std::shared_ptr<Channel> to) {
+  if (!process.alive() || (to != nullptr && !to->alive())) return fail(EINVAL);
   const bool alone = to == nullptr;
   if (alone) {
     to = Channel::make();
     if (to == nullptr) return -1;
   }
   if (synchronous) forget_event();
-  std::shared_ptr<Channel> before;  // goes without the lock
+  std::shared_ptr<Channel> before;  // these two go without the lock
+  std::deque<std::unique_ptr<Event>> unused;
   std::unique_lock lock(cm_mutex());
   acknowledged().wait(lock, [&] { return unacknowledged == 0; });
   before = channel;
-  for (auto& event : before->take_events_of(*this)) to->push(std::move(event));
+  for (auto& event : before->take_events_of(*this)) unused.push_back(to->push(std::move(event)));
   set_channel(std::move(to), alone);
   lock.unlock();
   return 0;
@@ -166,6 +186,7 @@ IWARP_ENTRY int iwarp_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** i
     if (iwarp::dropin::context() == nullptr) return -1;
     const auto to = channel != nullptr ? Channel::of(channel).shared_from_this() : Channel::make();
     if (to == nullptr) return -1;
+    if (!to->alive()) return fail(EINVAL);
     const auto made = std::make_shared<Id>(context, space);
     made->set_channel(to, channel == nullptr);
     made->keep();

@@ -1,38 +1,29 @@
 #include "dropin/rdmacm/event_channel.h"
 
-#include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <utility>
 
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rdmacm/entry.h"
+#include "dropin/verbs/events.h"
+#include "dropin/verbs/per_process.h"
 
 namespace iwarp::dropin::rdmacm {
 namespace {
 
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
+PerProcess<std::mutex> mutex;
 
-// Sleeps while `word` is `value`. False, with errno, when a signal was handled whose handler does not want calls to go
-// on (SA_RESTART): the system call, without a limit in time, follows that rule as read() does.
-bool sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  return ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr) == 0 || errno != EINTR;
-}
-
-void wake_all(std::atomic<std::uint32_t>& word) {
-  ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX);
-}
+// The last channels that were closed stay for threads that come late.
+PerProcess<std::deque<std::shared_ptr<Channel>>> past;
+constexpr std::size_t kKept = 64;
 
 }  // namespace
 
 std::mutex& cm_mutex() {
-  static auto* const mutex = new std::mutex;
-  return *mutex;
+  return mutex.get();
 }
 
 Event::Event(rdma_cm_event_type type, std::shared_ptr<Id> subject, int status, std::shared_ptr<Id> of_listener)
@@ -73,9 +64,7 @@ Channel::~Channel() {
 }
 
 void Channel::close() {
-  // The last ones stay for threads that come late.
-  constexpr std::size_t kKept = 64;
-  static auto& past = *new std::deque<std::shared_ptr<Channel>>;
+  if (!process_.alive()) return;
   std::shared_ptr<Channel> oldest;  // these two go without the lock
   std::deque<std::unique_ptr<Event>> dropped;
   const std::lock_guard lock(cm_mutex());
@@ -83,30 +72,31 @@ void Channel::close() {
   closed_ = true;
   (void)::close(std::exchange(shown_.c.fd, -1));
   dropped.swap(events_);
-  past.push_back(std::move(kept_));
-  if (past.size() <= kKept) return;
-  oldest = std::move(past.front());
-  past.pop_front();
+  past.get().push_back(std::move(kept_));
+  if (past.get().size() <= kKept) return;
+  oldest = std::move(past.get().front());
+  past.get().pop_front();
 }
 
+int Channel::take(rdma_cm_event** event) {
+  if (!process_.alive()) return fail(EINVAL);
+  const std::lock_guard lock(cm_mutex());
+  if (events_.empty()) return !closed_ && !blocks(shown_.c.fd) ? fail(EAGAIN) : 0;
+  if (const int error = give(*events_.front()); error != 0) return fail(error);
+  *event = &events_.front().release()->shown.c;
+  events_.pop_front();
+  show();
+  return 0;
+}
+
+// Nothing of C++ is under way while it sleeps: the thread may be cancelled.
 int Channel::get(rdma_cm_event** event) {
-  const auto self = shared_from_this();
   for (;;) {
-    const std::uint32_t seen = pushes_.load();
-    int flags = 0;
-    {
-      const std::lock_guard lock(cm_mutex());
-      if (!events_.empty()) {
-        if (const int error = give(*events_.front()); error != 0) return fail(error);
-        *event = &events_.front().release()->shown.c;
-        events_.pop_front();
-        show();
-        return 0;
-      }
-      if (!closed_) flags = ::fcntl(shown_.c.fd, F_GETFL);
-    }
-    if (flags >= 0 && (flags & O_NONBLOCK) != 0) return fail(EAGAIN);
-    if (!sleep_while(pushes_, seen)) return -1;
+    const std::uint32_t seen = sleepers_.wakes();
+    *event = nullptr;
+    const int result = guarded([&] { return take(event); });
+    if (result != 0 || *event != nullptr) return result;
+    if (!sleepers_.sleep(seen)) return -1;
   }
 }
 
@@ -124,12 +114,12 @@ int Channel::give(Event& event) {
   return 0;
 }
 
-void Channel::push(std::unique_ptr<Event> event) {
-  if (closed_) return;
+std::unique_ptr<Event> Channel::push(std::unique_ptr<Event> event) {
+  if (closed_ || !process_.alive()) return event;
   events_.push_back(std::move(event));
   show();
-  pushes_.fetch_add(1);
-  wake_all(pushes_);
+  sleepers_.wake();
+  return nullptr;
 }
 
 std::deque<std::unique_ptr<Event>> Channel::take_events_of(const Id& id) {
@@ -156,7 +146,9 @@ void Channel::show() {
 }
 
 void acknowledge(rdma_cm_event* event) {
-  const std::unique_ptr<Event> owned(&Shown<rdma_cm_event, Event>::of(event));  // goes without the lock
+  Event& given = Shown<rdma_cm_event, Event>::of(event);
+  if (!given.process.alive()) return;
+  const std::unique_ptr<Event> owned(&given);  // goes without the lock
   const std::lock_guard lock(cm_mutex());
   if (--owned->counts_on().unacknowledged == 0) Id::tell_acknowledged();
 }
@@ -180,8 +172,7 @@ IWARP_ENTRY void iwarp_rdma_destroy_event_channel(rdma_event_channel* channel) {
 }
 
 IWARP_ENTRY int iwarp_rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
-  if (channel == nullptr || event == nullptr) return fail(EINVAL);
-  return guarded([&] { return Channel::of(channel).get(event); });
+  return channel == nullptr || event == nullptr ? fail(EINVAL) : Channel::of(channel).get(event);
 }
 
 IWARP_ENTRY int iwarp_rdma_ack_cm_event(rdma_cm_event* event) {

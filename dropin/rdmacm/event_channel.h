@@ -10,7 +10,6 @@
 
 #include <rdma/rdma_cma.h>
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -18,7 +17,9 @@
 #include <vector>
 
 #include "dropin/rdmacm/shown.h"
+#include "dropin/verbs/sleep.h"
 #include "iwarp/base/bytes.h"
+#include "iwarp/verbs/fork_guard.h"
 
 namespace iwarp::dropin::rdmacm {
 
@@ -43,6 +44,7 @@ struct Event {
   std::shared_ptr<Id> id;
   std::shared_ptr<Id> listener;
   std::vector<std::byte> private_data;  // of the peer
+  const verbs::ForkGuard process;
 };
 
 class Channel : public std::enable_shared_from_this<Channel> {
@@ -54,6 +56,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
+  // Whether it is of this process, not of the one that has forked it.
+  [[nodiscard]] bool alive() const { return process_.alive(); }
   [[nodiscard]] static Channel& of(rdma_event_channel* channel) {
     return Shown<rdma_event_channel, Channel>::of(channel);
   }
@@ -64,15 +68,19 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // the system call of a device. Programs destroy a channel while a thread of theirs is on its way into the next call.
   void close();
 
-  // The oldest event; as rdma_get_cm_event(). Without the lock.
+  // The oldest event; as rdma_get_cm_event(). Without the lock. A thread may be cancelled while it sleeps here, so no
+  // caller is noexcept on its way.
   [[nodiscard]] int get(rdma_cm_event** event);
 
   // --- With the lock held.
-  void push(std::unique_ptr<Event> event);
+  // Gives the event back where it is of no use any more: it is to go without the lock.
+  [[nodiscard]] std::unique_ptr<Event> push(std::unique_ptr<Event> event);
   // Those that count on this id or name it.
   [[nodiscard]] std::deque<std::unique_ptr<Event>> take_events_of(const Id& id);
 
  private:
+  // 0 and null: there is none, and the caller sleeps. -1, with errno.
+  [[nodiscard]] int take(rdma_cm_event** event);
   // Makes the descriptor readable, or not, as there are events. Precondition: the lock is held.
   void show();
   // Makes `event` the application's: an errno value, and nothing is changed, when a new id gets no channel.
@@ -83,7 +91,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::deque<std::unique_ptr<Event>> events_;
   bool readable_ = false;
   bool closed_ = false;
-  std::atomic<std::uint32_t> pushes_{0};  // what get() sleeps on
+  Sleepers sleepers_;  // in get()
+  const verbs::ForkGuard process_;
 };
 
 // As rdma_ack_cm_event(). Without the lock.

@@ -28,7 +28,9 @@ void offer(const std::shared_ptr<Id>& listener, std::unique_ptr<cm::ConnectReque
   id->asked = {.ird = depth_asked(*request, request->peer_ord()), .ord = depth_asked(*request, request->peer_ird())};
   id->state = Id::State::kRequested;
   auto event = std::make_unique<Event>(RDMA_CM_EVENT_CONNECT_REQUEST, id, 0, listener);
-  event->set_private_data(request->private_data());
+  const PrivateData data = parse_private_data(request->private_data());
+  id->offered = data.trailer.value_or(Agreement{});
+  event->set_private_data(data.own);
   event->shown.c.param.conn.responder_resources = static_cast<std::uint8_t>(id->asked.ird);
   event->shown.c.param.conn.initiator_depth = static_cast<std::uint8_t>(id->asked.ord);
   id->request = std::move(request);
@@ -67,7 +69,10 @@ int listen(Id& id, int backlog) {
   if (failed) return fail(failed.value());
   (void)id.bound.release();
   auto listener = cm::Listener::listen(engine(), std::move(acceptor), options);
-  if (!listener) return fail(listener.error().code == Errc::kInvalidArgument ? EINVAL : EADDRINUSE);
+  if (!listener) {
+    id.state = Id::State::kOver;  // the port went with the attempt
+    return fail(listener.error().code == Errc::kInvalidArgument ? EINVAL : EADDRINUSE);
+  }
   const std::lock_guard lock(cm_mutex());
   id.listener = std::move(listener).value();
   id.state = Id::State::kListening;
@@ -85,30 +90,39 @@ IWARP_ENTRY int iwarp_rdma_listen(rdma_cm_id* id, int backlog) {
   return guarded([&] { return listen(Id::of(id), backlog); });
 }
 
-IWARP_ENTRY int iwarp_rdma_get_request(rdma_cm_id* listener, rdma_cm_id** id) {
-  if (listener == nullptr || id == nullptr) return fail(EINVAL);
-  return guarded([&] {
-    Id& own = Id::of(listener);
-    if (!own.synchronous) return fail(EINVAL);
-    own.forget_event();
-    rdma_cm_event* event = nullptr;
-    if (own.channel->get(&event) != 0) return -1;
-    if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST || event->status != 0) {
+namespace iwarp::dropin::rdmacm {
+namespace {
+
+// What rdma_get_request() makes of the event that has come.
+int take_request(rdma_cm_id* listener, rdma_cm_event* event, rdma_cm_id** id) {
+  Id& own = Id::of(listener);
+  if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST || event->status != 0) {
+    listener->event = event;
+    return fail(EINVAL);
+  }
+  if (own.endpoint_attributes) {
+    ibv_qp_init_attr attributes = *own.endpoint_attributes;
+    if (iwarp_rdma_create_qp(event->id, own.endpoint_pd, &attributes) != 0) {
+      const int error = errno;
+      rdma_cm_id* const refused = event->id;
       listener->event = event;
-      return fail(EINVAL);
+      (void)Id::of(refused).release();
+      return fail(error);
     }
-    if (own.endpoint_attributes) {
-      ibv_qp_init_attr attributes = *own.endpoint_attributes;
-      if (iwarp_rdma_create_qp(event->id, own.endpoint_pd, &attributes) != 0) {
-        const int error = errno;
-        rdma_cm_id* const refused = event->id;
-        listener->event = event;
-        (void)Id::of(refused).release();
-        return fail(error);
-      }
-    }
-    *id = event->id;
-    (*id)->event = event;
-    return 0;
-  });
+  }
+  *id = event->id;
+  (*id)->event = event;
+  return 0;
+}
+
+}  // namespace
+}  // namespace iwarp::dropin::rdmacm
+
+// A thread may be cancelled while it sleeps here.
+IWARP_ENTRY int iwarp_rdma_get_request(rdma_cm_id* listener, rdma_cm_id** id) {
+  if (listener == nullptr || id == nullptr || !Id::of(listener).synchronous) return fail(EINVAL);
+  guarded([&] { Id::of(listener).forget_event(); });
+  rdma_cm_event* event = nullptr;
+  if (Id::of(listener).channel->get(&event) != 0) return -1;
+  return guarded([&] { return take_request(listener, event, id); });
 }

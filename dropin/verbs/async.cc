@@ -50,9 +50,9 @@ EventCount* count_of(const ibv_async_event& event) {
 }
 
 // False: there is none.
-bool take(ibv_async_event& out) {
+bool take(Opened& from, ibv_async_event& out) {
   const std::lock_guard lock(events_mutex());
-  while (const auto event = shared_context()->poll_async_event()) {
+  while (const auto event = from.events->poll()) {
     EventCount* const count = name(*event, out);
     if (count == nullptr) continue;
     ++count->given;
@@ -68,13 +68,22 @@ using namespace iwarp::dropin;
 
 extern "C" {
 
+// A thread may be cancelled while it sleeps here.
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
-  return minus_one(guarded([&] {
-    while (!take(*event)) {
-      if (!sleep_for_event(context->async_fd)) return errno;
-    }
-    return 0;
-  }));
+  Opened& opened = Opened::of(context);
+  for (;;) {
+    const std::uint32_t seen = opened.sleepers.wakes();
+    bool got = false;
+    const int error = guarded([&] {
+      if (!opened.process.alive()) return EINVAL;
+      got = take(opened, *event);
+      return 0;
+    });
+    if (error != 0) return minus_one(error);
+    if (got) return 0;
+    if (!blocks(context->async_fd)) return minus_one(EAGAIN);
+    if (!opened.sleepers.sleep(seen)) return -1;
+  }
 }
 
 void ibv_ack_async_event(ibv_async_event* event) {

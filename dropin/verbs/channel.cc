@@ -43,6 +43,7 @@ void Channel::tell(Cq& cq) noexcept {
     last_ = &cq;
   }
   raise(c.fd);
+  sleepers.wake();
 }
 
 void Channel::pop_first() {
@@ -87,22 +88,32 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
 
 int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   Channel& ch = owner(channel);
+  if (!ch.process.alive()) return 0;
   if (ch.users.load() != 0) return EBUSY;
   delete &ch;
   return 0;
 }
 
+// A thread may be cancelled while it sleeps here.
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
-  return minus_one(guarded([&] {
-    for (;;) {
-      if (Cq* const got = owner(channel).take()) {
-        *cq = got->face();
-        *cq_context = got->c.cq_context;
-        return 0;
-      }
-      if (!sleep_for_event(channel->fd)) return errno;
+  Channel& ch = owner(channel);
+  for (;;) {
+    const std::uint32_t seen = ch.sleepers.wakes();
+    Cq* got = nullptr;
+    const int error = guarded([&] {
+      if (!ch.process.alive()) return EINVAL;
+      got = ch.take();
+      return 0;
+    });
+    if (error != 0) return minus_one(error);
+    if (got != nullptr) {
+      *cq = got->face();
+      *cq_context = got->c.cq_context;
+      return 0;
     }
-  }));
+    if (!blocks(channel->fd)) return minus_one(EAGAIN);
+    if (!ch.sleepers.sleep(seen)) return -1;
+  }
 }
 
 void ibv_ack_cq_events(ibv_cq* cq, unsigned nevents) {

@@ -7,6 +7,8 @@
 #include <mutex>
 
 #include "dropin/verbs/c_face.h"
+#include "dropin/verbs/sleep.h"
+#include "iwarp/verbs/fork_guard.h"
 
 namespace iwarp::dropin {
 
@@ -28,6 +30,8 @@ struct Channel {
 
   ibv_comp_channel c{};
   std::atomic<unsigned> users{0};  // completion queues of it
+  Sleepers sleepers;               // in ibv_get_cq_event()
+  const verbs::ForkGuard process;
 
  private:
   // Precondition: mutex_ held, and the queue is the first.

@@ -1,17 +1,16 @@
 #include "dropin/verbs/context.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
 
 #include "dropin/verbs/c_face.h"
 #include "dropin/verbs/cq.h"
 #include "dropin/verbs/device.h"
 #include "dropin/verbs/events.h"
 #include "dropin/verbs/interface.h"
+#include "dropin/verbs/per_process.h"
 #include "dropin/verbs/qp.h"
 #include "dropin/verbs/srq.h"
 
@@ -21,13 +20,6 @@ namespace iwarp::dropin {
 namespace {
 
 constexpr std::uint8_t kPort = 1;
-
-ibv_context* face(verbs_context* c) {
-  return &c->context;
-}
-verbs_context* owner(ibv_context* c) {
-  return reinterpret_cast<verbs_context*>(reinterpret_cast<std::byte*>(c) - offsetof(verbs_context, context));
-}
 
 int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* attr, std::size_t size) {
   if (port != kPort) return EINVAL;
@@ -50,51 +42,63 @@ int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_de
   return 0;
 }
 
-int open(ibv_context*& out) {
-  auto shared = shared_context()->async_event_fd();
-  if (!shared) return to_errno(shared.error().code);
-  static std::once_flag kOnce;
-  std::call_once(kOnce, [&] { make_blocking(*shared); });
-  auto c = std::make_unique<verbs_context>();
-  const int fd = ::fcntl(*shared, F_DUPFD_CLOEXEC, 0);
-  if (fd < 0) return errno;
-  c->sz = sizeof(verbs_context);
-  c->query_port = query_port;
-  c->query_device_ex = query_device_ex;
-  c->create_cq_ex = create_cq_ex;
-  c->modify_cq = modify_cq;
-  c->create_qp_ex = create_qp_ex;
-  ibv_context& base = c->context;
+}  // namespace
+
+Opened::Opened() {
+  const auto fd = events->fd();
+  if (!fd) throw std::system_error(to_errno(fd.error().code), std::generic_category());
+  make_blocking(*fd);
+  face.owner = this;
+  verbs_context& c = face.c;
+  c.sz = sizeof(verbs_context);
+  c.query_port = query_port;
+  c.query_device_ex = query_device_ex;
+  c.create_cq_ex = create_cq_ex;
+  c.modify_cq = modify_cq;
+  c.create_qp_ex = create_qp_ex;
+  ibv_context& base = c.context;
   base.device = device();
   base.ops.poll_cq = poll_cq;
   base.ops.req_notify_cq = req_notify_cq;
   base.ops.post_srq_recv = post_srq_recv;
   base.ops.post_send = post_send;
   base.ops.post_recv = post_recv;
-  base.cmd_fd = fd;
-  base.async_fd = fd;
+  base.cmd_fd = base.async_fd = *fd;
   base.num_comp_vectors = 1;
   ::pthread_mutex_init(&base.mutex, nullptr);
   base.abi_compat = __VERBS_ABI_IS_EXTENDED;
-  out = face(c.release());
-  return 0;
 }
 
-}  // namespace
+Opened::~Opened() {
+  events->silence();
+  ::pthread_mutex_destroy(&shown()->mutex);
+}
+
+Opened& Opened::of(ibv_context* context) {
+  static_assert(std::is_standard_layout_v<Face> && offsetof(Face, c) == 0);
+  return *reinterpret_cast<Face*>(reinterpret_cast<std::byte*>(context) - offsetof(verbs_context, context))->owner;
+}
 
 const std::shared_ptr<verbs::Context>& shared_context() {
   return engine().context();
 }
 
+namespace {
+
+struct Usual {
+  std::mutex mutex;
+  std::unique_ptr<Opened> opened;  // never closed
+};
+PerProcess<Usual> usual;
+
+}  // namespace
+
 ibv_context* context() {
-  static std::mutex* const kMutex = new std::mutex;
-  static ibv_context* context = nullptr;
   return made<ibv_context>([](ibv_context*& out) {
-    const std::lock_guard lock(*kMutex);
-    if (context == nullptr) {
-      if (const int error = open(context); error != 0) return error;
-    }
-    out = context;
+    const std::lock_guard lock(usual.get().mutex);
+    auto& opened = usual.get().opened;
+    if (opened == nullptr) opened = std::make_unique<Opened>();
+    out = opened->shown();
     return 0;
   });
 }
@@ -107,20 +111,27 @@ using namespace iwarp::dropin;
 extern "C" {
 
 ibv_context* ibv_open_device(ibv_device* which) {
-  return made<ibv_context>([&](ibv_context*& out) { return which == device() ? open(out) : ENODEV; });
+  return made<ibv_context>([&](ibv_context*& out) {
+    if (which != device()) return ENODEV;
+    out = (new Opened)->shown();
+    return 0;
+  });
 }
 
 int ibv_close_device(ibv_context* context) {
-  if (context == dropin::context()) return 0;  // rdma_cm's own lives as long as the process
-  ::close(context->async_fd);
-  ::pthread_mutex_destroy(&context->mutex);
-  delete owner(context);
-  return 0;
+  return guarded([&] {
+    Opened& opened = Opened::of(context);
+    if (!opened.process.alive() || context == dropin::context()) return 0;  // rdma_cm's own lives with the process
+    delete &opened;
+    return 0;
+  });
 }
 
 int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
-  *attr = device_attributes();
-  return 0;
+  return guarded([&] {
+    *attr = device_attributes();
+    return 0;
+  });
 }
 
 // For programs that know the attributes only up to port_cap_flags2.
@@ -130,15 +141,19 @@ int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_att
 
 int ibv_query_gid(ibv_context*, std::uint8_t port, int index, ibv_gid* out) {
   if (port != kPort || index != 0) return minus_one(EINVAL);
-  *out = gid();
-  return 0;
+  return minus_one(guarded([&] {
+    *out = gid();
+    return 0;
+  }));
 }
 
 int _ibv_query_gid_ex(ibv_context*, std::uint32_t port, std::uint32_t index, ibv_gid_entry* entry, std::uint32_t flags,
                       std::size_t entry_size) {
   if (port != kPort || index != 0 || flags != 0 || entry_size < sizeof *entry) return EINVAL;
-  *entry = {.gid = gid(), .gid_index = 0, .port_num = kPort, .gid_type = 0, .ndev_ifindex = interface_index()};
-  return 0;
+  return guarded([&] {
+    *entry = {.gid = gid(), .gid_index = 0, .port_num = kPort, .gid_type = 0, .ndev_ifindex = interface_index()};
+    return 0;
+  });
 }
 
 ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t most, std::uint32_t flags,

@@ -36,6 +36,8 @@ Cq::Cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channe
 }
 
 std::size_t Cq::take(std::span<verbs::Completion> out) {
+  if (!process.alive()) [[unlikely]]
+    return 0;
   engine().poll(*core);
   const std::size_t n = take_more(out);
   if (n == 0) {
@@ -87,13 +89,14 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   if (cq->channel == nullptr) return 0;
   return guarded([&] {
     using Notify = verbs::CompletionQueue::Notify;
+    if (!owner(cq).process.alive()) return EINVAL;
     owner(cq).arm(solicited_only != 0 ? Notify::kSolicited : Notify::kNext);
     return 0;
   });
 }
 
 int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attr) {
-  if (attr->attr_mask != IBV_CQ_ATTR_MODERATE) return EINVAL;
+  if (attr->attr_mask != IBV_CQ_ATTR_MODERATE || !owner(cq).process.alive()) return EINVAL;
   return guarded([&] {
     return answer(
         owner(cq).core->moderate(attr->moderate.cq_count, std::chrono::microseconds{attr->moderate.cq_period}));
@@ -124,7 +127,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
 }
 
 int ibv_resize_cq(ibv_cq* cq, int cqe) {
-  if (cqe < 1 || cqe > kMostCompletions) return EINVAL;
+  if (cqe < 1 || cqe > kMostCompletions || !owner(cq).process.alive()) return EINVAL;
   return guarded([&] {
     const int error = answer(owner(cq).core->resize(static_cast<std::size_t>(cqe)));
     if (error == 0) cq->cqe = cqe;
@@ -135,13 +138,14 @@ int ibv_resize_cq(ibv_cq* cq, int cqe) {
 int ibv_destroy_cq(ibv_cq* cq) {
   return guarded([&] {
     Cq& q = owner(cq);
+    if (!q.process.alive()) return 0;
     if (q.users.load() != 0) return EBUSY;
+    q.core->disarm();
     {
       std::unique_lock lock(events_mutex());
-      wait_settled(q.completion_events, lock);
-      wait_settled(q.async_events, lock);
-      q.core.reset();
-      if (cq->channel != nullptr) owner(cq->channel).forget(q);  // no event names it from here on
+      if (cq->channel != nullptr) owner(cq->channel).forget(q);  // what was not taken is not given any more
+      wait_settled(q.completion_events, q.async_events, lock);
+      q.core.reset();  // nor does an asynchronous event name it from here on
     }
     if (cq->channel != nullptr) owner(cq->channel).users.fetch_sub(1);
     ::pthread_mutex_destroy(&cq->mutex);

@@ -54,6 +54,7 @@ struct Cq {
   unsigned told = 0;  // events that wait
   EventCount completion_events, async_events;
   std::atomic<unsigned> users{0};  // queue pairs of it
+  const verbs::ForkGuard process;
   // Of the extended queue, between start_poll() and end_poll(): with poll_mutex held, unless one thread has it all.
   std::mutex poll_mutex;
   bool single_threaded = false;

@@ -1,12 +1,20 @@
 // The one engine of the process.
 #include "dropin/verbs/interface.h"
+#include "dropin/verbs/per_process.h"
 
 namespace iwarp::dropin {
 
+namespace {
+
+struct Automatic {
+  cm::Engine engine{cm::Engine::Mode::kAutomatic};
+};
+PerProcess<Automatic> automatic;
+
+}  // namespace
+
 cm::Engine& engine() {
-  // Never destroyed: threads of the application may be in a call of it until the process ends.
-  static auto* const kEngine = new cm::Engine(cm::Engine::Mode::kAutomatic);
-  return *kEngine;
+  return automatic.get().engine;
 }
 
 }  // namespace iwarp::dropin

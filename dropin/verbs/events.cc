@@ -1,20 +1,27 @@
 #include "dropin/verbs/events.h"
 
 #include <fcntl.h>
-#include <poll.h>
 
-#include <cerrno>
+#include "dropin/verbs/per_process.h"
 
 namespace iwarp::dropin {
 
+namespace {
+
+struct Events {
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+PerProcess<Events> events;
+
+}  // namespace
+
 std::mutex& events_mutex() {
-  static auto* const kMutex = new std::mutex;
-  return *kMutex;
+  return events.get().mutex;
 }
 
 std::condition_variable& events_changed() {
-  static auto* const kChanged = new std::condition_variable;
-  return *kChanged;
+  return events.get().changed;
 }
 
 void acknowledge(EventCount& count, unsigned n) {
@@ -29,15 +36,12 @@ void wait_settled(const EventCount& count, std::unique_lock<std::mutex>& lock) {
   events_changed().wait(lock, [&] { return count.settled(); });
 }
 
-bool sleep_for_event(int fd) {
-  if ((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) {
-    errno = EAGAIN;
-    return false;
-  }
-  pollfd one{.fd = fd, .events = POLLIN, .revents = 0};
-  while (::poll(&one, 1, -1) < 0 && errno == EINTR) {
-  }
-  return true;
+void wait_settled(const EventCount& one, const EventCount& other, std::unique_lock<std::mutex>& lock) {
+  events_changed().wait(lock, [&] { return one.settled() && other.settled(); });
+}
+
+bool blocks(int fd) {
+  return (::fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
 }
 
 void make_blocking(int fd) {

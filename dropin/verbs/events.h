@@ -19,13 +19,13 @@ struct EventCount {
 [[nodiscard]] std::condition_variable& events_changed();
 // `n` events of that count are acknowledged. Takes the lock.
 void acknowledge(EventCount& count, unsigned n);
-// Waits until all events of that count are.
+// Waits until all events of that count are; of two, until there is none of either.
 void wait_settled(const EventCount& count, std::unique_lock<std::mutex>& lock);
+void wait_settled(const EventCount& one, const EventCount& other, std::unique_lock<std::mutex>& lock);
 
-// For a channel or context whose descriptor `fd` is readable while an event waits: sleeps until it is. False, with
-// errno EAGAIN, when the application has set O_NONBLOCK.
-[[nodiscard]] bool sleep_for_event(int fd);
-// The application's flag is read from the descriptor: clears it, as the core sets it.
+// Whether who finds no event at that descriptor sleeps: the application may have set O_NONBLOCK.
+[[nodiscard]] bool blocks(int fd);
+// Clears it, as the core sets it.
 void make_blocking(int fd);
 
 }  // namespace iwarp::dropin

@@ -1,6 +1,7 @@
 // What programs on amd64 have compiled into them: the sizes and places of libibverbs' objects, of Debian 12's header.
 // Another header that has others cannot make a drop-in library.
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 
 #include <cstddef>
 
@@ -41,5 +42,18 @@ static_assert(sizeof(ibv_recv_wr) == 32);
 static_assert(sizeof(ibv_port_attr) == 52);
 static_assert(sizeof(ibv_device_attr) == 232);
 static_assert(sizeof(ibv_device_attr_ex) == 400);
+static_assert(sizeof(rdma_event_channel) == 4);
+static_assert(sizeof(rdma_cm_id) == 416);
+static_assert(offsetof(rdma_cm_id, channel) == 8);
+static_assert(offsetof(rdma_cm_id, context) == 16);
+static_assert(offsetof(rdma_cm_id, qp) == 24);
+static_assert(offsetof(rdma_cm_id, route) == 32);
+static_assert(offsetof(rdma_cm_id, event) == 352);
+static_assert(sizeof(rdma_conn_param) == 24);
+static_assert(offsetof(rdma_conn_param, qp_num) == 16);
+static_assert(sizeof(rdma_cm_event) == 80);
+static_assert(offsetof(rdma_cm_event, param) == 24);
+static_assert(sizeof(rdma_addrinfo) == 96);
+static_assert(offsetof(rdma_addrinfo, ai_src_addr) == 24);
 
 #endif

@@ -15,6 +15,7 @@ struct Mr {
   ibv_mr c{};
   verbs::MemoryRegion core;
   ddp::Access access = ddp::Access::kLocalRead;
+  const verbs::ForkGuard process;
 };
 IWARP_C_FIRST(Mr, c);
 
@@ -107,6 +108,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, std::size_t leng
 
 int ibv_dereg_mr(ibv_mr* mr) {
   return guarded([&] {
+    if (!owner(mr).process.alive()) return 0;
     ibv_pd* const pd = mr->pd;
     delete &owner(mr);
     owner(pd).users.fetch_sub(1);

@@ -6,7 +6,7 @@
 
 namespace iwarp::dropin {
 
-Pd::Pd(ibv_context* context) : core(shared_context()) {
+Pd::Pd(ibv_context* context) : core(shared_context(), Opened::of(context).events) {
   c.context = context;
   c.handle = static_cast<std::uint32_t>(core.id());
 }
@@ -26,6 +26,7 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
 
 int ibv_dealloc_pd(ibv_pd* pd) {
   Pd& p = owner(pd);
+  if (!p.process.alive()) return 0;
   if (p.users.load() != 0) return EBUSY;
   delete &p;
   return 0;

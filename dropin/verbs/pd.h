@@ -16,6 +16,7 @@ struct Pd {
   ibv_pd c{};
   verbs::ProtectionDomain core;
   std::atomic<unsigned> users{0};  // objects of it: it cannot go before them
+  const verbs::ForkGuard process;
 };
 IWARP_C_FIRST(Pd, c);
 

@@ -22,6 +22,7 @@ template <class Request, class Wr, class Translate, class Post>
   Wr* at = list;
   while (at != nullptr) {
     Wr* const first = at;
+    *bad = first;  // whatever happens, what is before it is posted
     std::size_t n = 0;
     int refused = 0;
     for (; at != nullptr && n < requests.size(); at = at->next, ++n) {

@@ -23,14 +23,18 @@ struct Qp {
   [[nodiscard]] static Qp* find(std::uint32_t number);
   // What ibv_query_qp() tells.
   [[nodiscard]] ibv_qp_state state() const { return to_qp_state(core->state(), before_connection.load()); }
+  // For a request with that opcode.
+  [[nodiscard]] SendRules rules_for(int opcode);
 
   ibv_qp_ex c{};
   std::shared_ptr<verbs::QueuePair> core;
   ibv_qp_init_attr init{};  // as it was made
-  SendRules rules;
+  bool all_signaled = false;
+  std::atomic<bool> rfc7306{false}, send_immediate{false};    // the core is known to be told so
   std::atomic<ibv_qp_state> before_connection{IBV_QPS_INIT};  // as RNICs query at first, though c says RESET
   std::atomic<unsigned> access{0};  // as told by ibv_modify_qp(); the rights are those of the regions
   EventCount async_events;
+  const verbs::ForkGuard process;
   std::unique_ptr<WrBuilder> builder;  // of ibv_wr_*; null: it has none
 };
 IWARP_C_FIRST(Qp, c);

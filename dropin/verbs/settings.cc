@@ -24,6 +24,7 @@ Settings read() {
   if (crc == "on") s.crc = true;
   if (crc == "off") s.crc = false;
   s.profile = text_of("IWARP_PROFILE");
+  s.rfc7306 = text_of("IWARP_RFC7306") == "on";
   s.trace = text_of("IWARP_TRACE");
   return s;
 }

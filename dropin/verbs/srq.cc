@@ -65,6 +65,7 @@ int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
 int ibv_destroy_srq(ibv_srq* srq) {
   return guarded([&] {
     Srq& s = owner(srq);
+    if (!s.process.alive()) return 0;
     if (s.users.load() != 0) return EBUSY;
     {
       std::unique_lock lock(events_mutex());

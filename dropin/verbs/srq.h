@@ -28,6 +28,7 @@ struct Srq {
   std::optional<Core> core;
   EventCount async_events;
   std::atomic<unsigned> users{0};  // queue pairs of it
+  const verbs::ForkGuard process;
 };
 IWARP_C_FIRST(Srq, c);
 

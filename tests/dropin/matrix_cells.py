@@ -53,6 +53,13 @@ def perftest():
                     yield Cell(f'{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, ['--crc', crc], most=5 if way == '-all' else MANY)
 
 
+def atomics():
+    for what in ('bw', 'lat'):
+        for kind in ('FETCH_AND_ADD', 'CMP_AND_SWAP'):
+            words = [f'ib_atomic_{what}', '-R', '-F', '-p', 'PORT', '-A', kind, '-n', '1000']
+            yield Cell(f'atomic_{what}-{kind.lower()}', [*words, '127.0.0.1'], words, ['--rfc7306'])
+
+
 def mpi():
     ofi = ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', 'verbs;ofi_rxm', '--mca', 'btl', '^openib',
            '--mca', 'mtl_base_verbose', '1']
@@ -73,7 +80,11 @@ def qperf():
     for test in ('rc_lat', 'rc_bw', 'rc_bi_bw', 'rc_rdma_read_bw', 'rc_rdma_read_lat'):
         yield Cell('qperf-' + test, ['qperf', '-lp', 'PORT', '-cm1', '-t', '1', '127.0.0.1', test], ['qperf', '-lp', 'PORT'], server_stays=True,
                    in_short=test == 'rc_rdma_read_bw')
+    # Immediate data and Atomics.
+    for test in ('rc_rdma_write_lat', 'rc_rdma_write_bw', 'rc_rdma_write_poll_lat', 'rc_compare_swap_mr', 'rc_fetch_add_mr'):
+        yield Cell('qperf-' + test, ['qperf', '-lp', 'PORT', '-cm1', '-t', '1', '127.0.0.1', test], ['qperf', '-lp', 'PORT'], ['--rfc7306'],
+                   server_stays=True, in_short=test in ('rc_rdma_write_lat', 'rc_fetch_add_mr'))
 
 
 def all_cells():
-    return [cell for group in (rdmacm_utils, perftest, mpi, libfabric, qperf) for cell in group()]
+    return [cell for group in (rdmacm_utils, perftest, atomics, mpi, libfabric, qperf) for cell in group()]

@@ -25,11 +25,11 @@ LIMIT = 60  # seconds for a program that is not to hang
 class Program:
     """A program over the drop-in libraries, with its output in a file."""
 
-    def __init__(self, words):
+    def __init__(self, words, **more):
         self.words = [str(word) for word in words]
         self.output = tempfile.TemporaryFile(mode='w+')
         libraries = os.path.join(BUILD, 'lib', 'iwarp')
-        environment = dict(os.environ, LD_LIBRARY_PATH=libraries, LD_BIND_NOW='1')
+        environment = dict(os.environ, LD_LIBRARY_PATH=libraries, LD_BIND_NOW='1', **more)
         if '/' in self.words[0]:  # of the build, which needs none of these
             environment.pop('LD_LIBRARY_PATH')
         self.process = subprocess.Popen(['stdbuf', '-o0'] + self.words, stdin=subprocess.DEVNULL, stdout=self.output,
@@ -64,6 +64,8 @@ class Program:
 
 
 class Pairs(unittest.TestCase):
+    ENVIRONMENT = {}  # besides the usual one
+
     def setUp(self):
         if not os.path.exists(os.path.join(BUILD, 'lib', 'iwarp', 'librdmacm.so.1')):
             self.skipTest('no drop-in libraries in ' + BUILD)
@@ -79,10 +81,10 @@ class Pairs(unittest.TestCase):
             def words_of(words, at=port):
                 return [re.sub(r'\bPORT\b', str(at), word) for word in words]
 
-            one = Program(words_of(server))
+            one = Program(words_of(server), **self.ENVIRONMENT)
             try:
                 one.wait_for_port(port)
-                two = Program(words_of(client))
+                two = Program(words_of(client), **self.ENVIRONMENT)
                 try:
                     codes = two.wait(), one.wait(10)
                     text = f'turn {turn}: {codes}\n--- {two.words}\n{two.text()}\n--- {one.words}\n{one.text()}'
@@ -263,6 +265,30 @@ class Perftest(Pairs):
 
     def test_read_latency(self):
         self.run_pair('ib_read_lat', '-n', '1000')
+
+
+class Atomics(Pairs):
+    """RFC 7306 is agreed on."""
+
+    ENVIRONMENT = {'IWARP_RFC7306': 'on'}
+
+    def run_pair(self, program, kind):
+        words = [program, '-R', '-F', '-p', 'PORT', '-n', '1000', '-A', kind]
+        self.pair(words, words + ['127.0.0.1'])
+
+    def test_fetch_and_add_bandwidth(self):
+        self.run_pair('ib_atomic_bw', 'FETCH_AND_ADD')
+
+    def test_compare_and_swap_bandwidth(self):
+        self.run_pair('ib_atomic_bw', 'CMP_AND_SWAP')
+
+    def test_latency(self):
+        self.run_pair('ib_atomic_lat', 'FETCH_AND_ADD')
+
+    def test_rping_of_the_library_sees_no_more_of_it_than_private_data(self):
+        options = ['-C', '10', '-V', '-p', 'PORT']
+        self.pair([own(), 'rping', '-s', '-V', '-p', 'PORT'], ['rping', '-c', '-a', '127.0.0.1'] + options)
+        self.pair(['rping', '-s'] + options, [own(), 'rping', '-c', '-a', '127.0.0.1'] + options)
 
 
 def main():

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -64,11 +65,28 @@ TEST(TranslateSend, EveryOpcodeHasItsOperationOrItsErrno) {
   }
   for (int op = 0; op < 64; ++op) {
     rdmap::SendWr out;
+    EXPECT_EQ(needs_agreement(op), std::ranges::any_of(kRows,
+                                                       [&](const Row& row) {
+                                                         return row.op == op && row.plain == EOPNOTSUPP &&
+                                                                (row.rfc7306 == 0 || op == IBV_WR_SEND_WITH_IMM);
+                                                       }))
+        << op;
     if (known.contains(op)) continue;
     ibv_send_wr in = request(IBV_WR_SEND);
     std::memcpy(&in.opcode, &op, sizeof op);  // as an application in C can
     EXPECT_EQ(to_send_wr(in, kPlain, out), EINVAL) << op;
   }
+}
+
+TEST(TranslateSend, ASendWithImmediateIsAgreedOnApart) {
+  ibv_send_wr in = request(IBV_WR_SEND_WITH_IMM);
+  in.imm_data = htonl(0xFFFEFDFC);
+  in.send_flags = IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+  rdmap::SendWr out;
+  ASSERT_EQ(to_send_wr(in, {.rfc7306 = true, .send_immediate = true}, out), 0);
+  EXPECT_EQ(out.op, SendOp::kSendImmediate);
+  EXPECT_EQ(out.immediate, 0xFFFEFDFCU);
+  EXPECT_TRUE(out.solicited && out.inline_data);
 }
 
 TEST(TranslateSend, EveryCombinationOfFlagsIsKept) {
@@ -201,6 +219,11 @@ TEST(TranslateCompletion, TellsWhatTheMessageCarried) {
   EXPECT_EQ(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
   EXPECT_EQ(wc.wc_flags, static_cast<unsigned>(IBV_WC_WITH_IMM));
   EXPECT_EQ(wc.imm_data, htonl(0x01020304));
+  c.sent_immediate = true;
+  wc = to_wc(c);
+  EXPECT_EQ(wc.opcode, IBV_WC_RECV) << "a Send that brought it";
+  EXPECT_EQ(wc.wc_flags, static_cast<unsigned>(IBV_WC_WITH_IMM));
+  EXPECT_EQ(wc.imm_data, htonl(0x01020304));
   c = completion(WcOp::kRecv);
   c.invalidated = true;
   c.invalidated_stag = Stag{0xd1d2d3d4};
@@ -255,6 +278,7 @@ TEST(TranslateAccess, EveryCombination) {
       EXPECT_EQ(includes(out, ddp::Access::kLocalWrite), has(IBV_ACCESS_LOCAL_WRITE));
       EXPECT_EQ(includes(out, ddp::Access::kRemoteWrite), has(IBV_ACCESS_REMOTE_WRITE));
       EXPECT_EQ(includes(out, ddp::Access::kRemoteRead), has(IBV_ACCESS_REMOTE_READ));
+      EXPECT_EQ(includes(out, ddp::Access::kRemoteAtomic), has(IBV_ACCESS_REMOTE_ATOMIC));
       EXPECT_FALSE(includes(out, ddp::Access::kStableSource));
     }
   }

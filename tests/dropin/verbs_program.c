@@ -312,6 +312,35 @@ static void extended_queue_pair(void) {
   CHECK(ibv_destroy_cq(cq) == 0);
 }
 
+static void *sleeping(void *of) {
+  struct ibv_cq *cq;
+  struct ibv_async_event event;
+  void *cq_context;
+  if (of != NULL) {
+    ibv_get_cq_event(of, &cq, &cq_context);
+  } else {
+    ibv_get_async_event(context, &event);
+  }
+  return NULL;
+}
+
+/* A thread that sleeps for an event can be cancelled, by the unwinder of the C library through code of the drop-in one. */
+static void cancelling(void) {
+  CHECK(fcntl(context->async_fd, F_SETFL, 0) == 0);
+  struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+  CHECK(channel != NULL);
+  for (int i = 0; i < 2; i++) {
+    pthread_t thread;
+    void *result = NULL;
+    CHECK(pthread_create(&thread, NULL, sleeping, i == 0 ? channel : NULL) == 0);
+    usleep(20000);
+    CHECK(pthread_cancel(thread) == 0);
+    CHECK(pthread_join(thread, &result) == 0);
+    CHECK(result == PTHREAD_CANCELED);
+  }
+  CHECK(ibv_destroy_comp_channel(channel) == 0);
+}
+
 int main(void) {
   device();
   regions();
@@ -319,6 +348,7 @@ int main(void) {
   acknowledging();
   shared_receives();
   extended_queue_pair();
+  cancelling();
   CHECK(ibv_dereg_mr(mr) == 0);
   CHECK(ibv_dealloc_pd(pd) == 0);
   CHECK(ibv_close_device(context) == 0);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 #include <thread>
 
@@ -352,6 +353,36 @@ TEST_F(QueuePairTest, PostsFromManyThreads) {
   for (auto& t : threads) t.join();
   ASSERT_EQ(ids.size(), kThreads * kEach);
   for (std::size_t i = 0; i < target.size(); ++i) ASSERT_EQ(target[i], memory_[(i / kBytes) % 64 + i % kBytes]) << i;
+}
+
+TEST(PostAll, PostsAllOrNothing) {
+  const auto context = std::make_shared<Context>();
+  const ProtectionDomain pd{context};
+  CompletionQueue cq{64};
+  const auto qp = test::make_qp(pd, cq, 3);
+  const SendWr good{.wr_id = 1};
+  const SendWr bad{.wr_id = 2, .op = SendOp::kImmediate};  // not agreed on
+  EXPECT_EQ(qp->post_all(std::array{good, good, bad}).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(qp->query()->sends_posted, 0U);
+  EXPECT_EQ(qp->post_all(std::array{good, good, good, good}).error().code, Errc::kQueueFull);
+  EXPECT_EQ(qp->query()->sends_posted, 0U);
+  EXPECT_TRUE(qp->post_all(std::array{good, good, good}).ok());
+  EXPECT_EQ(qp->query()->sends_posted, 3U);
+  EXPECT_EQ(qp->post_all(std::array{good}).error().code, Errc::kQueueFull);
+}
+
+// Behind the end each completes at once, and needs a place for that.
+TEST(PostAll, NeedsRoomForAllThatIsFlushedAtOnce) {
+  const auto context = std::make_shared<Context>();
+  const ProtectionDomain pd{context};
+  CompletionQueue cq{2};
+  const auto qp = test::make_qp(pd, cq, 8);
+  qp->abort();
+  const SendWr good{.wr_id = 1};
+  EXPECT_EQ(qp->post_all(std::array{good, good, good}).error().code, Errc::kQueueFull);
+  EXPECT_EQ(test::drain(cq).size(), 0U);
+  EXPECT_TRUE(qp->post_all(std::array{good, good}).ok());
+  EXPECT_EQ(test::drain(cq).size(), 2U);
 }
 
 }  // namespace

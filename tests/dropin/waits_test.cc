@@ -1,0 +1,311 @@
+// Threads that sleep for an event, as in the system call of a device: signals and cancellation get them out. Several
+// contexts in one process, and forked children.
+#include "tests/dropin/rdma_cm_support.h"
+//
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "dropin/verbs/interface.h"
+
+namespace iwarp::dropin::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+enum class Wait { kCompletion, kConnection, kRequest, kAsynchronous };
+
+// What a thread can sleep in, with nothing to come.
+class Waits : public ::testing::TestWithParam<Wait> {
+ protected:
+  ~Waits() override {
+    destroy(listener_);
+    ::rdma_destroy_event_channel(events_);
+    ::ibv_destroy_comp_channel(completions_);
+    ::ibv_close_device(context_);
+  }
+  int wait() {
+    ibv_cq* cq = nullptr;
+    void* of = nullptr;
+    rdma_cm_event* event = nullptr;
+    rdma_cm_id* id = nullptr;
+    ibv_async_event async{};
+    switch (GetParam()) {
+      case Wait::kCompletion:
+        return ::ibv_get_cq_event(completions_, &cq, &of);
+      case Wait::kConnection:
+        return ::rdma_get_cm_event(events_, &event);
+      case Wait::kRequest:
+        return ::rdma_get_request(listener_, &id);
+      case Wait::kAsynchronous:
+        return ::ibv_get_async_event(context_, &async);
+    }
+    return 0;
+  }
+
+  ibv_context* context_ = ::ibv_open_device(dropin::device());
+  ibv_comp_channel* completions_ = ::ibv_create_comp_channel(context_);
+  rdma_event_channel* events_ = ::rdma_create_event_channel();
+  rdma_cm_id* listener_ = make_listener(nullptr);
+};
+
+struct Sleeper {
+  std::function<int()> wait;
+  std::atomic<bool> began{false};
+  std::atomic<int> result{0}, error{0};
+};
+
+void* sleep_in(void* of) {
+  auto& self = *static_cast<Sleeper*>(of);
+  self.began = true;
+  const int result = self.wait();
+  self.error = errno;
+  self.result = result;
+  return of;
+}
+
+void begin(pthread_t& thread, Sleeper& sleeper) {
+  ASSERT_EQ(::pthread_create(&thread, nullptr, sleep_in, &sleeper), 0);
+  while (!sleeper.began) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(20ms);
+}
+
+std::atomic<int> handled{0};
+
+void handle(int flags) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { ++handled; };
+  action.sa_flags = flags;
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);
+}
+
+TEST_P(Waits, AThreadMayBeCancelled) {
+  Sleeper sleeper{.wait = [this] { return wait(); }};
+  pthread_t thread{};
+  begin(thread, sleeper);
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+}
+
+TEST_P(Waits, OneThatWasCancelledBeforeDoesNotSleep) {
+  std::atomic<bool> go{false};
+  Sleeper sleeper{.wait = [&] {
+    while (!go) {
+    }
+    return wait();
+  }};
+  pthread_t thread{};
+  begin(thread, sleeper);
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  go = true;
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+}
+
+TEST_P(Waits, ASignalEndsIt) {
+  handle(0);
+  Sleeper sleeper{.wait = [this] { return wait(); }};
+  pthread_t thread{};
+  begin(thread, sleeper);
+  ASSERT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+  EXPECT_EQ(sleeper.result, -1);
+  EXPECT_EQ(sleeper.error, EINTR);
+}
+
+TEST_P(Waits, UnlessItsHandlerSaysOtherwise) {
+  handle(SA_RESTART);
+  handled = 0;
+  Sleeper sleeper{.wait = [this] { return wait(); }};
+  pthread_t thread{};
+  begin(thread, sleeper);
+  sleeper.result = 77;
+  ASSERT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+  while (handled == 0) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(sleeper.result, 77) << "it sleeps on";
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Waits,
+                         ::testing::Values(Wait::kCompletion, Wait::kConnection, Wait::kRequest, Wait::kAsynchronous));
+
+// Exit status of what `act` says in a forked child.
+int in_child(const std::function<bool()>& act) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    ::_exit(act() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return status;
+}
+
+// Connects within this process, over rdma_cm.
+bool connects() {
+  Channel passive, active;
+  rdma_cm_id* const listener = make_listener(passive);
+  rdma_cm_id* const client = make_client(active, ntohs(::rdma_get_src_port(listener)));
+  auto wanted = parameters();
+  bool good = ::rdma_connect(client, &wanted) == 0;
+  rdma_cm_event* event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
+  if (event == nullptr) return false;
+  rdma_cm_id* const server = event->id;
+  ::rdma_ack_cm_event(event);
+  make_queue_pair(server);
+  good = good && ::rdma_accept(server, &wanted) == 0;
+  passive.expect(RDMA_CM_EVENT_ESTABLISHED);
+  active.expect(RDMA_CM_EVENT_ESTABLISHED);
+  destroy(client);
+  destroy(server);
+  destroy(listener);
+  return good && !::testing::Test::HasFailure();
+}
+
+class Forked : public RdmaCmPair {
+ protected:
+  Forked() {
+    auto wanted = parameters();
+    EXPECT_EQ(::rdma_connect(client, &wanted), 0);
+    rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
+    server = event->id;
+    ::rdma_ack_cm_event(event);
+    make_queue_pair(server);
+    EXPECT_EQ(::rdma_accept(server, &wanted), 0);
+    passive.expect(RDMA_CM_EVENT_ESTABLISHED);
+    active.expect(RDMA_CM_EVENT_ESTABLISHED);
+  }
+  ~Forked() override {
+    destroy(client);
+    destroy(server);
+    destroy(listener);
+  }
+  rdma_cm_id* server = nullptr;
+};
+
+TEST_F(Forked, AChildOpensTheDeviceAnew) {
+  EXPECT_EQ(in_child(connects), 0);
+  EXPECT_TRUE(connects()) << "the parent goes on";
+  EXPECT_EQ(in_child([] { return in_child(connects) == 0 && connects(); }), 0) << "and so do children's children";
+}
+
+// As interpreters do that destroy what they have inherited.
+TEST_F(Forked, WhatAChildDestroysStaysTheParents) {
+  ASSERT_EQ(::ibv_req_notify_cq(server->recv_cq, 0), 0);
+  ibv_recv_wr wr{};
+  ibv_recv_wr* bad = nullptr;
+  ASSERT_EQ(::ibv_post_recv(server->qp, &wr, &bad), 0);
+  ibv_send_wr send{};
+  send.opcode = IBV_WR_SEND;
+  ibv_send_wr* bad_send = nullptr;
+  ASSERT_EQ(::ibv_post_send(client->qp, &send, &bad_send), 0);
+  ASSERT_TRUE(readable(server->recv_cq_channel->fd, 10000));  // an event waits
+  EXPECT_EQ(in_child([&] {
+              ibv_wc wc{};
+              const bool idle = ::ibv_poll_cq(server->recv_cq, 1, &wc) == 0;
+              ibv_cq* cq = nullptr;
+              void* of = nullptr;
+              const bool refused = ::ibv_get_cq_event(server->recv_cq_channel, &cq, &of) == -1 && errno == EINVAL;
+              destroy(server);
+              destroy(client);
+              destroy(listener);
+              ::rdma_destroy_event_channel(passive);
+              return idle && refused && connects();
+            }),
+            0);
+  ibv_cq* cq = nullptr;
+  void* of = nullptr;
+  ASSERT_TRUE(readable(server->recv_cq_channel->fd));
+  ASSERT_EQ(::ibv_get_cq_event(server->recv_cq_channel, &cq, &of), 0);
+  EXPECT_EQ(cq, server->recv_cq);
+  ::ibv_ack_cq_events(cq, 1);
+  ibv_wc wc{};
+  EXPECT_EQ(::ibv_poll_cq(cq, 1, &wc), 1);
+  EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+}
+
+TEST(Contexts, HaveTheirOwnDescriptorAndEvents) {
+  ibv_context* const one = ::ibv_open_device(dropin::device());
+  ibv_context* const two = ::ibv_open_device(dropin::device());
+  ASSERT_NE(one->async_fd, two->async_fd);
+  ASSERT_EQ(::fcntl(one->async_fd, F_SETFL, O_NONBLOCK), 0);
+  EXPECT_EQ(::fcntl(two->async_fd, F_GETFL) & O_NONBLOCK, 0);
+  ibv_pd* const pd = ::ibv_alloc_pd(two);
+  ibv_srq_init_attr of_srq{};
+  of_srq.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
+  ibv_srq* const srq = ::ibv_create_srq(pd, &of_srq);
+  ASSERT_NE(srq, nullptr);
+  ibv_srq_attr limit{};
+  limit.srq_limit = 1;
+  ASSERT_EQ(::ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);  // nothing is posted: it is reached
+  EXPECT_TRUE(readable(two->async_fd, 10000));
+  EXPECT_FALSE(readable(one->async_fd));
+  ibv_async_event event{};
+  EXPECT_EQ(::ibv_get_async_event(one, &event), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  ASSERT_EQ(::ibv_get_async_event(two, &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+  EXPECT_EQ(event.element.srq, srq);
+  ::ibv_ack_async_event(&event);
+  EXPECT_EQ(::ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(::ibv_dealloc_pd(pd), 0);
+  EXPECT_EQ(::ibv_close_device(two), 0);
+  EXPECT_EQ(::ibv_close_device(one), 0);
+}
+
+// An event that was not taken is not given while the queue waits to be destroyed.
+TEST(CompletionQueues, AreDestroyedWithEventsThatNobodyTook) {
+  ibv_context* const context = ::ibv_open_device(dropin::device());
+  ibv_pd* const pd = ::ibv_alloc_pd(context);
+  ibv_comp_channel* const channel = ::ibv_create_comp_channel(context);
+  ibv_cq* const cq = ::ibv_create_cq(context, 4, nullptr, channel, 0);
+  ibv_qp_attr over{};
+  over.qp_state = IBV_QPS_ERR;
+  const auto event = [&] {
+    ibv_qp_init_attr of_qp{};
+    of_qp.send_cq = of_qp.recv_cq = cq;
+    of_qp.qp_type = IBV_QPT_RC;
+    of_qp.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+    ibv_qp* const qp = ::ibv_create_qp(pd, &of_qp);
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad = nullptr;
+    EXPECT_EQ(::ibv_post_recv(qp, &wr, &bad), 0);
+    EXPECT_EQ(::ibv_req_notify_cq(cq, 0), 0);
+    EXPECT_EQ(::ibv_modify_qp(qp, &over, IBV_QP_STATE), 0);
+    EXPECT_EQ(::ibv_destroy_qp(qp), 0);
+  };
+  event();
+  ibv_cq* got = nullptr;
+  void* of = nullptr;
+  ASSERT_EQ(::ibv_get_cq_event(channel, &got, &of), 0);
+  event();
+  std::atomic<bool> destroyed{false};
+  std::thread other([&] {
+    EXPECT_EQ(::ibv_destroy_cq(cq), 0);
+    destroyed = true;
+  });
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(destroyed) << "it waits for the acknowledgement";
+  EXPECT_FALSE(readable(channel->fd));
+  ::ibv_ack_cq_events(cq, 1);
+  other.join();
+  EXPECT_EQ(::ibv_destroy_comp_channel(channel), 0);
+  EXPECT_EQ(::ibv_dealloc_pd(pd), 0);
+  EXPECT_EQ(::ibv_close_device(context), 0);
+}
+
+}  // namespace
+}  // namespace iwarp::dropin::test
