@@ -83,7 +83,8 @@ class QueuePair {
   // error state.
   void leave(Unfinished what = Unfinished::kDropped);
 
-  // Where it is in its life, at this moment; kError in a forked child.
+  // Where it is in its life, at this moment; kError in a forked child. A peer that has gone unnoticed
+  // (Options::outlive_peer) leaves it in kRts.
   [[nodiscard]] QueuePairState state() const;
   // What it was made with, what waits in it and what was agreed on with the peer: one moment of all of it.
   struct Attributes {
@@ -184,6 +185,7 @@ class QueuePair {
   // Whether a request of the send queue completes when it is posted.
   [[nodiscard]] bool sends_end_at_once() const { return core_.phase() > stream::Phase::kDraining; }
   void finish_post();
+  [[nodiscard]] QueuePairState locked_state() const;
   // A message that waited for a Receive may have one.
   void go_on();
   // Moves what waits.
