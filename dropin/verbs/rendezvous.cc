@@ -19,7 +19,7 @@ using boost::asio::ip::tcp;
 using Kind = RendezvousMessage::Kind;
 
 constexpr std::uint32_t kPortBits = 16;
-constexpr std::size_t kMostHeld = 8;     // Requests and knocks of a queue pair that is not in RTR
+constexpr std::size_t kMostHeld = 8;  // Requests and knocks of a queue pair that is not in RTR
 constexpr std::size_t kMostPending = 1024;
 constexpr std::chrono::seconds kConnectTimeout{20};
 
@@ -198,8 +198,7 @@ void Rendezvous::connect(std::uint32_t number, Entry& entry, Work& work) {
 void Rendezvous::knock(std::uint32_t number, Entry& entry, Work& work) {
   const RendezvousMessage message{
       .kind = Kind::kKnock, .from = number, .to = entry.peer.number, .from_psn = *entry.psn, .to_psn = entry.peer.psn};
-  work.add([this, number, receiver = entry.ends.receiver,
-            options = options_for(entry.peer, message, kLeastPatience)] {
+  work.add([this, number, receiver = entry.ends.receiver, options = options_for(entry.peer, message, kLeastPatience)] {
     verbs::CompletionQueue none(1);
     const auto qp = std::make_shared<verbs::QueuePair>(receiver->pd(),
                                                        verbs::QueuePair::Options{.send_cq = &none, .recv_cq = &none});

@@ -24,6 +24,7 @@ Settings read() {
   if (crc == "on") s.crc = true;
   if (crc == "off") s.crc = false;
   s.profile = text_of("IWARP_PROFILE");
+  if (text_of("IWARP_PRESENT") == "roce") s.present = Present::kRoce;
   s.trace = text_of("IWARP_TRACE");
   return s;
 }
@@ -46,6 +47,7 @@ stream::Options stream_options(const Settings& from) {
   stream::Options options;
   if (const auto* profile = stream::find_profile(from.profile)) profile->apply(options);
   options.receive_wait = kReceiveWait;
+  options.outlive_peer = from.present == Present::kRoce;
   return options;
 }
 
