@@ -70,6 +70,7 @@ using verbs::ProtectionDomain;
 // Work and its completion. This CompletionQueue belongs to an engine; verbs::CompletionQueue is the one without.
 using cm::CompletionQueue;
 using rdmap::AtomicOperands;
+using rdmap::Extensions;
 using verbs::AsyncEvent;
 using verbs::AsyncEventType;
 using verbs::Completion;

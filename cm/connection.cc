@@ -86,14 +86,14 @@ Result<void> Connection::begin(EstablishedHandler handler, const verbs::Driver* 
 }
 
 Result<void> Connection::start(mpa::Initiator initiator, EstablishedHandler handler, FallBackHandler fall_back,
-                               const verbs::Driver* holder) {
+                               const verbs::Driver* holder, stream::ReplyJudge judge) {
   {
     const auto lock = qp_->lock();
     if (auto ok = begin(std::move(handler), holder); !ok) return ok;
     initiator_ = true;
     tap_ = engine_->make_tap({local_, remote_, true});
     fall_back_ = std::move(fall_back);
-    qp_->core().start(std::move(initiator), Clock::now());
+    qp_->core().start(std::move(initiator), Clock::now(), std::move(judge));
     engine_->add(shared_from_this());  // with the lock: it may end at once
   }
   drive(kApplication, Clock::now());

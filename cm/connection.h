@@ -118,7 +118,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // kInvalidArgument, and nothing happens, when the queue pair was used before.
   // `holder`: the queue pair's driver until now, or null; kAborted when the queue pair was aborted while it was that.
   [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, FallBackHandler fall_back,
-                                   const verbs::Driver* holder = nullptr);
+                                   const verbs::Driver* holder = nullptr, stream::ReplyJudge judge = {});
   [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
   // Aborts with kAborted what is not established yet.
   void cancel_start();

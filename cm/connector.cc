@@ -174,7 +174,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
         [self = shared_from_this()](mpa::Fallback to) {
           boost::asio::post(self->strand_, [self, to] { self->try_again_with(to); });
         },
-        this);
+        this, options_.judge_reply);
     if (!started) return fail(started.error());
     started_ = connection;
   }

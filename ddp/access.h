@@ -19,6 +19,7 @@ enum class Access : std::uint8_t {
   // they lie; else they are copied: a change between sum and sending is a wrong CRC, which ends the connection. Gives
   // no right.
   kStableSource = 16,
+  kRemoteAtomic = 32,  // Atomics of RFC 7306, which kRemoteRead with kRemoteWrite admit as well
 };
 // The rights of both.
 constexpr Access operator|(Access a, Access b) {

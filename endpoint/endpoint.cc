@@ -39,6 +39,12 @@ Result<void> check_special(const rdmap::SendWr& wr, const Options& options) {
     return make_error(Errc::kInvalidArgument,
                       "Immediate Data and Atomics need a peer that knows RFC 7306: if it does, set the option rfc7306 "
                       "(of StreamOptions) at both ends");
+  if (wr.op == rdmap::SendOp::kSendImmediate && !(options.rfc7306 && options.send_immediate))
+    return make_error(Errc::kInvalidArgument,
+                      "a Send with Immediate needs a peer that has agreed on it: the options rfc7306 and "
+                      "send_immediate (of StreamOptions)");
+  if (wr.op == rdmap::SendOp::kSendImmediate && wr.immediate > std::numeric_limits<std::uint32_t>::max())
+    return make_error(Errc::kInvalidArgument, "the Immediate of a Send has 32 bits");
   if (wr.op == rdmap::SendOp::kImmediate && !wr.sges.view().empty())
     return make_error(Errc::kInvalidArgument, "Immediate Data is SendWr::immediate: it takes no memory");
   if (is_atomic(wr.op) && (wr.sges.view().size() != 1 || wr.sges.total() != sizeof(std::uint64_t)))
@@ -52,6 +58,11 @@ Result<void> check_special(const rdmap::SendWr& wr, const Options& options) {
   if (wr.op == rdmap::SendOp::kLocalInvalidate && !wr.sges.view().empty())
     return make_error(Errc::kInvalidArgument, "Local Invalidate is SendWr::local_stag: it takes no memory");
   return {};
+}
+
+rdmap::Extensions extensions_of(const Options& options) {
+  if (!options.rfc7306) return rdmap::Extensions::kNone;
+  return options.send_immediate ? rdmap::Extensions::kSendWithImmediate : rdmap::Extensions::kRfc7306;
 }
 
 }  // namespace
@@ -77,8 +88,14 @@ Endpoint::Endpoint(ddp::StagTable& stags, ddp::StreamKey who, const Options& opt
     : options_(options),
       sends_(options.sq_depth, options.max_inline),
       recvs_(shared == nullptr ? rdmap::ReceiveQueue(options.rq_depth) : rdmap::ReceiveQueue(*shared)),
-      rx_(stags, who, recvs_, sends_, reads_, options.rfc7306 ? rdmap::Extensions::kRfc7306 : rdmap::Extensions::kNone),
+      rx_(stags, who, recvs_, sends_, reads_, extensions_of(options)),
       tx_(stags, who, sends_, reads_) {}
+
+void Endpoint::set_extensions(rdmap::Extensions known) {
+  options_.rfc7306 = known != rdmap::Extensions::kNone;
+  options_.send_immediate = known == rdmap::Extensions::kSendWithImmediate;
+  rx_.set_known(known);
+}
 
 Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
   // req: RFC5040-1.1-1 RFC5041-5.2-3

@@ -89,8 +89,11 @@ class Endpoint {
   [[nodiscard]] Result<void> post_recv(const rdmap::RecvWr& wr);
   // A mark in the send queue, see rdmap::SendQueue::post_drain(). kQueueFull, kResource.
   [[nodiscard]] Result<void> post_drain(std::uint64_t wr_id);
-  // What it was made with.
+  // What it was made with, and changed by set_extensions().
   [[nodiscard]] const Options& options() const { return options_; }
+  // What the peer is known to understand, from here on, in place of Options::rfc7306 and send_immediate: for what both
+  // ends agree on in the private data of the startup.
+  void set_extensions(rdmap::Extensions known);
   // Requests of the send queue that were posted and not polled as completions.
   [[nodiscard]] std::size_t sends_posted() const { return sends_.posted(); }
   // Receives that have not completed; where they are shared, those taken of which the message has not come whole.

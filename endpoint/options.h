@@ -40,6 +40,9 @@ struct Options {
   // only then all else with kFlushed. For applications that were written for InfiniBand, where nobody hears of a peer
   // that has gone before sending to it. An end that this side asks for, and a Terminate, flush either way.
   bool outlive_peer = false;
+  // With rfc7306: Sends with Immediate (SendOp::kSendImmediate), by opcodes of no RFC. Default off. On: both ends have
+  // agreed on them.
+  bool send_immediate = false;
 
   friend bool operator==(const Options&, const Options&) = default;
 };

@@ -10,9 +10,10 @@ struct Row {
   std::uint32_t qn;
   const char* name;
 };
-constexpr std::size_t kOfRfc5040 = 8;  // opcodes below are its own
+constexpr std::size_t kOfRfc5040 = 8;   // opcodes below are its own
+constexpr std::size_t kOfRfc7306 = 12;  // likewise, from there on
 // Figure 4 of RFC 5040, then Figure 2 of RFC 7306, indexed by opcode. req: RFC5040-4.1-7
-constexpr std::array<Row, 12> kOpcodes = {{
+constexpr std::array<Row, 16> kOpcodes = {{
     {true, 0, "Write"},                            // req: RFC5040-4.1-16 RFC5040-5.1-1
     {false, kReadRequestQn, "ReadRequest"},        // req: RFC5040-4.1-17 RFC5040-5.2.1-1 RFC5040-5.2.1-6 RFC5040-3.1-3
     {true, 0, "ReadResponse"},                     // req: RFC5040-4.1-18 RFC5040-5.2.2-2
@@ -25,7 +26,17 @@ constexpr std::array<Row, 12> kOpcodes = {{
     {false, kSendQn, "ImmediateSolicited"},        // req: RFC7306-4.1-6
     {false, kReadRequestQn, "AtomicRequest"},      // req: RFC7306-4.1-7 RFC7306-5.2-1 RFC7306-5.2-5 RFC7306-5.2.1-14
     {false, kAtomicResponseQn, "AtomicResponse"},  // req: RFC7306-4.1-8 RFC7306-5-7 RFC7306-5.2-4 RFC7306-5.2.2-5
+    {false, kSendQn, "reserved"},
+    {false, kSendQn, "reserved"},
+    {false, kSendQn, "SendSolicitedWithImmediate"},
+    {false, kSendQn, "SendWithImmediate"},
 }};
+
+bool is_known(unsigned op, Extensions known) {
+  if (op < kOfRfc5040) return true;
+  if (op < kOfRfc7306) return known != Extensions::kNone;
+  return known == Extensions::kSendWithImmediate && is_send_with_immediate(static_cast<Opcode>(op));
+}
 
 }  // namespace
 
@@ -45,7 +56,7 @@ Result<Opcode> check_control(const ddp::SegmentHeader& header, Extensions known)
   const unsigned op = octet & 0x0F;
   // req: RFC5040-7.2-2 RFC5040-7.2-7 RFC5040-4.1-24 RFC5040-4.2-5
   // req: RFC7306-1.1-4 RFC7306-4.1-2 RFC7306-8.2-3
-  if (op >= (known == Extensions::kNone ? kOfRfc5040 : kOpcodes.size())) return make_error(Errc::kRdmapOpcode);
+  if (!is_known(op, known)) return make_error(Errc::kRdmapOpcode);
   // req: RFC7306-4.1-1 RFC7306-8.2-4
   if (op >= kOfRfc5040 && (octet >> 6) != 1) return make_error(Errc::kRdmapVersion);
   const Row& row = kOpcodes[op];

@@ -22,10 +22,15 @@ enum class Opcode : std::uint8_t {
   kImmediateSolicited = 9,
   kAtomicRequest = 10,
   kAtomicResponse = 11,
+  // Of no RFC: a value that is not assigned, and the one for experiments (RFC 6580 s3.2). Both ends have agreed on them
+  // by other means. A Send whose Invalidate STag field is 32 bits for the receiver's completion.
+  kSendSolicitedWithImmediate = 14,
+  kSendWithImmediate = 15,
 };
 
-// Which messages a stream knows. Whoever has not agreed on RFC 7306 refuses its messages as any reserved opcode (s1.1).
-enum class Extensions : std::uint8_t { kNone, kRfc7306 };
+// Which messages a stream knows, each with those before it. Whoever has not agreed on RFC 7306 refuses its messages as
+// any reserved opcode (s1.1).
+enum class Extensions : std::uint8_t { kNone, kRfc7306, kSendWithImmediate };
 
 inline constexpr std::uint32_t kSendQn = 0;
 inline constexpr std::uint32_t kReadRequestQn = 1;
@@ -39,13 +44,17 @@ inline constexpr std::uint32_t kAtomicResponseQn = 3;  // req: RFC7306-4-4 RFC73
 }
 
 [[nodiscard]] constexpr bool is_send(Opcode op) {
-  return op >= Opcode::kSend && op <= Opcode::kSendSolicitedInvalidate;
+  return (op >= Opcode::kSend && op <= Opcode::kSendSolicitedInvalidate) || op >= Opcode::kSendSolicitedWithImmediate;
 }
 [[nodiscard]] constexpr bool invalidates(Opcode op) {
   return op == Opcode::kSendInvalidate || op == Opcode::kSendSolicitedInvalidate;
 }
 [[nodiscard]] constexpr bool solicited(Opcode op) {
-  return op == Opcode::kSendSolicited || op == Opcode::kSendSolicitedInvalidate || op == Opcode::kImmediateSolicited;
+  return op == Opcode::kSendSolicited || op == Opcode::kSendSolicitedInvalidate || op == Opcode::kImmediateSolicited ||
+         op == Opcode::kSendSolicitedWithImmediate;
+}
+[[nodiscard]] constexpr bool is_send_with_immediate(Opcode op) {
+  return op == Opcode::kSendWithImmediate || op == Opcode::kSendSolicitedWithImmediate;
 }
 [[nodiscard]] constexpr bool is_immediate(Opcode op) {
   return op == Opcode::kImmediate || op == Opcode::kImmediateSolicited;

@@ -214,9 +214,7 @@ Result<void> Receiver::end() {
     if (opcode_ == Opcode::kReadResponse) {
       end_read_response(*h);
     } else {
-      counters_.write_bytes += payload_bytes_;
-      // req: RFC5040-3.2-6 RFC5042-2.2.6-1
-      if (h->last) ++counters_.writes;  // placed, never delivered. req: RFC5040-5.1-2
+      end_write(*h);
     }
     return {};
   }
@@ -245,6 +243,14 @@ Result<void> Receiver::end() {
   }
 }
 
+void Receiver::end_write(const TaggedHeader& h) {
+  counters_.write_bytes += payload_bytes_;
+  // req: RFC5040-3.2-6 RFC5042-2.2.6-1
+  if (h.last) ++counters_.writes;  // placed, never delivered. req: RFC5040-5.1-2
+  if (std::exchange(write_is_whole_, h.last)) written_ = 0;
+  written_ += payload_bytes_;
+}
+
 Result<void> Receiver::end_send(const UntaggedHeader& h) {
   counters_.send_bytes += payload_bytes_;
   const auto length = send_rx_.commit(h, payload_bytes_);
@@ -253,11 +259,16 @@ Result<void> Receiver::end_send(const UntaggedHeader& h) {
   // req: RFC5040-5.5-11 RFC5040-5.5-23
   if (!length) return {};
   ++counters_.sends;
+  written_ = 0;
   Completion c;
   // Of any length, 0 too. req: RFC5040-5.3-4 RFC5040-3.2-2 RFC5040-3.1-7 RFC5040-5.3-11 RFC5040-5.3-12
   c.byte_len = *length;
   // req: RFC5040-2.4-2
   c.solicited = solicited(opcode_);
+  if (is_send_with_immediate(opcode_)) {
+    c.has_immediate = c.sent_immediate = true;
+    c.immediate = h.rsvd_ulp_tail;
+  }
   // req: RFC5040-4.1-15 RFC5040-4.1-13
   if (invalidates(opcode_)) {
     // req: RFC5040-3.1-9 RFC5041-4.3-4 RFC5041-4.3-6 RFC5041-5.4-8

@@ -80,6 +80,8 @@ class Receiver {
   // nothing: establishment leaves the queues of the application alone (RFC 6581 s4.4.2; s9.2 does not say).
   void expect_rtr_send() { rtr_send_due_ = true; }
   [[nodiscard]] const RxCounters& counters() const { return counters_; }
+  // Which messages it knows from here on.
+  void set_known(Extensions known) { known_ = known; }
 
  private:
   static constexpr std::size_t kHeadKept = InboundRead::kUlpduBytes;
@@ -96,6 +98,7 @@ class Receiver {
   template <class Use>
   [[nodiscard]] Result<void> each_piece(const ddp::UntaggedHeader& h, const Use& use) const;
   [[nodiscard]] Result<void> place_send(const ddp::UntaggedHeader& h, ConstBytes payload);
+  void end_write(const ddp::TaggedHeader& h);
   [[nodiscard]] Result<void> end_send(const ddp::UntaggedHeader& h);
   [[nodiscard]] Result<void> end_immediate(const ddp::UntaggedHeader& h);
   [[nodiscard]] Result<void> end_read_request(const ddp::UntaggedHeader& h);
@@ -128,6 +131,9 @@ class Receiver {
   std::array<std::byte, kImmediateBytes> immediate_{};
   std::array<std::byte, AtomicResponse::kSize> atomic_response_{};
   bool immediate_begun_ = false;  // the message under way on queue 0 is Immediate Data
+  // Octets of the last Write since the last message of queue 0, and whether that Write is whole.
+  std::uint64_t written_ = 0;
+  bool write_is_whole_ = false;
   ddp::HeldRegion held_;
   bool rtr_response_due_ = false;
   bool rtr_send_due_ = false;

@@ -1,5 +1,8 @@
 // The messages of RFC 7306 on their way in.
+#include <algorithm>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "iwarp/base/wire.h"
 #include "iwarp/rdmap/receiver.h"
@@ -22,6 +25,8 @@ Result<void> Receiver::end_immediate(const UntaggedHeader& h) {
     return make_error(Errc::kMalformedImmediate);
   }
   ++counters_.immediates;
+  c.byte_len = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(std::exchange(written_, 0), std::numeric_limits<std::uint32_t>::max()));
   c.immediate = load_be<std::uint64_t>(immediate_);  // req: RFC7306-6.1-2 RFC7306-6-2 RFC7306-6.2-1
   recvs_.complete_current(c);                        // req: RFC7306-6.4-1 RFC7306-7-6
   return {};

@@ -239,6 +239,7 @@ std::optional<Completion> SendQueue::poll() {
     switch (e.wr.op) {
       case SendOp::kSend:
       case SendOp::kSendInvalidate:
+      case SendOp::kSendImmediate:
       case SendOp::kImmediate:
         c.op = WcOp::kSend;
         break;

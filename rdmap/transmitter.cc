@@ -31,6 +31,8 @@ Opcode opcode_of(const SendWr& wr) {
       return wr.solicited ? Opcode::kSendSolicited : Opcode::kSend;
     case SendOp::kSendInvalidate:
       return wr.solicited ? Opcode::kSendSolicitedInvalidate : Opcode::kSendInvalidate;
+    case SendOp::kSendImmediate:
+      return wr.solicited ? Opcode::kSendSolicitedWithImmediate : Opcode::kSendWithImmediate;
     case SendOp::kWrite:
     case SendOp::kWriteImmediate:
       return Opcode::kWrite;
@@ -53,6 +55,12 @@ Opcode opcode_of(const SendWr& wr) {
 constexpr Stag kRtrStag{1};
 Stag named(Stag stag, std::uint32_t octets) {
   return octets == 0 && stag == Stag{} ? kRtrStag : stag;
+}
+
+// The Invalidate STag field of a Send.
+std::uint32_t tail_of(const SendWr& wr) {
+  if (wr.op == SendOp::kSendInvalidate) return raw(wr.remote_stag);
+  return wr.op == SendOp::kSendImmediate ? static_cast<std::uint32_t>(wr.immediate) : 0;
 }
 
 }  // namespace
@@ -251,7 +259,7 @@ Result<void> Transmitter::request_segment(RequestMessage& m, std::size_t mulpdu,
     if (cut.last) ++counters_.writes;
   } else {
     // req: RFC5040-3.2-1 RFC5040-4.1-4 RFC5040-4.1-14 RFC5040-5.3-13
-    const std::uint32_t tail = wr.op == SendOp::kSendInvalidate ? raw(wr.remote_stag) : 0;
+    const std::uint32_t tail = tail_of(wr);
     // QN 0 throughout; MO from 0. req: RFC5041-4.3-7 RFC5041-4.3-8 RFC5041-4.3-12 RFC5041-4.3-13 RFC5041-5.2-8
     // req: RFC5041-1.2-4; nothing of RDMAP follows: RFC5040-4.6-1 RFC5040-4.7-1 RFC5040-A.4-1 RFC5040-A.5-1
     put(s, UntaggedHeader{cut.last, control, tail, kSendQn, send_msn_, offset});

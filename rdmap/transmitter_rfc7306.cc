@@ -62,9 +62,11 @@ Result<void> Transmitter::atomic_request_segment(const RequestMessage& m, Segmen
 // the Requests, and once.
 Result<void> Transmitter::atomic_response_segment(const InboundRead& read, Segment& s) {
   const auto& request = std::get<AtomicRequest>(read.request);
-  // RFC 7306 has no right of its own: what reads and writes takes both. req: RFC7306-9-1
-  const auto p = stags_.pin(request.stag, who_, ddp::Access::kRemoteRead | ddp::Access::kRemoteWrite, request.to,
-                            sizeof(std::uint64_t));
+  // RFC 7306 has no right of its own: what reads and writes takes both, or the one for nothing else. req: RFC7306-9-1
+  using ddp::Access;
+  auto p = stags_.pin(request.stag, who_, Access::kRemoteAtomic, request.to, sizeof(std::uint64_t));
+  if (!p.ok)
+    p = stags_.pin(request.stag, who_, Access::kRemoteRead | Access::kRemoteWrite, request.to, sizeof(std::uint64_t));
   // The address counts, not the TO. req: RFC7306-5.2.1-7 RFC7306-8.2-5 RFC7306-8.2-6
   // req: RFC7306-5.1.1-4 RFC7306-5.1.1-5 RFC7306-5.1.1-7 RFC7306-5.1.2-6 RFC7306-5.1.2-7 RFC7306-5.1.2-9
   const bool aligned = p.ok && reinterpret_cast<std::uintptr_t>(p.pin.bytes().data()) % sizeof(std::uint64_t) == 0;

@@ -73,10 +73,13 @@ enum class SendOp : std::uint8_t {
   kWriteImmediate,  // a Write, and Immediate Data right behind it: one completion here, and one there
   kFetchAdd,        // Atomics: they read, change and write 64 bits of the peer's memory as one step, and bring back
   kCmpSwap,         // what was there. They count as Reads for ORD and IRD
+  // A Send with 32 bits that arrive in the completion of the receive. Of no RFC: between ends that have agreed on it
+  // (endpoint::Options::send_immediate).
+  kSendImmediate,
 };
 // Whether the peer must know RFC 7306.
 [[nodiscard]] constexpr bool is_rfc7306(SendOp op) {
-  return op >= SendOp::kImmediate;
+  return op >= SendOp::kImmediate && op <= SendOp::kCmpSwap;
 }
 [[nodiscard]] constexpr bool is_atomic(SendOp op) {
   return op == SendOp::kFetchAdd || op == SendOp::kCmpSwap;
@@ -91,7 +94,7 @@ enum class SendOp : std::uint8_t {
 }
 // Whether SendWr::inline_data is for it.
 [[nodiscard]] constexpr bool may_be_inline(SendOp op) {
-  return op <= SendOp::kWrite || op == SendOp::kWriteImmediate;
+  return op <= SendOp::kWrite || op == SendOp::kWriteImmediate || op == SendOp::kSendImmediate;
 }
 // Whether it completes with a Response of the peer, for which ORD counts it. req: RFC7306-5.2-3
 [[nodiscard]] constexpr bool awaits_response(SendOp op) {
@@ -131,12 +134,13 @@ struct SendWr {
   bool solicited = false;  // Send, Immediate: raise a solicited event at the peer
   bool signaled = true;    // false: no completion unless it fails
   bool fence = false;      // start only when all earlier Reads have completed (RFC 5040 s5.5 rule 12)
-  // Send, SendInvalidate, Write, WriteImmediate: posting copies the octets, which may change as soon as it returns.
+  // Sends and Writes of any kind: posting copies the octets, which may change as soon as it returns.
   // `sges` give their addresses, registered or not; nobody looks at an lkey. At most stream::Options::max_inline
   // octets.
   bool inline_data = false;
-  std::uint64_t immediate = 0;  // Immediate, WriteImmediate: most significant octet first on the wire
-  AtomicOperands atomic{};      // FetchAdd, CmpSwap
+  // Immediate, WriteImmediate, SendImmediate (32 bits): most significant octet first on the wire.
+  std::uint64_t immediate = 0;
+  AtomicOperands atomic{};  // FetchAdd, CmpSwap
 };
 
 // Work request of the receive queue. The memory that it names must stay registered and untouched until it completes.
@@ -147,21 +151,24 @@ struct RecvWr {
   SgeList sges{};
 };
 
-// What has completed. kSend stands for Send with Invalidate and Immediate Data, too, kWrite for a Write with it.
+// What has completed. kSend stands for Sends of any kind and Immediate Data, too, kWrite for a Write with it.
 // kDrain: what SendQueue::post_drain() asked for.
 enum class WcOp : std::uint8_t { kSend, kWrite, kRead, kRecv, kFetchAdd, kCmpSwap, kLocalInvalidate, kDrain };
 
 // Work completion. Completions of one queue come in posting order.
 struct Completion {
-  std::uint64_t wr_id = 0;      // of the work request
-  WcOp op = WcOp::kSend;        // its kind
-  Errc status = Errc::kOk;      // kFlushed when the connection ended first
-  std::uint32_t byte_len = 0;   // received octets (kRecv), requested octets (kRead), 8 of Atomics
+  std::uint64_t wr_id = 0;  // of the work request
+  WcOp op = WcOp::kSend;    // its kind
+  Errc status = Errc::kOk;  // kFlushed when the connection ended first
+  // Received octets (kRecv; of Immediate Data those of the Write right before it, 0: there was none), requested octets
+  // (kRead), 8 of Atomics.
+  std::uint32_t byte_len = 0;
   bool solicited = false;       // kRecv: the peer asked for a solicited event
   bool invalidated = false;     // invalidated_stag is revoked: by the peer (kRecv), or as was asked for (kRead,
                                 // kLocalInvalidate)
   bool silent = false;          // see SendQueue::poll(); never seen in a completion queue
-  bool has_immediate = false;   // kRecv: it was Immediate Data, not a Send; byte_len is 0
+  bool has_immediate = false;   // kRecv: it was Immediate Data, not a Send, or a Send with Immediate
+  bool sent_immediate = false;  // with `has_immediate`: it was the latter
   Stag invalidated_stag{};      // with `invalidated`
   std::uint64_t immediate = 0;  // with `has_immediate`
 };

@@ -16,9 +16,10 @@ Result<void> validate(const Options& options) {
   return endpoint::validate(options);
 }
 
-void Connection::start(mpa::Initiator initiator, TimePoint now) {
+void Connection::start(mpa::Initiator initiator, TimePoint now, ReplyJudge judge) {
   endpoint_.at(now);
   is_initiator_ = true;
+  judge_ = std::move(judge);
   startup_ = std::move(initiator);
   endpoint_.start(endpoint::Opening::kAtOnce);
   follow();
@@ -180,6 +181,11 @@ void Connection::on_negotiated(const mpa::Established& e) {
   // req: RFC5040-6.1-5 RFC5040-6.1-7 RFC5040-6.1-3 RFC5040-6.1-4 RFC5040-6.1-6 RFC5040-6.1-8
   negotiated_ = e.negotiated;
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
+  if (judge_) {
+    const auto known = judge_(e.private_data);
+    if (!known) return endpoint_.end(Input::kStartupFailed, known.error());
+    endpoint_.set_extensions(*known);
+  }
   decoder_ = mpa::FpduDecoder(negotiated_.crc, negotiated_.markers_received);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10
   endpoint::Terms terms{.ird = negotiated_.ird, .ord = negotiated_.ord};
   if (is_initiator_) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -90,6 +91,10 @@ struct FallBack {
 
 using Event = std::variant<Established, Disconnected, FallBack>;  // what poll_event() gives
 
+// Judges the private data of a Reply that accepts, before anything that follows it is looked at and before anything
+// else is sent: what both ends know by that (Endpoint::set_extensions()); an error ends the attempt with it.
+using ReplyJudge = std::function<Result<rdmap::Extensions>(ConstBytes private_data)>;
+
 class Connection {
  public:
   // `endpoint` was made with the same options and must outlive the connection, which is the only one to drive it.
@@ -106,7 +111,8 @@ class Connection {
 
   // --- Startup. Precondition: phase() is kIdle. The Responder has had its accept() called, or will be failed by its
   // own deadline.
-  void start(mpa::Initiator initiator, TimePoint now);
+  // `judge` may be empty: then nothing of the kind is agreed on. It must not throw but std::bad_alloc.
+  void start(mpa::Initiator initiator, TimePoint now, ReplyJudge judge = {});
   void start(mpa::Responder responder, TimePoint now);
 
   // --- Byte stream.
@@ -246,6 +252,7 @@ class Connection {
   std::size_t emss_ = 1448;
 
   std::variant<std::monostate, mpa::Initiator, mpa::Responder> startup_;
+  ReplyJudge judge_;
   mpa::Negotiated negotiated_;
   std::vector<std::byte> peer_private_data_;
   std::optional<mpa::EnhancedData> rejected_with_;

@@ -32,7 +32,7 @@ struct Flags {
   std::optional<std::string> crc, present;
   std::string address;
   ProfileFlag profile;
-  bool preload = false, quiet = false;
+  bool rfc7306 = false, preload = false, quiet = false;
 };
 
 int failed(int status, const std::string& why) {
@@ -99,6 +99,7 @@ void set_environment(const Flags& flags, const fs::path& from) {
   put_before("LD_LIBRARY_PATH", from.string());
   if (flags.crc) ::setenv("IWARP_CRC", flags.crc->c_str(), 1);
   if (flags.present) ::setenv("IWARP_PRESENT", flags.present->c_str(), 1);
+  if (flags.rfc7306) ::setenv("IWARP_RFC7306", "on", 1);
   if (!flags.address.empty()) ::setenv("IWARP_ADDRESS", flags.address.c_str(), 1);
   if (flags.profile.name() != "generic") ::setenv("IWARP_PROFILE", flags.profile.name().c_str(), 1);
 }
@@ -156,6 +157,8 @@ Run add_run(CLI::App& app) {
         return ok ? std::string() : "'" + text + "' is no IPv4 or IPv6 address";
       });
   flags->profile.add(*cmd, "");
+  cmd->add_flag("--rfc7306", flags->rfc7306,
+                "Agree with the peer, which is to be run so as well, on Writes with immediate data and on Atomics");
   cmd->add_flag("--preload", flags->preload,
                 "For programs that have the folder of their libraries built in: load the libraries before all others");
   cmd->add_flag("--quiet", flags->quiet, "Do not say what the program is given");

@@ -39,7 +39,8 @@ Result<MemoryRegion> MemoryRegion::register_memory(const ProtectionDomain& pd, M
 Result<MemoryRegion> MemoryRegion::register_read_only(const ProtectionDomain& pd, ConstBytes memory,
                                                       const ReadOnlyOptions& options) {
   using ddp::Access;
-  if (includes(options.access, Access::kLocalWrite) || includes(options.access, Access::kRemoteWrite))
+  if (includes(options.access, Access::kLocalWrite) || includes(options.access, Access::kRemoteWrite) ||
+      includes(options.access, Access::kRemoteAtomic))
     return make_error(Errc::kInvalidArgument, "read-only memory with an access that writes");
   // The table knows one kind of memory, and lets nobody write this: the access has no such right.
   const MutBytes as_known{const_cast<std::byte*>(memory.data()), memory.size()};  // NOLINT

@@ -27,7 +27,7 @@ class MemoryRegion {
 
   // For memory that nothing may write.
   struct ReadOnlyOptions {
-    ddp::Access access = ddp::Access::kLocalRead;  // without kLocalWrite and kRemoteWrite
+    ddp::Access access = ddp::Access::kLocalRead;  // without kLocalWrite, kRemoteWrite, kRemoteAtomic
     std::optional<std::uint64_t> base_to{};        // as above
     ddp::StreamId stream = ddp::StreamId::kAny;    // as above
     std::optional<std::uint64_t> iova{};           // as above

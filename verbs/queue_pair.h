@@ -97,6 +97,7 @@ class QueuePair {
     std::size_t max_sge = rdmap::kMaxSge;  // pieces of a request, of either queue
     std::size_t max_inline = 0;            // octets of SendWr::inline_data
     bool rfc7306 = false;                  // Immediate Data and Atomics are sent: both ends are said to know them
+    bool send_immediate = false;           // likewise Sends with Immediate
     bool established = false;              // it is or was connected. What follows is 0 or false before kRts
     std::uint16_t ird = 0;                 // Reads and Atomics of the peer that may be under way
     std::uint16_t ord = 0;                 // likewise to the peer
@@ -115,6 +116,11 @@ class QueuePair {
   // WcOp::kDrain, kOk and this `wr_id` comes to `send_cq`. Sends nothing, holds nothing up, and takes a place of the
   // send queue until then. kQueueFull, kResource as post_send(). Of the receive queue: a post_recv() behind the end.
   [[nodiscard]] Result<void> drain(std::uint64_t wr_id);
+
+  // Which messages beyond RFC 5040 the peer is known to understand, in place of stream.rfc7306 and send_immediate, from
+  // here to its end: for an agreement with the peer's application, before accept(). Who connects says it with
+  // cm::ConnectOptions::judge_reply. kInvalidArgument: it is connected already, or has been; not usable().
+  [[nodiscard]] Result<void> set_extensions(rdmap::Extensions known);
 
   // Unique in this process; completions carry it.
   [[nodiscard]] std::uint32_t number() const { return number_; }

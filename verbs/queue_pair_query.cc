@@ -29,6 +29,7 @@ Result<QueuePair::Attributes> QueuePair::query() const {
   a.receives_posted = endpoint_.receives_posted();
   a.max_inline = options.max_inline;
   a.rfc7306 = options.rfc7306;
+  a.send_immediate = options.rfc7306 && options.send_immediate;
   a.established = endpoint_.was_established();
   if (!a.established && endpoint_.phase() != endpoint::Phase::kFull) return a;
   const mpa::Negotiated& agreed = core_.negotiated();
@@ -60,6 +61,15 @@ Result<void> QueuePair::modify(QueuePairState to) {
   drain_completions();
   kick();
   finish_post();
+  return {};
+}
+
+Result<void> QueuePair::set_extensions(rdmap::Extensions known) {
+  if (auto may = may_post(); !may) return may;
+  const std::lock_guard lock(mu_);
+  if (endpoint_.phase() != endpoint::Phase::kIdle)
+    return make_error(Errc::kInvalidArgument, "what the peer understands is told before the queue pair is connected");
+  endpoint_.set_extensions(known);
   return {};
 }
 

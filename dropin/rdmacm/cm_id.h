@@ -14,6 +14,7 @@
 
 #include "dropin/rdmacm/event_channel.h"
 #include "dropin/rdmacm/shown.h"
+#include "dropin/verbs/agreement.h"
 #include "dropin/verbs/interface.h"
 #include "iwarp/cm/connect_request.h"
 #include "iwarp/cm/connection.h"
@@ -108,7 +109,8 @@ class Id : public std::enable_shared_from_this<Id> {
   std::shared_ptr<cm::ConnectRequest> request;
   std::shared_ptr<cm::Canceller> canceller;  // of what is being connected or accepted
   std::shared_ptr<cm::Connection> connection;
-  Depths asked{};  // of a request: what the peer asks for, in this end's terms
+  Depths asked{};     // of a request: what the peer asks for, in this end's terms
+  Agreement offered;  // likewise, in the trailer of its private data; empty: there was none
 
   // rdma_create_ep() of a passive id: what queue pairs of its requests are made with.
   std::optional<ibv_qp_init_attr> endpoint_attributes;

@@ -21,12 +21,16 @@ constexpr std::chrono::seconds kConnectTimeout{20}, kReplyTimeout{30};
 // perftest's clients come back to a port that their servers are about to open again. They rely on it that a device
 // takes some ms to resolve an address.
 constexpr std::chrono::milliseconds kRefusalPatience{250};
-constexpr std::size_t kMostPrivateData = 251;
 
 std::vector<std::byte> octets_of(const void* data, std::size_t size) {
   if (data == nullptr || size == 0) return {};
   const auto* const begin = static_cast<const std::byte*>(data);
   return {begin, begin + size};
+}
+
+// The program's part of what the peer has answered: only who offers something looks for a trailer.
+ConstBytes own_part(ConstBytes answer) {
+  return wanted(settings()).empty() ? answer : parse_private_data(answer).own;
 }
 
 // What a depth of rdma_conn_param means.
@@ -105,36 +109,47 @@ void on_outcome(const std::weak_ptr<Id>& weak, bool active, const Error& error,
     event->shown.c.param.conn.initiator_depth = static_cast<std::uint8_t>(std::min(agreed.ord, kMostDepth));
     if (active) {
       self->set_local(connection->local());
-      event->set_private_data(connection->private_data());
+      const auto answer = connection->private_data();
+      event->set_private_data(own_part(answer));
     }
   } else if (connection != nullptr) {
-    if (const auto how = connection->disconnected()) event->set_private_data(how->private_data);
+    if (const auto how = connection->disconnected())
+      event->set_private_data(active ? own_part(how->private_data) : ConstBytes{how->private_data});
   }
   self->tell(std::move(event));
   if (connection != nullptr && !error) watch_end(*self, connection);
 }
 
-cm::ConnectOptions options_for(Id& id, const rdma_conn_param* wanted) {
+cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {
   cm::ConnectOptions options;
   const auto peer = id.peer();
   options.host = peer.address().to_string();
   options.port = peer.port();
   options.policy = startup_policy(settings());
-  options.policy.ird = wanted != nullptr ? depth_of(wanted->responder_resources) : kMostDepth;
-  options.policy.ord = wanted != nullptr ? depth_of(wanted->initiator_depth) : kMostDepth;
+  options.policy.ird = param != nullptr ? depth_of(param->responder_resources) : kMostDepth;
+  options.policy.ord = param != nullptr ? depth_of(param->initiator_depth) : kMostDepth;
   options.policy.startup_timeout = kReplyTimeout;
   options.connect_timeout = kConnectTimeout;
   options.refusal_patience = kRefusalPatience;
-  if (wanted != nullptr) options.private_data = octets_of(wanted->private_data, wanted->private_data_len);
+  if (param != nullptr) options.private_data = octets_of(param->private_data, param->private_data_len);
   if (id.bound_by_application) options.local = id.local();
+  const Agreement offer = wanted(settings());
+  if (offer.empty()) return options;
+  options.private_data = with_trailer(options.private_data, offer);
+  options.judge_reply = [offer](ConstBytes answer) { return judge_reply(offer, answer); };
   return options;
 }
 
-int connect(Id& id, const rdma_conn_param* wanted) {
-  if (wanted != nullptr && wanted->private_data_len > kMostPrivateData) return fail(EINVAL);
-  const auto qp = queue_pair_of(*id.shown(), wanted);
+// Whether the private data find room, `trailer` behind them or not.
+bool fit(const rdma_conn_param* param, bool trailer) {
+  return param == nullptr || param->private_data_len <= most_private_data(trailer);
+}
+
+int connect(Id& id, const rdma_conn_param* param) {
+  if (!fit(param, !wanted(settings()).empty())) return fail(EINVAL);
+  const auto qp = queue_pair_of(*id.shown(), param);
   if (qp == nullptr) return -1;
-  auto options = options_for(id, wanted);
+  auto options = options_for(id, param);
   if (options.port == 0) return fail(EINVAL);
   const auto canceller = std::make_shared<cm::Canceller>();
   {
@@ -153,14 +168,19 @@ int connect(Id& id, const rdma_conn_param* wanted) {
   return id.complete();
 }
 
-int accept(Id& id, const rdma_conn_param* wanted) {
-  if (wanted != nullptr && wanted->private_data_len > kMostPrivateData) return fail(EINVAL);
-  const auto qp = queue_pair_of(*id.shown(), wanted);
+int accept(Id& id, const rdma_conn_param* param) {
+  const Agreement agreed = both(wanted(settings()), id.offered);
+  if (!fit(param, !agreed.empty())) return fail(EINVAL);
+  const auto qp = queue_pair_of(*id.shown(), param);
   if (qp == nullptr) return -1;
   cm::ConnectRequest::AcceptOptions options;
-  options.ird = wanted != nullptr ? depth_of(wanted->responder_resources) : id.asked.ird;
-  options.ord = wanted != nullptr ? depth_of(wanted->initiator_depth) : id.asked.ord;
-  if (wanted != nullptr) options.private_data = octets_of(wanted->private_data, wanted->private_data_len);
+  options.ird = param != nullptr ? depth_of(param->responder_resources) : id.asked.ird;
+  options.ord = param != nullptr ? depth_of(param->initiator_depth) : id.asked.ord;
+  if (param != nullptr) options.private_data = octets_of(param->private_data, param->private_data_len);
+  if (!agreed.empty()) {
+    options.private_data = with_trailer(options.private_data, agreed);
+    if (!qp->set_extensions(extensions_of(agreed))) return fail(EINVAL);
+  }
   const auto canceller = std::make_shared<cm::Canceller>();
   std::shared_ptr<cm::ConnectRequest> request;
   {
@@ -180,7 +200,7 @@ int accept(Id& id, const rdma_conn_param* wanted) {
 }
 
 int reject(Id& id, const void* data, std::uint8_t size) {
-  if (size > kMostPrivateData) return fail(EINVAL);
+  if (size > most_private_data(false)) return fail(EINVAL);
   std::shared_ptr<cm::ConnectRequest> request;
   {
     const std::lock_guard lock(cm_mutex());
@@ -253,6 +273,8 @@ IWARP_ENTRY int iwarp_rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes,
     case IBV_QPS_RTR:
       *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
       attributes->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+      if (iwarp::dropin::wanted(iwarp::dropin::settings()).rfc7306)
+        attributes->qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
       return 0;
     case IBV_QPS_RTS:
       *mask = 0;

@@ -28,7 +28,9 @@ void offer(const std::shared_ptr<Id>& listener, std::unique_ptr<cm::ConnectReque
   id->asked = {.ird = depth_asked(*request, request->peer_ord()), .ord = depth_asked(*request, request->peer_ird())};
   id->state = Id::State::kRequested;
   auto event = std::make_unique<Event>(RDMA_CM_EVENT_CONNECT_REQUEST, id, 0, listener);
-  event->set_private_data(request->private_data());
+  const PrivateData data = parse_private_data(request->private_data());
+  id->offered = data.trailer.value_or(Agreement{});
+  event->set_private_data(data.own);
   event->shown.c.param.conn.responder_resources = static_cast<std::uint8_t>(id->asked.ird);
   event->shown.c.param.conn.initiator_depth = static_cast<std::uint8_t>(id->asked.ord);
   id->request = std::move(request);

@@ -169,7 +169,8 @@ ibv_device_attr device_attributes() {
   a.max_pd = 1 << 20;
   a.max_qp_rd_atom = a.max_qp_init_rd_atom = kMostReads;
   a.max_res_rd_atom = kMostReads << 10;
-  a.atomic_cap = IBV_ATOMIC_NONE;
+  // Atomics of peers are those of std::atomic in this process.
+  a.atomic_cap = settings().rfc7306 ? IBV_ATOMIC_GLOB : IBV_ATOMIC_NONE;
   a.max_srq = 1 << 20;
   a.max_srq_wr = kMostRequests;
   a.max_srq_sge = static_cast<int>(rdmap::kMaxSge);

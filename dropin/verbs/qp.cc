@@ -85,6 +85,17 @@ Qp::~Qp() {
   ::pthread_cond_destroy(&face().cond);
 }
 
+// The core is asked when it matters, and until the answer is yes.
+SendRules Qp::rules_for(int opcode) {
+  if (needs_agreement(opcode) && !rfc7306.load()) {
+    if (const auto has = sender->query(); has && has->rfc7306) {
+      send_immediate.store(has->send_immediate);
+      rfc7306.store(true);
+    }
+  }
+  return {.all_signaled = all_signaled, .rfc7306 = rfc7306.load(), .send_immediate = send_immediate.load()};
+}
+
 Qp* Qp::find(std::uint32_t number) {
   const auto found = all().find(number);
   return found == all().end() ? nullptr : found->second;
@@ -140,8 +151,7 @@ int make_qp(ibv_pd* pd, ibv_qp_init_attr& attr, std::unique_ptr<Qp>& out) {
   qp->options = options;
   qp->core = qp->sender = std::make_shared<verbs::QueuePair>(owner(pd).core, options);
   if (const auto& usable = qp->core->usable(); !usable) return to_errno(usable.error().code);
-  qp->rules = {.all_signaled = attr.sq_sig_all != 0, .rfc7306 = options.stream.rfc7306};
-
+  qp->all_signaled = attr.sq_sig_all != 0;
   attr.cap.max_send_sge = attr.cap.max_recv_sge = rdmap::kMaxSge;
   if (attr.srq != nullptr) attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
   qp->init = attr;
@@ -177,7 +187,8 @@ int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad) {
   return guarded([&] {
     Qp& q = owner(qp);
     return post_list<rdmap::SendWr>(
-        list, bad, [&](const ibv_send_wr& in, rdmap::SendWr& out) { return to_send_wr(in, q.rules, out); },
+        list, bad,
+        [&](const ibv_send_wr& in, rdmap::SendWr& out) { return to_send_wr(in, q.rules_for(opcode_of(in)), out); },
         [&](std::span<const rdmap::SendWr> some, std::size_t* posted) { return q.sender->post_send(some, posted); });
   });
 }

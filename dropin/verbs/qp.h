@@ -23,6 +23,8 @@ struct Qp {
   [[nodiscard]] static Qp* find(std::uint32_t number);
   // What ibv_query_qp() tells.
   [[nodiscard]] ibv_qp_state state() const;
+  // For a request with that opcode.
+  [[nodiscard]] SendRules rules_for(int opcode);
   // The peer still gets what has completed; nothing completes any more here.
   void retire();
 
@@ -32,7 +34,8 @@ struct Qp {
   std::shared_ptr<verbs::QueuePair> sender;
   verbs::QueuePair::Options options;  // of both
   ibv_qp_init_attr init{};            // as it was made
-  SendRules rules;
+  bool all_signaled = false;
+  std::atomic<bool> rfc7306{false}, send_immediate{false};    // the core is known to be told so
   std::atomic<ibv_qp_state> before_connection{IBV_QPS_INIT};  // as RNICs query at first, though c says RESET
   std::atomic<unsigned> access{0};  // as told by ibv_modify_qp(); the rights are those of the regions
   // Of the RoCE presentation, by ibv_modify_qp(): attributes, which of them, and whether they are a peer's address.

@@ -4,6 +4,7 @@
 //   IWARP_PROFILE=NAME  a profile of `iwarp profiles`
 //   IWARP_PRESENT=iwarp|roce  what the device presents itself as. Default: iwarp, which it is on the wire. roce is
 //                       for programs that connect by ibv_modify_qp(), towards another of these libraries in that mode
+//   IWARP_RFC7306=on    agree with the peer on immediate data and Atomics: agreement.h. Default: off
 //   IWARP_TRACE=FILE    as told, for who writes traces
 // What cannot be understood counts as not said.
 #pragma once
@@ -23,7 +24,8 @@ struct Settings {
   std::optional<bool> crc;             // whether FPDUs are to have one
   std::string profile;                 // empty: none
   Present present = Present::kIwarp;
-  std::string trace;  // file; empty: none
+  bool rfc7306 = false;  // to be agreed on with the peer
+  std::string trace;     // file; empty: none
 };
 
 // Of the environment as it was at the first call. Thread-safe.

@@ -26,7 +26,7 @@ ibv_wc_opcode to_wc_opcode(const verbs::Completion& c) {
     case WcOp::kRead:
       return IBV_WC_RDMA_READ;
     case WcOp::kRecv:
-      return c.has_immediate ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+      return c.has_immediate && !c.sent_immediate ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
     case WcOp::kFetchAdd:
       return IBV_WC_FETCH_ADD;
     case WcOp::kCmpSwap:
@@ -40,6 +40,17 @@ ibv_wc_opcode to_wc_opcode(const verbs::Completion& c) {
 }
 
 }  // namespace
+
+int opcode_of(const ibv_send_wr& wr) {
+  int opcode = 0;
+  std::memcpy(&opcode, &wr.opcode, sizeof opcode);
+  return opcode;
+}
+
+bool needs_agreement(int opcode) {
+  return opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_SEND_WITH_IMM ||
+         opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
 
 int to_sges(const ibv_sge* pieces, int count, rdmap::SgeList& out) {
   if (count < 0 || static_cast<std::size_t>(count) > rdmap::kMaxSge) return EINVAL;
@@ -66,9 +77,7 @@ int to_send_wr(const ibv_send_wr& in, const SendRules& rules, rdmap::SendWr& out
   out.immediate = 0;
   out.wr_id = in.wr_id;
   bool rdma = false, atomic = false, sends = false;
-  int opcode = 0;  // the application's: any number
-  std::memcpy(&opcode, &in.opcode, sizeof opcode);
-  switch (opcode) {
+  switch (opcode_of(in)) {
     case IBV_WR_SEND:
       out.op = SendOp::kSend;
       sends = true;
@@ -87,6 +96,12 @@ int to_send_wr(const ibv_send_wr& in, const SendRules& rules, rdmap::SendWr& out
       out.op = SendOp::kWriteImmediate;
       out.immediate = from_immediate(in.imm_data);
       rdma = sends = true;
+      break;
+    case IBV_WR_SEND_WITH_IMM:  // RFC 7306 has no such message: its Immediate Data is one of its own
+      if (!rules.send_immediate) return EOPNOTSUPP;
+      out.op = SendOp::kSendImmediate;
+      out.immediate = from_immediate(in.imm_data);
+      sends = true;
       break;
     case IBV_WR_RDMA_READ:
       out.op = SendOp::kRead;
@@ -108,7 +123,6 @@ int to_send_wr(const ibv_send_wr& in, const SendRules& rules, rdmap::SendWr& out
       out.op = SendOp::kLocalInvalidate;
       out.local_stag = Stag{in.invalidate_rkey};
       break;
-    case IBV_WR_SEND_WITH_IMM:  // RFC 7306 has no such message: its Immediate Data is one of its own
     case IBV_WR_BIND_MW:
     case IBV_WR_TSO:
     case IBV_WR_DRIVER1:
@@ -266,6 +280,7 @@ int to_access(unsigned flags, ddp::Access& out) {
   if (has(IBV_ACCESS_LOCAL_WRITE)) out = out | ddp::Access::kLocalWrite;
   if (has(IBV_ACCESS_REMOTE_WRITE)) out = out | ddp::Access::kRemoteWrite;
   if (has(IBV_ACCESS_REMOTE_READ)) out = out | ddp::Access::kRemoteRead;
+  if (has(IBV_ACCESS_REMOTE_ATOMIC)) out = out | ddp::Access::kRemoteAtomic;
   return 0;
 }
 

@@ -15,11 +15,17 @@ namespace iwarp::dropin {
 
 // What a queue pair was made with, as far as it bears on what is posted.
 struct SendRules {
-  bool all_signaled = false;  // ibv_qp_init_attr::sq_sig_all
-  bool rfc7306 = false;       // the core sends Immediate Data and Atomics
+  bool all_signaled = false;    // ibv_qp_init_attr::sq_sig_all
+  bool rfc7306 = false;         // agreed with the peer: the core sends Immediate Data and Atomics
+  bool send_immediate = false;  // likewise Sends with Immediate
 };
 
-// `out` is `in`. EOPNOTSUPP: an operation that iWARP has not, or has not without RFC 7306. EINVAL: more pieces than
+// As a number, for the application may have put any there.
+[[nodiscard]] int opcode_of(const ibv_send_wr& wr);
+// Whether an opcode of ibv_wr_opcode, or any number, is one that both ends have to agree on.
+[[nodiscard]] bool needs_agreement(int opcode);
+
+// `out` is `in`. EOPNOTSUPP: an operation that iWARP has not, or that was not agreed on. EINVAL: more pieces than
 // rdmap::kMaxSge, inline data for what has none. 32 bits of immediate data are the less significant half of RFC 7306's.
 [[nodiscard]] int to_send_wr(const ibv_send_wr& in, const SendRules& rules, rdmap::SendWr& out);
 // Likewise of the receive queue. EINVAL: too many pieces.
@@ -35,7 +41,7 @@ struct SendRules {
 [[nodiscard]] int to_errno(Errc code);
 
 // Rights of a region, of enum ibv_access_flags. EINVAL: unknown flags, or the peer may write and the owner not.
-// EOPNOTSUPP: on-demand paging. REMOTE_ATOMIC and MW_BIND give no right of their own; HUGETLB and the optional ones
+// EOPNOTSUPP: on-demand paging. MW_BIND gives no right of its own; HUGETLB and the optional ones
 // (relaxed ordering) change nothing.
 [[nodiscard]] int to_access(unsigned flags, ddp::Access& out);
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "dropin/verbs/agreement.h"
 #include "dropin/verbs/qp.h"
 
 namespace iwarp::dropin {
@@ -81,7 +82,7 @@ ibv_send_wr request(const ibv_qp_ex* qp, ibv_wr_opcode op) {
 }
 
 void add_request(ibv_qp_ex* qp, const ibv_send_wr& wr) noexcept {
-  with_builder(qp, [&](WrBuilder& b) { b.add(wr, owner(qp).rules); });
+  with_builder(qp, [&](WrBuilder& b) { b.add(wr, owner(qp).rules_for(opcode_of(wr))); });
 }
 
 void add_rdma(ibv_qp_ex* qp, ibv_wr_opcode op, std::uint32_t rkey, std::uint64_t remote, __be32 immediate = 0) {
@@ -125,7 +126,11 @@ void WrBuilder::set_functions(ibv_qp_ex& qp) {
     add_rdma(q, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, to, immediate);
   };
   qp.wr_send = [](ibv_qp_ex* q) { add_request(q, request(q, IBV_WR_SEND)); };
-  qp.wr_send_imm = [](ibv_qp_ex* q, __be32) { add_request(q, request(q, IBV_WR_SEND_WITH_IMM)); };
+  qp.wr_send_imm = [](ibv_qp_ex* q, __be32 immediate) {
+    ibv_send_wr wr = request(q, IBV_WR_SEND_WITH_IMM);
+    wr.imm_data = immediate;
+    add_request(q, wr);
+  };
   qp.wr_send_inv = [](ibv_qp_ex* q, std::uint32_t rkey) { add_invalidate(q, IBV_WR_SEND_WITH_INV, rkey); };
   qp.wr_send_tso = [](ibv_qp_ex* q, void*, std::uint16_t, std::uint16_t) { owner(q).builder->refuse(EOPNOTSUPP); };
   qp.wr_set_ud_addr = [](ibv_qp_ex* q, ibv_ah*, std::uint32_t, std::uint32_t) { owner(q).builder->refuse(EOPNOTSUPP); };
@@ -152,18 +157,31 @@ void WrBuilder::set_functions(ibv_qp_ex& qp) {
   qp.wr_abort = [](ibv_qp_ex* q) { owner(q).builder->abort(); };
 }
 
+namespace {
+
+// Operations that a queue pair may be asked to post: those that are agreed on with the peer only where that is wanted.
+std::uint64_t operations() {
+  const Agreement may = wanted(settings());
+  std::uint64_t all = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
+                      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
+  if (may.rfc7306)
+    all |= IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+  if (may.send_immediate) all |= IBV_QP_EX_WITH_SEND_WITH_IMM;
+  return all;
+}
+
+}  // namespace
+
 ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* attr) {
   return made<ibv_qp>([&](ibv_qp*& out) {
     constexpr std::uint32_t kKnown =
         IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    constexpr std::uint64_t kOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
-                                   IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
     const auto has = [&](std::uint32_t which) { return (attr->comp_mask & which) != 0; };
     if ((attr->comp_mask & ~kKnown) != 0) return EOPNOTSUPP;
     if (!has(IBV_QP_INIT_ATTR_PD) || attr->pd == nullptr) return EINVAL;
     if (has(IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags != 0) return EOPNOTSUPP;
     const bool posts = has(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
-    if (posts && (attr->send_ops_flags & ~kOps) != 0) return EOPNOTSUPP;
+    if (posts && (attr->send_ops_flags & ~operations()) != 0) return EOPNOTSUPP;
     ibv_qp_init_attr plain{.qp_context = attr->qp_context,
                            .send_cq = attr->send_cq,
                            .recv_cq = attr->recv_cq,
