@@ -80,6 +80,12 @@ int begin_anew(Qp& qp) {
   return 0;
 }
 
+// That brings it to RTS: who asks before or after finds that it is granted.
+bool is_connected_by_rdma_cm(const Qp& qp) {
+  const auto now = qp.core->state();
+  return !qp.path_told && (now == verbs::QueuePairState::kRtr || now == verbs::QueuePairState::kRts);
+}
+
 int change_state(Qp& qp, const ibv_qp_attr& attr, int mask) {
   const ibv_qp_state from = qp.state(), to = attr.qp_state;
   if (to == IBV_QPS_SQD) return EOPNOTSUPP;
@@ -88,6 +94,7 @@ int change_state(Qp& qp, const ibv_qp_attr& attr, int mask) {
     leave(qp);
     return 0;
   }
+  if (is_connected_by_rdma_cm(qp) && (to == IBV_QPS_INIT || to == IBV_QPS_RTR || to == IBV_QPS_RTS)) return 0;
   if (!is_step(from, to)) return EINVAL;
   if (to == IBV_QPS_RTR && (mask & kPath) != 0) {
     if ((mask & kPath) != kPath) return EINVAL;
