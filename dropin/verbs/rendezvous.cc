@@ -9,6 +9,7 @@
 
 #include "dropin/verbs/device.h"
 #include "dropin/verbs/interface.h"
+#include "dropin/verbs/translate.h"
 #include "iwarp/cm/connector.h"
 #include "iwarp/verbs/completion_queue.h"
 

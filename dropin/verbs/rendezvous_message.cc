@@ -21,7 +21,7 @@ bool is_of_this_version(ConstBytes octets) {
          octets[kMagicBytes] == kVersion;
 }
 
-void begin(std::span<std::byte> octets) {
+void put_head(std::span<std::byte> octets) {
   std::ranges::copy(std::as_bytes(std::span{kMagic}), octets.begin());
   octets[kMagicBytes] = kVersion;
 }
@@ -45,7 +45,7 @@ std::optional<RendezvousMessage> RendezvousMessage::parse(ConstBytes octets) {
 std::vector<std::byte> RendezvousMessage::octets() const {
   std::vector<std::byte> all(kSize);
   const auto fixed = std::span{all}.first<kSize>();
-  begin(fixed);
+  put_head(fixed);
   fixed[kKindAt] = static_cast<std::byte>(kind);
   store_be(fixed.subspan<kFromAt, 4>(), from);
   store_be(fixed.subspan<kToAt, 4>(), to);
@@ -56,7 +56,7 @@ std::vector<std::byte> RendezvousMessage::octets() const {
 
 std::vector<std::byte> octets_of(Refusal why) {
   std::vector<std::byte> all(kRefusalBytes);
-  begin(all);
+  put_head(all);
   all[kKindAt] = static_cast<std::byte>(why);
   return all;
 }
