@@ -17,6 +17,9 @@
 #include "dropin/verbs/rendezvous.h"
 #include "iwarp/cm/connector.h"
 
+// Of the library's, and in no header.
+extern "C" int ibv_read_sysfs_file(const char* dir, const char* file, char* buf, std::size_t size);
+
 namespace iwarp::dropin {
 namespace {
 
