@@ -199,7 +199,7 @@ void Rendezvous::connect(std::uint32_t number, Entry& entry, Work& work) {
 void Rendezvous::knock(std::uint32_t number, Entry& entry, Work& work) {
   const RendezvousMessage message{
       .kind = Kind::kKnock, .from = number, .to = entry.peer.number, .from_psn = *entry.psn, .to_psn = entry.peer.psn};
-  work.add([this, number, receiver = entry.ends.receiver, options = options_for(entry.peer, message, kLeastPatience)] {
+  work.add([this, number, receiver = entry.ends.receiver, options = options_for(entry.peer, message, entry.patience)] {
     verbs::CompletionQueue none(1);
     const auto qp = std::make_shared<verbs::QueuePair>(receiver->pd(),
                                                        verbs::QueuePair::Options{.send_cq = &none, .recv_cq = &none});
@@ -263,7 +263,6 @@ void Rendezvous::on_request(std::shared_ptr<cm::ConnectRequest> request) {
   Entry& entry = at->second;
   const bool in_rtr = entry.ends.receiver != nullptr;
   if (!in_rtr && entry.held.size() >= kMostHeld) return work.reject(request, Refusal::kTooMany);
-  if (!in_rtr && message->kind == Kind::kKnock) work.reject(std::exchange(held.request, nullptr), Refusal::kHeard);
   in_rtr ? match(message->to, entry, std::move(held), work) : entry.held.push_back(std::move(held));
 }
 

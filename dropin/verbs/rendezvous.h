@@ -66,7 +66,7 @@ class Rendezvous {
  private:
   struct Held {
     RendezvousMessage message;
-    std::shared_ptr<cm::ConnectRequest> request;  // null: it was a knock
+    std::shared_ptr<cm::ConnectRequest> request;
     boost::asio::ip::address from;
   };
   struct Entry {
