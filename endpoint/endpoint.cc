@@ -13,6 +13,21 @@ bool too_long(const rdmap::RecvWr& wr) {
   return wr.sges.total() > std::numeric_limits<std::uint32_t>::max();
 }
 
+// An end that is the peer's, or for want of one.
+bool is_loss(Phase from, Input how, const Error& reason) {
+  switch (how) {
+    case Input::kStartupFailed:
+    case Input::kPeerEnd:
+    case Input::kLost:
+    case Input::kTimeout:
+      return from <= Phase::kFull;
+    case Input::kAbort:  // no lower layer was found
+      return from == Phase::kIdle && reason.code != Errc::kAborted;
+    default:
+      return false;
+  }
+}
+
 Error not_posted(bool full) {
   return full ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
 }
@@ -96,6 +111,11 @@ Result<void> Endpoint::may_post(const rdmap::SendWr& wr) const {
 
 Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
   if (auto may = may_post(wr); !may) return may;
+  if (alone_) [[unlikely]] {
+    if (!sends_.post(wr)) return not_posted(sends_.full());
+    lose_peer();
+    return {};
+  }
   if (phase_ > Phase::kFull) [[unlikely]]                                         // nothing of it is sent any more
     return sends_.post_flushed(wr) ? Result<void>{} : not_posted(sends_.full());  // req: RFC5041-6.2.1-3
   if (!sends_.post(wr)) return not_posted(sends_.full());
@@ -109,7 +129,7 @@ Result<void> Endpoint::post_recv(const rdmap::RecvWr& wr) {
     return check_receive(wr);
   if (!recvs_.post(wr)) return not_posted(recvs_.full());
   // Not while it closes in order: the peer may still be sending what it has.
-  if (phase_ > Phase::kFull && !receiving()) [[unlikely]]
+  if (done_receiving()) [[unlikely]]
     recvs_.flush();
   return {};
 }
@@ -125,7 +145,7 @@ void Endpoint::step(Input on) {
 void Endpoint::enter(Phase phase) {
   phase_ = phase;
   if (phase == Phase::kClosed || (phase == Phase::kEndWait && ending_ != Ending::kOrderly)) {
-    flush();
+    alone_ ? lose_peer() : flush();
     tx_.abandon();
   }
   if (!receiving()) held_until_.reset();
@@ -156,6 +176,16 @@ void Endpoint::flush() {
   sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2 RFC5041-3-4
   recvs_.flush();
   reads_.clear();
+}
+
+// Whoever sends learns that there is no peer; else nobody does.
+void Endpoint::lose_peer() {
+  if (sends_.fail_oldest(Errc::kConnectionLost)) end_alone();
+}
+
+void Endpoint::end_alone() {
+  alone_ = false;
+  flush();
 }
 
 void Endpoint::start(Opening opening) {
@@ -207,6 +237,7 @@ void Endpoint::disconnect() {
   drain_end_ = add_saturating(now_, options_.drain_timeout);
   // req: RFC5040-6.2-2
   step(Input::kDisconnect);
+  if (alone_) end_alone();
 }
 
 bool Endpoint::drained() const {
@@ -219,7 +250,9 @@ void Endpoint::finish() {
 }
 
 void Endpoint::end(Input how, const Error& reason) {
+  if (alone_) end_alone();
   if (!next(phase_, how)) return;
+  alone_ = options_.outlive_peer && is_loss(phase_, how, reason);
   if (phase_ <= Phase::kDraining) reason_ = reason;  // the first cause stands
   // Nobody waits for the end of who has left: the lower layer may go on by itself with what the peer has not taken.
   const bool in_vain = how == Input::kTimeout && !(left_ && phase_ == Phase::kEndWait);

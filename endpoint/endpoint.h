@@ -111,7 +111,9 @@ class Endpoint {
   // Whether Established was told, or is about to be.
   [[nodiscard]] bool was_established() const { return heard_ != Heard::kNothing && heard_ >= opener_; }
   // It takes no Receive any more; those that it took have completed.
-  [[nodiscard]] bool done_receiving() const { return phase_ > Phase::kFull && !receiving(); }
+  [[nodiscard]] bool done_receiving() const { return phase_ > Phase::kFull && !receiving() && !alone_; }
+  // The peer has gone, and the queues do not know yet (Options::outlive_peer). The phase is kClosed.
+  [[nodiscard]] bool alone() const { return alone_; }
   // What was received so far.
   [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return rx_.counters(); }
   [[nodiscard]] const rdmap::TxCounters& tx_counters() const { return tx_.counters(); }  // what was sent
@@ -243,6 +245,8 @@ class Endpoint {
   void flush();
   // Behind our end: what the peer still sends is dropped.
   void serve_no_more();
+  void lose_peer();
+  void end_alone();
   [[nodiscard]] bool accept(const Result<void>& ok) {
     if (!ok) refuse(ok.error());
     return ok.ok();
@@ -266,6 +270,7 @@ class Endpoint {
   Told told_ = Told::kNothing;
   Ending ending_ = Ending::kError;
   bool left_ = false;  // leave()
+  bool alone_ = false;
   std::size_t ord_ = 0;
   Error reason_ = make_error(Errc::kAborted);
   std::optional<rdmap::TerminateMessage> sent_terminate_;

@@ -85,7 +85,8 @@ class QueuePair {
   // error state.
   void leave(Unfinished what = Unfinished::kDropped);
 
-  // Where it is in its life, at this moment; kError in a forked child.
+  // Where it is in its life, at this moment; kError in a forked child. A peer that has gone unnoticed
+  // (Options::outlive_peer) leaves it in kRts.
   [[nodiscard]] QueuePairState state() const;
   // What it was made with, what waits in it and what was agreed on with the peer: one moment of all of it.
   struct Attributes {
@@ -197,6 +198,7 @@ class QueuePair {
   void finish_post();
   // Precondition: mu_ held.
   [[nodiscard]] Result<void> post_in_turn(std::span<const SendWr> list, const Room& room, std::size_t* posted);
+  [[nodiscard]] QueuePairState locked_state() const;
   // A message that waited for a Receive may have one.
   void go_on();
   // Moves what waits.

@@ -2,6 +2,13 @@
 #include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::verbs {
+namespace {
+
+bool is_of_a_lost_peer(Errc code) {
+  return code == Errc::kConnectionLost || code == Errc::kTimeout || code == Errc::kStartupTimeout;
+}
+
+}  // namespace
 
 QueuePair::Share::Share(std::shared_ptr<SharedReceiveQueue::Shared> queue, QueuePair* waits)
     : queue_(std::move(queue)),
@@ -34,7 +41,9 @@ void QueuePair::tell_end() {
   const auto& events = pd_.async_events();
   if (!told_fatal_ && endpoint_.was_established()) {
     const Error& reason = endpoint_.reason();
-    if (reason.code != Errc::kPeerClosed && reason.code != Errc::kAborted) {
+    // Of a peer that was outlived the failed request tells.
+    const bool told_otherwise = endpoint_.options().outlive_peer && is_of_a_lost_peer(reason.code);
+    if (reason.code != Errc::kPeerClosed && reason.code != Errc::kAborted && !told_otherwise) {
       told_fatal_ = true;
       fatal_.raise(events, {.type = AsyncEventType::kQpFatal, .qp_number = number_, .reason = reason});
     }

@@ -7,6 +7,7 @@
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
+#include "dropin/rdmacm/presented.h"
 #include "dropin/rdmacm/queues.h"
 #include "iwarp/cm/connector.h"
 
@@ -78,6 +79,7 @@ void watch_end(Id& id, const std::shared_ptr<cm::Connection>& connection) {
       self->state = State::kOver;
     }
     self->tell(RDMA_CM_EVENT_DISCONNECTED);
+    if (presents_roce()) self->tell(RDMA_CM_EVENT_TIMEWAIT_EXIT);
   });
 }
 
@@ -112,11 +114,12 @@ void on_outcome(const std::weak_ptr<Id>& weak, bool active, const Error& error,
     if (active) {
       self->set_local(connection->local());
       const auto answer = connection->private_data();
-      event->set_private_data(own_part(answer));
+      event->set_private_data(as_presented(own_part(answer), kAnswerRoom));
     }
   } else if (connection != nullptr) {
     if (const auto how = connection->disconnected())
-      event->set_private_data(active ? own_part(how->private_data) : ConstBytes{how->private_data});
+      event->set_private_data(
+          as_presented(active ? own_part(how->private_data) : ConstBytes{how->private_data}, kRejectionRoom));
   }
   self->tell(std::move(event));
   if (connection != nullptr && !error) watch_end(*self, connection);
@@ -142,13 +145,14 @@ cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {
   return options;
 }
 
-// Whether the private data find room, `trailer` behind them or not.
-bool fit(const rdma_conn_param* param, bool trailer) {
-  return param == nullptr || param->private_data_len <= most_private_data(trailer);
+// Whether the private data find room, `trailer` behind them or not. `presented`: the room that InfiniBand has.
+bool fit(const rdma_conn_param* param, bool trailer, std::size_t presented) {
+  if (param == nullptr) return true;
+  return param->private_data_len <= (presents_roce() ? presented : most_private_data(trailer));
 }
 
 int connect(Id& id, const rdma_conn_param* param) {
-  if (!fit(param, !wanted(settings()).empty())) return fail(EINVAL);
+  if (!fit(param, !wanted(settings()).empty(), kRequestRoom)) return fail(EINVAL);
   const auto qp = queue_pair_of(*id.shown(), param);
   if (qp == nullptr) return -1;
   auto options = options_for(id, param);
@@ -172,7 +176,7 @@ int connect(Id& id, const rdma_conn_param* param) {
 
 int accept(Id& id, const rdma_conn_param* param) {
   const Agreement agreed = both(wanted(settings()), id.offered);
-  if (!fit(param, !agreed.empty())) return fail(EINVAL);
+  if (!fit(param, !agreed.empty(), kAnswerRoom)) return fail(EINVAL);
   const auto qp = queue_pair_of(*id.shown(), param);
   if (qp == nullptr) return -1;
   cm::ConnectRequest::AcceptOptions options;
@@ -202,7 +206,7 @@ int accept(Id& id, const rdma_conn_param* param) {
 }
 
 int reject(Id& id, const void* data, std::uint8_t size) {
-  if (size > most_private_data(false)) return fail(EINVAL);
+  if (size > (presents_roce() ? kRejectionRoom : most_private_data(false))) return fail(EINVAL);
   std::shared_ptr<cm::ConnectRequest> request;
   {
     const std::lock_guard lock(cm_mutex());
@@ -221,7 +225,11 @@ int disconnect(Id& id) {
     if (connection == nullptr)
       return fail(id.state == State::kConnecting || id.state == State::kAccepting ? ENOTCONN : EINVAL);
   }
-  connection->disconnect();
+  if (presents_roce()) {
+    connection->qp()->leave(verbs::QueuePair::Unfinished::kFlushed);  // to the error state, as InfiniBand has it
+  } else {
+    connection->disconnect();
+  }
   // Of a synchronous id that has seen the end already: there is no other event.
   const rdma_cm_event* const last = id.shown()->event;
   if (last != nullptr && last->event == RDMA_CM_EVENT_DISCONNECTED) return 0;
