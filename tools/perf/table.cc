@@ -16,6 +16,7 @@ std::string long_size(std::uint32_t size) {
 std::string how_text(const Spec& s) {
   std::string text;
   if (!is_raw(s.test)) text = s.crc ? "crc" : "no crc";
+  if (!is_raw(s.test) && s.markers) text += ", Markers";
   if (s.test == Test::kSendRate) text += fmt::format(", lists of {}", s.list);
   const bool reads = s.test == Test::kReadBw || s.test == Test::kReadLat;
   if (reads && s.crc && !s.stable) text += ", copied";
