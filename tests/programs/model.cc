@@ -96,6 +96,9 @@ void Model::apply(const Step& s) {
     case Do::kAbort:
     case Do::kLose:
       return end(s);
+    case Do::kLeave:
+      end(s);
+      return leave(s.qp);
     case Do::kMove:
     case Do::kPoll:
     case Do::kSettle:
@@ -129,6 +132,20 @@ void Model::end(const Step& s) {
   const std::size_t came = qps_[s.qp].delivered;
   if (s.what == Do::kDisconnect && came != 0) peer.served = peer.messages[came - 1];
   if (s.what == Do::kLose) qps_[peer_of(s.qp)].ended_here = true;
+}
+
+// What has not completed never does, and all its memory is free.
+void Model::leave(std::size_t qp) {
+  Qp& q = qps_[qp];
+  q.left = true;
+  for (; q.done < q.sends.size() && fault_.empty(); ++q.done) {
+    if (!q.sends[q.done].drain) resolve(qp, q.done, Status::kFlushed);
+  }
+  for (; q.received < q.receives.size() && fault_.empty(); ++q.received) {
+    const Receive r = q.receives[q.received];
+    memory_.end_uses([&](const Use& u) { return u.kind == Use::Kind::kReceive && u.request == r.id; });
+    receive_flushed(qp, r);
+  }
 }
 
 void Model::use(std::size_t qp, const Piece& p, Use::Kind kind, std::size_t by, std::size_t request) {
