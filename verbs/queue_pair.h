@@ -78,7 +78,7 @@ class QueuePair {
   // completion queues and reaches the peer, and an orderly end follows behind the scenes, for up to
   // stream::Options::close_timeout. Everything else that was posted is dropped and completes nowhere; nor does what is
   // posted later. When this returns no memory that was posted is read or written. What libibverbs' applications expect
-  // of ibv_destroy_qp().
+  // of ibv_destroy_qp(). If a message has left in part, the peer sees TCP end inside an FPDU: kConnectionLost there.
   void leave();
 
   // Where it is in its life, at this moment; kError in a forked child.

@@ -58,7 +58,7 @@ class Model {
   // A completion from the queue of sends or of receives.
   void completed(std::size_t qp, bool receive, const verbs::Completion& c);
   void established(std::size_t qp);
-  void ended(std::size_t qp, Errc reason);
+  void ended(std::size_t qp, const Error& reason);
   void happened(std::size_t host, const verbs::AsyncEvent& event, std::size_t qp);
   // Nothing moves any more, and all completions and events were polled: the time for what must have happened by now.
   void settled();
@@ -151,7 +151,7 @@ class Model {
     bool done = false;
   };
   // How one end, or the network, ended a connection. `how`: of kLose Step::amount, of kAbort Step::more, of kTrespass
-  // the operation.
+  // the operation, of kLeave whether a message of that end may have been under way.
   struct Cause {
     Do what;
     std::size_t qp;
@@ -211,6 +211,7 @@ class Model {
   void use(std::size_t qp, const Piece& piece, Use::Kind kind, std::size_t by, std::size_t request);
   void end(const Step& s);
   void leave(std::size_t qp);
+  [[nodiscard]] bool mid_message(std::size_t qp) const;
 
   void send_completed(std::size_t qp, const verbs::Completion& c);
   void check_completion(std::size_t qp, const Request& r, const verbs::Completion& c);

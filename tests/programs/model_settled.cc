@@ -13,13 +13,14 @@ void Model::established(std::size_t qp) {
   qps_[qp].established = true;
 }
 
-void Model::ended(std::size_t qp, Errc reason) {
+void Model::ended(std::size_t qp, const Error& reason) {
   Qp& q = qps_[qp];
   if (q.ended) wrong("qp" + std::to_string(qp) + " ended twice");
-  if (!ending(qp)) wrong("qp" + std::to_string(qp) + " ended by itself: " + iwarp::name(reason));
+  if (!ending(qp)) wrong("qp" + std::to_string(qp) + " ended by itself: " + iwarp::name(reason.code));
   q.ended = true;
-  q.reason = reason;
-  if (!may_end_with(qp, reason)) wrong("qp" + std::to_string(qp) + " ended with " + iwarp::name(reason));
+  q.reason = reason.code;
+  if (!may_end_with(qp, reason.code))
+    wrong("qp" + std::to_string(qp) + " ended with " + iwarp::name(reason.code) + ": " + reason.why);
 }
 
 bool Model::may_end_with(std::size_t qp, Errc reason) const {
@@ -33,6 +34,8 @@ bool Model::may_end_with(std::size_t qp, Errc reason) const {
       return reason == Errc::kRemoteTerminate || (reason == Errc::kConnectionLost && causes.size() > 1);
     }
     if (c.qp == qp) return reason == Errc::kAborted;
+    // Who leaves may do so inside an FPDU.
+    if (c.what == Do::kLeave && c.how != 0 && reason == Errc::kConnectionLost) return true;
     const bool in_order = c.what == Do::kDisconnect || c.what == Do::kLeave;
     return reason == (in_order ? Errc::kPeerClosed : Errc::kConnectionLost);
   });
@@ -124,7 +127,7 @@ void Model::resolve_silent(std::size_t qp) {
 // its sender may wait for Responses.
 void Model::settle_waiting(std::size_t qp) {
   tally_.waited += waits(qp) ? 1 : 0;
-  if (setup_.hosts[host_of(qp)].shares || waits(peer_of(qp))) return;
+  if (setup_.hosts[host_of(qp)].shares || waits(peer_of(qp)) || !may_send(peer_of(qp))) return;
   if (qps_[qp].delivered != std::min(qps_[qp].receives.size(), qps_[peer_of(qp)].messages.size()))
     wrong("qp" + std::to_string(qp) + ": " + std::to_string(qps_[qp].delivered) +
           " messages have come, and a Receive waits");

@@ -308,7 +308,7 @@ void Runner::see_connection(std::size_t qp) {
     } else if (const auto* end = std::get_if<stream::Disconnected>(&event)) {
       if ((end->sent || end->received) && !model_.may_terminate(qp))
         model_.wrong("qp" + std::to_string(qp) + ": a Terminate");
-      model_.ended(qp, end->reason.code);
+      model_.ended(qp, end->reason);
     } else {
       model_.wrong("qp" + std::to_string(qp) + ": a fallback");
     }
