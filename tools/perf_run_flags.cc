@@ -166,6 +166,7 @@ void PerfRunFlags::add(CLI::App& run) {
   run.add_option("--crc", crc, "Checksums (CRC32c) over all that is sent")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("on");
+  run.add_flag("--markers", spec.markers, "MPA Markers in both directions, by which a receiver finds frames");
   run.add_option("--fpdu", fpdu, "Size of the frames (FPDUs) in the TCP stream: a TCP segment, 16 KiB, or up to 64 KiB")
       ->check(CLI::IsMember({"emss", "16k", "max"}))
       ->default_str("max");

@@ -82,7 +82,7 @@ class QueuePair {
   // and an orderly end follows behind the scenes, for up to stream::Options::close_timeout. Everything else that was
   // posted, or is posted later, comes to `what`, at once. When this returns no memory that was posted is read or
   // written. What libibverbs' applications expect of ibv_destroy_qp() and, with kFlushed, of ibv_modify_qp() to the
-  // error state.
+  // error state. If a message has left in part, the peer sees TCP end inside an FPDU: kConnectionLost there.
   void leave(Unfinished what = Unfinished::kDropped);
 
   // Where it is in its life, at this moment; kError in a forked child. A peer that has gone unnoticed

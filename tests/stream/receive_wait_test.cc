@@ -9,6 +9,7 @@ namespace iwarp::stream {
 namespace {
 
 using namespace std::chrono_literals;
+using test::operator|;
 using test::Bytes;
 using test::list;
 using test::Pair;
@@ -227,12 +228,12 @@ TEST(ReceiveWait, ItsLimitIsNotBelowZero) {
   EXPECT_NE(std::string(invalid.error().why).find("receive_wait"), std::string::npos);
 }
 
-struct Shape {
+struct WaitShape {
   bool crc, markers;
   std::size_t scratch;
 };
 
-class ReceiveWaitTransfer : public ::testing::TestWithParam<Shape> {};
+class ReceiveWaitTransfer : public ::testing::TestWithParam<WaitShape> {};
 
 // However the octets come, and wherever the messages begin in them: what arrives is what would have come without a
 // wait.
@@ -292,8 +293,9 @@ TEST_P(ReceiveWaitTransfer, LosesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ReceiveWaitTransfer,
-                         ::testing::Values(Shape{true, false, 65536}, Shape{false, false, 65536},
-                                           Shape{false, false, 300}, Shape{true, true, 65536}, Shape{true, false, 300}),
+                         ::testing::Values(WaitShape{true, false, 65536}, WaitShape{false, false, 65536},
+                                           WaitShape{false, false, 300}, WaitShape{true, true, 65536},
+                                           WaitShape{true, false, 300}),
                          [](const auto& shape) {
                            return std::string(shape.param.crc ? "crc" : "no_crc") +
                                   (shape.param.markers ? "_markers" : "") + "_" + std::to_string(shape.param.scratch);

@@ -159,6 +159,7 @@ void to_json(nlohmann::json& j, const Spec& s) {
        {"call", s.call},
        {"receive", s.receive},
        {"crc", s.crc},
+       {"markers", s.markers},
        {"manual", s.manual},
        {"direct", s.direct},
        {"stable", s.stable},
@@ -182,6 +183,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("call").get_to(s.call);
   j.at("receive").get_to(s.receive);
   j.at("crc").get_to(s.crc);
+  j.at("markers").get_to(s.markers);
   j.at("manual").get_to(s.manual);
   j.at("direct").get_to(s.direct);
   j.at("stable").get_to(s.stable);
