@@ -198,6 +198,16 @@ bool CompletionQueue::Shared::wait(CompletionQueue& queue, TimePoint deadline) {
   return come;
 }
 
+bool CompletionQueue::Shared::holds(std::uint32_t qp_number) const {
+  if (!process_.alive()) return false;
+  const std::lock_guard lock(mu_);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Completion& c = entries_.at(i);
+    if (c.qp_number == qp_number && c.status == Errc::kOk) return true;
+  }
+  return false;
+}
+
 void CompletionQueue::Shared::close() {
   {
     const std::lock_guard lock(mu_);

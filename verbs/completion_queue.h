@@ -148,6 +148,8 @@ class CompletionQueue::Shared {
   [[nodiscard]] std::optional<std::size_t> poll(std::span<Completion> out);
   // Forgets `notifier`, if it is the one that is armed, without let_go(): from here on it is not told.
   void forget(const SharedNotifier& notifier);
+  // Whether completions of a queue pair wait that succeeded.
+  [[nodiscard]] bool holds(std::uint32_t qp_number) const;
   // For the alarm: tells of what is held back, if its time is over.
   void period_over();
   // False in a forked child, which must not use it.

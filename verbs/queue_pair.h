@@ -88,6 +88,9 @@ class QueuePair {
   // Where it is in its life, at this moment; kError in a forked child. A peer that has gone unnoticed
   // (Options::outlive_peer) leaves it in kRts.
   [[nodiscard]] QueuePairState state() const;
+  // Whether its completion queues hold completions of it that succeeded and that nobody has polled. Looks at all that
+  // wait.
+  [[nodiscard]] bool unpolled() const;
   // What it was made with, what waits in it and what was agreed on with the peer: one moment of all of it.
   struct Attributes {
     QueuePairState state = QueuePairState::kInit;  // as state()

@@ -10,6 +10,10 @@ QueuePairState QueuePair::locked_state() const {
   return endpoint_.alone() ? QueuePairState::kRts : state_of(endpoint_.phase(), endpoint_.ending());
 }
 
+bool QueuePair::unpolled() const {
+  return recv_cq_->holds(number_) || send_cq_->holds(number_);
+}
+
 QueuePairState QueuePair::state() const {
   if (!pd_.context()->alive()) return QueuePairState::kError;
   const std::lock_guard lock(mu_);

@@ -1,5 +1,6 @@
 // Connecting, accepting, rejecting, and the end.
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstring>
 
@@ -22,6 +23,8 @@ constexpr std::chrono::seconds kConnectTimeout{20}, kReplyTimeout{30};
 // perftest's clients come back to a port that their servers are about to open again. They rely on it that a device
 // takes some ms to resolve an address.
 constexpr std::chrono::milliseconds kRefusalPatience{250};
+// Of the end of a connection: how long it is kept from a program that does not poll, and how often that is looked at.
+constexpr std::chrono::milliseconds kLongestUnpolled{100}, kUnpolledLook{1};
 
 std::vector<std::byte> octets_of(const void* data, std::size_t size) {
   if (data == nullptr || size == 0) return {};
@@ -70,16 +73,36 @@ Outcome outcome_of(const Error& error) {
   }
 }
 
+// Tells of the end of a connection when the program has polled what came before it, or at `latest`. With a device some
+// time goes by between the two; here they may come at once, and a program that looks at its events between two looks at
+// its queue would destroy the queue pair with completions that it has not seen (libfabric's ofi_rxm).
+void tell_end(const std::weak_ptr<Id>& id, const std::weak_ptr<verbs::QueuePair>& queue_pair, TimePoint latest) {
+  const auto self = id.lock();
+  if (self == nullptr) return;
+  bool ended_here = false;
+  {
+    const std::lock_guard lock(cm_mutex());
+    ended_here = self->disconnects;
+  }
+  const auto qp = queue_pair.lock();
+  if (!ended_here && qp != nullptr && qp->unpolled() && std::chrono::steady_clock::now() < latest) {
+    const auto timer = std::make_shared<boost::asio::steady_timer>(engine().io(), kUnpolledLook);
+    timer->async_wait(
+        [id, queue_pair, latest, timer](const boost::system::error_code&) { tell_end(id, queue_pair, latest); });
+    return;
+  }
+  self->tell(RDMA_CM_EVENT_DISCONNECTED);
+  if (presents_roce()) self->tell(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
 void watch_end(Id& id, const std::shared_ptr<cm::Connection>& connection) {
-  connection->async_wait_disconnected([weak = id.weak_from_this()](const stream::Disconnected&) {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    {
+  const std::weak_ptr<verbs::QueuePair> qp = connection->qp();
+  connection->async_wait_disconnected([id = id.weak_from_this(), qp](const stream::Disconnected&) {
+    if (const auto self = id.lock()) {
       const std::lock_guard lock(cm_mutex());
       self->state = State::kOver;
     }
-    self->tell(RDMA_CM_EVENT_DISCONNECTED);
-    if (presents_roce()) self->tell(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    tell_end(id, qp, std::chrono::steady_clock::now() + kLongestUnpolled);
   });
 }
 
@@ -222,6 +245,7 @@ int disconnect(Id& id) {
   {
     const std::lock_guard lock(cm_mutex());
     connection = id.connection;
+    id.disconnects = connection != nullptr;
     if (connection == nullptr)
       return fail(id.state == State::kConnecting || id.state == State::kAccepting ? ENOTCONN : EINVAL);
   }
