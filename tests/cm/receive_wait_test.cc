@@ -5,6 +5,8 @@
 #include "iwarp/cm/link.h"
 #include "iwarp/verbs/shared_receive_queue.h"
 #include "tests/cm/node.h"
+#include "tests/cm/raw_tcp.h"
+#include "tests/support/segments.h"
 
 namespace iwarp::cm {
 namespace {
@@ -168,15 +170,30 @@ TEST_F(WhileAMessageWaits, TheOwnerMayLeave) {
   }
 }
 
-// The time is up while TCP takes no more: what the peer answers is read all the same.
-TEST_F(WhileAMessageWaits, TheEndOfItReadsOn) {
-  auto o = waiting(200ms);
+// The time is up while the peer takes nothing: its end is seen all the same.
+TEST(ReceiveWait, ItsEndReadsOn) {
+  Engine engine;
+  const auto listener = listen(engine);
+  RawTcp peer = RawTcp::connect(listener->local().port());
+  ASSERT_TRUE(peer.send(octets(good_request())));
+  const auto request = next_request(*listener);
+  auto o = waiting(300ms);
   o.close_timeout = 1h;
-  begin(o, waiting(1h));
-  for (std::uint64_t i = 0; i < 64; ++i) server->send(i, kLong);  // more than the sockets hold: the peer waits as well
-  std::this_thread::sleep_for(400ms);
-  client->qp->abort();
-  EXPECT_NE(ending(*ends.server.connection).reason.code, Errc::kOk);
+  Node server(engine, o, std::size_t{4} << 20);
+  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
+  ASSERT_TRUE(read_frame(peer, true).complete);
+  ASSERT_TRUE(peer.send(fpdu(write_segment(Stag{0}, 0, {}), true)));
+  const Outcome accepted = get_outcome(std::move(accepting));
+  ASSERT_EQ(accepted.error.code, Errc::kOk);
+  for (std::uint64_t i = 0; i < 8; ++i) server.send(i, server.out.size());
+  ASSERT_TRUE(peer.send(fpdu(send_segment(pattern(8)), true)));
+  ASSERT_TRUE(eventually([&] {
+    const auto lock = server.qp->lock();
+    return server.qp->core().phase() == stream::Phase::kTerminating;
+  }));
+  std::this_thread::sleep_for(20ms);
+  peer.shutdown_write();
+  EXPECT_EQ(ending(*accepted.connection).reason.code, Errc::kUntaggedNoBuffer);
 }
 
 TEST_F(WhileAMessageWaits, TheEngineMayGo) {
