@@ -40,7 +40,11 @@ Connection::~Connection() {
     if (!released_ && engine_ != nullptr) (void)::close(socket_->native_handle());  // the child's own descriptor
     return;
   }
-  if (const auto lock = qp_->lock(); qp_->driver() == this) qp_->set_driver(nullptr);
+  {
+    const auto lock = qp_->lock();
+    if (qp_->driver() == this) qp_->set_driver(nullptr);
+    qp_->part_queues(this);
+  }
   if (engine_ != nullptr) engine_->remove(this);
 }
 
@@ -80,6 +84,7 @@ Result<void> Connection::begin(EstablishedHandler handler, const verbs::Driver* 
     return make_error(Errc::kInvalidArgument, "queue pair was used before");  // req: RFC5041-2.3-1
   if (auto ok = qp_->usable(); !ok) return ok;
   established_ = std::move(handler);
+  qp_->join_queues(*engine_, weak_from_this(), this);
   qp_->set_driver(this);
   qp_->core().set_emss(effective_mss(*socket_));
   return {};
@@ -229,6 +234,7 @@ void Connection::socket_gone() {
   timer_deadline_.reset();
   stopped_.reset();
   if (qp_->driver() == this) qp_->set_driver(nullptr);
+  qp_->part_queues(this);
   if (engine_ != nullptr) engine_->ended(this);
 }
 

@@ -142,8 +142,16 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   class Holding;
   using Events = boost::container::static_vector<stream::Event, 2>;  // Established and Disconnected, or FallBack
   // Why drive() is called. kApplication: by a call of the application, which no handler may interrupt. kWork: something
-  // was posted.
-  enum Fired : unsigned { kReadable = 1, kWritable = 2, kTimer = 4, kApplication = 8, kPosted = 16, kWork = 32 };
+  // was posted. kHungUp: TCP has ended, perhaps with a reset.
+  enum Fired : unsigned {
+    kReadable = 1,
+    kWritable = 2,
+    kTimer = 4,
+    kApplication = 8,
+    kPosted = 16,
+    kWork = 32,
+    kHungUp = 64
+  };
 
   Driven drive(unsigned fired, TimePoint now);
   // Whether this thread has the token now; if not, what fired is left to the holder.
@@ -157,6 +165,9 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   [[nodiscard]] TimePoint advance(TimePoint now);
   [[nodiscard]] bool transmit(Turn& turn);
   [[nodiscard]] bool receive(Turn& turn);
+  // `stop`: a message waits for a Receive.
+  void stop_reading(bool stop, TimePoint now);
+  [[nodiscard]] bool look_behind(TimePoint now);
   [[nodiscard]] bool again(bool sent, bool received);
   // Shorter reads where many small messages come.
   void pace_reads(std::chrono::nanoseconds took, std::size_t octets);
@@ -174,6 +185,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void keep_socket();
   void socket_gone();
   [[nodiscard]] Transfer receive_early(std::span<const MutBytes> spans);
+  [[nodiscard]] std::optional<TimePoint> next_deadline() const;
   void arm();
   // Without the lock at the end.
   void deliver(Events& events, verbs::QueuePair::Lock& lock, bool post);
@@ -195,6 +207,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   std::vector<std::byte> early_;
   // Itself, while a message waits for a Receive: nothing is read, so no handler keeps it alive. Null: it reads.
   std::shared_ptr<Connection> stopped_;
+  TimePoint look_at_{};        // with it: when the peer's end is looked for
+  bool watched_ = false;       // the reactor was asked to tell of a reset
   bool drive_posted_ = false;  // one at a time: each may post the next
   HandlerRoom drive_room_;
   IoToken token_;

@@ -19,6 +19,8 @@ constexpr std::chrono::milliseconds kTurnTime{1};
 // A read whose octets took longer than this, since they were many small messages, halves the next one.
 constexpr std::chrono::microseconds kLongRead{250};
 constexpr std::size_t kLeastReadBytes = 16 * 1024;
+// While nothing is read the peer's FIN tells itself to nobody: it is looked for so often.
+constexpr std::chrono::seconds kLookBehind{1};
 // Batches sent before TCP is asked again for its segment size, though it never made us wait.
 constexpr unsigned kEmssEvery = 256;
 
@@ -117,7 +119,7 @@ void Connection::send_now() {
   if (qp_->core().phase() != stream::Phase::kFull || goes_on || (sent && again(sent, false))) {
     // What follows may call the application, which posting must not do.
     post_drive();
-  } else if (tx_side_ == Side::kDry || qp_->core().deadline() != timer_deadline_) {
+  } else if (tx_side_ == Side::kDry || next_deadline() != timer_deadline_) {
     arm();  // what has gone out may be the first FPDU, which an early wake follows
   }
 }
@@ -150,8 +152,8 @@ bool Connection::transmit(Turn& turn) {
       if (sent.error == EINTR) continue;
       if (sent.would_block()) {
         step(tx_side_, SideInput::kShort);
-      } else if (sent.error != EPIPE) {
-        // EPIPE: the peer's end is still to be read, and says more.
+      } else if (sent.error != EPIPE || core.holding()) {
+        // EPIPE: the peer's end is still to be read, and says more. While a message waits nothing is read.
         on_tcp_end(sent, turn.now());
       }
       return moved;
@@ -176,10 +178,11 @@ bool Connection::receive(Turn& turn) {
   const bool many = last_read_bytes_ >= kLeastReadBytes;  // else the clock is not worth its look
   const TimePoint begin = many ? Clock::now() : TimePoint{};
   const auto spans = core.rx_buffers(thread_scratch().first(read_bytes_));
+  if (stopped_ != nullptr || spans.empty()) [[unlikely]]
+    stop_reading(core.holding(), turn.now());
   if (spans.empty()) {
-    stopped_ = core.holding() ? shared_from_this() : nullptr;
     step(rx_side_, SideInput::kWhole);
-    return false;
+    return core.holding() && look_behind(turn.now());
   }
   const Transfer got = early_.empty() ? receive_pieces(socket_->native_handle(), spans) : receive_early(spans);
   if (tap_ != nullptr && got.n > 0) [[unlikely]]
@@ -200,6 +203,25 @@ bool Connection::receive(Turn& turn) {
   step(rx_side_, SideInput::kWhole);
   on_tcp_end(got, turn.now());
   return true;
+}
+
+void Connection::stop_reading(bool stop, TimePoint now) {
+  if (!stop) return stopped_.reset();
+  if (stopped_ == nullptr || now >= look_at_) look_at_ = now + kLookBehind;
+  stopped_ = shared_from_this();
+}
+
+// Nothing is read, so the end of TCP is looked for without. True when it has ended with a reset, or the like.
+bool Connection::look_behind(TimePoint now) {
+  const SocketEnd end = end_behind(socket_->native_handle());
+  // With both FINs under way TCP says the same as behind a reset.
+  const bool over = end.error != 0 || (end.hung_up && qp_->core().phase() < stream::Phase::kEndWait);
+  if (over) {
+    on_tcp_end({.error = end.error != 0 ? end.error : ECONNRESET}, now);
+  } else if (end.fin) {
+    qp_->core().fin_is_behind(now);
+  }
+  return over;
 }
 
 // What the application had read before it handed its TCP connection over.
@@ -272,10 +294,12 @@ bool Connection::take_turn(Turn& turn) {
     std::tie(moved, more) = rounds(turn);
     // After reading: what came in time may have lain in the socket while nobody drove.
     if (const auto deadline = core.deadline(); deadline && turn.now() >= *deadline) {
+      const bool held = core.holding();
       core.on_deadline(turn.now());
       qp_->drain_completions();
       apply_link_action();
       more = more || (!is_dry(tx_side_) && core.tx_pending());  // a wake may be due
+      more = more || (held && !core.holding());                 // it reads again, if only to see the peer's end
     }
     if (!released_) {
       arm();
@@ -310,9 +334,13 @@ std::pair<bool, bool> Connection::rounds(Turn& turn) {
   return {moved, more};
 }
 
+std::optional<TimePoint> Connection::next_deadline() const {
+  const auto of_core = qp_->core().deadline();
+  return stopped_ != nullptr && (!of_core || look_at_ < *of_core) ? look_at_ : of_core;
+}
+
 // Waits for what is missing. Never re-arms what is armed, nor a timer whose deadline has not changed.
 void Connection::arm() {
-  const stream::Connection& core = qp_->core();
   if (rx_side_ == Side::kDry) {
     socket_->async_wait(tcp::socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
       if (!ec) self->drive(kReadable, Clock::now());
@@ -325,7 +353,14 @@ void Connection::arm() {
     });
     step(tx_side_, SideInput::kArm);
   }
-  const auto deadline = core.deadline();
+  // Once: a peer that makes it ring with urgent data is looked at by the timer.
+  if (stopped_ != nullptr && !watched_) {
+    watched_ = true;
+    socket_->async_wait(tcp::socket::wait_error, [weak = weak_from_this()](boost::system::error_code ec) {
+      if (auto self = weak.lock(); self != nullptr && !ec) self->drive(kHungUp, Clock::now());
+    });
+  }
+  const auto deadline = next_deadline();
   if (deadline == timer_deadline_) return;
   timer_deadline_.reset();
   if (!deadline) {

@@ -111,20 +111,25 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     }
     socket_.async_connect(to, [self = shared_from_this()](boost::system::error_code failed) {
       if (self->done_) return;
-      if (failed) {
-        self->last_error_ = connect_error(failed);
-        return self->try_next();
-      }
+      if (failed) return self->not_connected(failed);
       self->on_connected();
     });
+  }
+
+  void not_connected(boost::system::error_code why) {
+    last_error_ = connect_error(why);
+    if (last_error_.code == Errc::kConnectionRefused) refused_ = last_error_;
+    try_next();
   }
 
   // No endpoint has taken it.
   void after_all() {
     const TimePoint now = std::chrono::steady_clock::now();
     if (!refused_until_) refused_until_ = add_saturating(now, options_.refusal_patience);
-    if (last_error_.code != Errc::kConnectionRefused || now >= *refused_until_) return fail(last_error_);
+    if (!refused_) return fail(last_error_);
+    if (now >= *refused_until_) return fail(options_.refusal_patience.count() > 0 ? *refused_ : last_error_);
     next_ = 0;
+    refused_.reset();
     pause_.expires_after(kRefusalPause);
     pause_.async_wait([self = shared_from_this()](boost::system::error_code) {
       if (!self->done_ && !self->engine_went()) self->try_next();
@@ -133,6 +138,12 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
 
   void on_connected() {
     if (engine_went()) return;
+    if (is_connected_to_itself()) {
+      boost::system::error_code ec;
+      socket_.set_option(boost::asio::socket_base::linger(true, 0), ec);  // the port is for who is to listen there
+      socket_.close(ec);
+      return not_connected(boost::asio::error::connection_refused);
+    }
     connecting_ = false;
     timer_.cancel();
     if (auto ok = prepare(socket_, options_.socket); !ok) return fail(ok.error());
@@ -141,6 +152,12 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     auto socket = rebind(socket_, endpoints_[next_ - 1].protocol(), engine_.io());
     if (!socket) return fail(socket.error());
     start_mpa(std::move(socket).value());
+  }
+
+  // Where nobody listens, on this host, TCP connects a socket to itself when that port is picked for it.
+  [[nodiscard]] bool is_connected_to_itself() const {
+    boost::system::error_code no_local, no_remote;
+    return socket_.local_endpoint(no_local) == socket_.remote_endpoint(no_remote) && !no_local && !no_remote;
   }
 
   // The application's TCP connection.
@@ -260,7 +277,8 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   tcp::socket socket_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer pause_;         // before it is tried again where nobody listens
-  std::optional<TimePoint> refused_until_;  // set by the first refusal
+  std::optional<TimePoint> refused_until_;  // set when all endpoints have been tried
+  std::optional<Error> refused_;            // by one of them, since the first was tried
   std::vector<tcp::endpoint> endpoints_;
   std::size_t next_ = 0;
   mpa::Fallback fallback_ = mpa::Fallback::kNone;  // what options_.policy has come to

@@ -9,8 +9,9 @@
 //    us (50 us while TCP takes no more). So a thread whose messages come less than 500 us apart keeps a processor busy.
 //    Where more engines of one Context have connections than half of the processors, they do not look but sleep at
 //    once. A thread that polls a queue instead calls poll(queue) each time: while it finds nothing it does the I/O
-//    itself, and the background thread keeps away. That one is back when the queue is armed, or 1 ms after the last
-//    such call.
+//    itself, of the queue's connections first, and the background thread keeps away. That one is back when the queue
+//    is armed, or 1 to 2 ms after the last such call. A thread that waits for something else than a completion, of
+//    which a notifier tells it, calls wait_until().
 //  - Manual: the caller, in poll() and wait_for(), and nobody else: lowest latency.
 //  - Borrowed: the caller runs the io_context, in threads of its own. wait_for() only sleeps.
 //
@@ -107,13 +108,23 @@ class Engine final : public verbs::Progress {
   // us of the one before, the background thread leaves the I/O to such calls, except while `cq` is armed. Any thread,
   // any number of them.
   void poll(verbs::CompletionQueue& cq);
+  // Sleeps until `ready` is true, or the deadline has passed; whether it is true. As in CompletionQueue::wait_for() the
+  // waiting thread takes the I/O over meanwhile, and runs handlers. `ready` is asked often, in this thread, also with a
+  // lock of the engine held: it looks at an atomic, or the like. Who makes it true, a notifier for example, calls
+  // look_again() afterwards; who wants to cancel the wait makes it true. Not to be called from a handler.
+  bool wait_until(const std::function<bool()>& ready, TimePoint deadline) {
+    return wait_until(ready, nullptr, true, deadline);
+  }
+  // Those in wait_until() are to ask again. Any thread, with any locks of queue pairs and completion queues held: a
+  // Notifier may call it. Without anybody there it costs next to nothing.
+  void look_again();
   // Sleeps until the future of an asynchronous call (async_connect() with boost::asio::use_future, say) is ready; false
   // on time-out. As in CompletionQueue::wait_for() the waiting thread takes the I/O over and runs handlers, which saves
   // two hand-overs between threads. Not to be called from a handler.
   template <class T>
   bool wait_for(const std::future<T>& future, std::chrono::nanoseconds timeout) {
     const auto ready = [&] { return future.wait_for(std::chrono::seconds{0}) == std::future_status::ready; };
-    return wait_until(ready, nullptr, add_saturating(std::chrono::steady_clock::now(), timeout));
+    return wait_until(ready, nullptr, false, add_saturating(std::chrono::steady_clock::now(), timeout));
   }
 
   // --- For completion queues: verbs::Progress.
@@ -180,12 +191,15 @@ class Engine final : public verbs::Progress {
   // Until there is something to look at again.
   void follow(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ready, bool queue, TimePoint deadline);
   void interrupt();
-  // Drives the connections without asking the reactor, when they are few.
-  Looked drive_hot(TimePoint now);
+  // Drives connections without asking the reactor: all, when they are few, or some of those of `cq`.
+  Looked drive_hot(TimePoint now, verbs::CompletionQueue* cq = nullptr);
+  [[nodiscard]] Looked drive_all(std::span<const std::shared_ptr<Connection>> some, TimePoint now);
+  // poll() of either kind; `cq` may be null.
+  void move(TimePoint now, verbs::CompletionQueue* cq);
   // The leader's: waits until `ready`. Whatever is busy, the reactor gets its turns.
-  void lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq, TimePoint deadline);
-  // Looks at the sockets until there is a completion, or nothing comes; the reactor gets its turns.
-  void spin(verbs::CompletionQueue& cq, TimePoint now, TimePoint deadline);
+  void lead(const std::function<bool()>& ready, bool spins, TimePoint deadline);
+  // Looks at the sockets until it is ready, or nothing comes; the reactor gets its turns.
+  void spin(const std::function<bool()>& ready, TimePoint now, TimePoint deadline);
   // Until a handler has run, or the deadline.
   void sleep(TimePoint now, TimePoint deadline);
   void serve_reactor(TimePoint now);
@@ -195,8 +209,8 @@ class Engine final : public verbs::Progress {
   [[nodiscard]] std::uint64_t busy() const { return waits_ + polls_.load(std::memory_order_relaxed); }
   // A handler that just ran may have made one ready.
   void tell_futures();
-  // `cq`: the queue that `ready` asks about, or null.
-  bool wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq, TimePoint deadline);
+  // `cq`: the queue that `ready` asks about, or null. `spins`: it looks at the sockets before it sleeps.
+  bool wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq, bool spins, TimePoint deadline);
 
   verbs::OwnProcess<Reactor> reactor_;
   Mode mode_;
@@ -216,6 +230,9 @@ class Engine final : public verbs::Progress {
   std::atomic<TimePoint> empty_poll_{};   // the last of them
   std::atomic<bool> evicted_{false};      // the background thread was asked to let the pollers lead
   std::atomic<bool> handed_over_{false};  // the pollers are about to sleep
+  std::uint64_t waits_when_armed_ = 0;    // waits_, when a queue was armed last
+  std::atomic<unsigned> askers_{0};       // threads in wait_until() of something else than queues and futures
+  std::atomic<bool> ask_again_{false};    // by look_again() in the thread that leads
   std::atomic<std::size_t> followers_{0};
   std::atomic<std::size_t> future_followers_{0};             // those of them that no completion will wake
   std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};  // a kQueueWaiter's

@@ -14,11 +14,13 @@ inline constexpr std::chrono::milliseconds kLook{1};
 inline constexpr unsigned kLooks = 5;
 // Manual polling tries up to this many sockets directly; with more, epoll is the cheaper way.
 inline constexpr std::size_t kHotConnections = 4;
+// Who polls a queue tries that many of the queue's sockets each time, in turn, as long as it has no more than this.
+inline constexpr std::size_t kPolledConnections = 32;
 // Before pollers drive the background thread away: who looks at a queue now and then, and watches memory meanwhile,
 // needs that thread.
 inline constexpr unsigned kEmptyPolls = 16;
 // In a row are those that come no longer apart than this.
-inline constexpr std::chrono::microseconds kPollsApart{50};
+inline constexpr std::chrono::microseconds kPollsApart{200};
 // What only the reactor sees, such as new connections, waits so long.
 inline constexpr std::chrono::microseconds kReactorEvery{50};
 // After so many spins in vain it is tried ever more rarely, so an idle thread does not burn its processor.

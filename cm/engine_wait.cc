@@ -61,11 +61,33 @@ void Engine::pass_on() {
 }
 
 bool Engine::wait(verbs::CompletionQueue& cq, Clock::time_point deadline) {
-  return wait_until([&cq] { return !cq.empty(); }, &cq, deadline);
+  return wait_until([&cq] { return !cq.empty(); }, &cq, true, deadline);
 }
 
-bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq, Clock::time_point deadline) {
+namespace {
+
+// Counted from here on: who makes something true afterwards sees the waiting thread, else that sees what is true.
+class Counted {
+ public:
+  explicit Counted(std::atomic<unsigned>* count) : count_(count) {
+    if (count_ != nullptr) count_->fetch_add(1);
+  }
+  ~Counted() {
+    if (count_ != nullptr) count_->fetch_sub(1);
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<unsigned>* const count_;
+};
+
+}  // namespace
+
+bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQueue* cq, bool spins,
+                        Clock::time_point deadline) {
   if (!context_->alive()) return false;
+  const Counted counted(cq == nullptr && spins ? &askers_ : nullptr);
   const auto comes = cq != nullptr ? LeaderInput::kQueueWaiterComes : LeaderInput::kFutureWaiterComes;
   {
     std::unique_lock lock(mu_);
@@ -78,7 +100,7 @@ bool Engine::wait_until(const std::function<bool()>& ready, verbs::CompletionQue
       }
       ++waits_;
       const Leading leading(*this, lock, cq);
-      lead(ready, cq, deadline);
+      lead(ready, spins, deadline);
     }
   }
   return ready();
@@ -95,10 +117,22 @@ void Engine::follow(std::unique_lock<std::mutex>& lock, const std::function<bool
   kind.fetch_sub(1);
 }
 
-void Engine::lead(const std::function<bool()>& ready, verbs::CompletionQueue* cq, Clock::time_point deadline) {
+// The caller may hold locks that are taken behind those of the engine, so that the context's thread does what needs
+// one.
+void Engine::look_again() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!context_->alive() || askers_.load() == 0) return;
+  const Leader leader = leader_.load();
+  const bool leads =
+      leader != Leader::kNobody && leader != Leader::kBackground && leader_thread_.load() == std::this_thread::get_id();
+  if (leads) return ask_again_.store(true);  // it asks anyway, and tells the others behind what it does
+  boost::asio::post(reactor_->io, [this] { tell_futures(); });
+}
+
+void Engine::lead(const std::function<bool()>& ready, bool spins, Clock::time_point deadline) {
   Clock::time_point now;
   while (!ready() && (now = Clock::now()) < deadline) {
-    if (spin_.count() > 0 && cq != nullptr) spin(*cq, now, deadline);
+    if (spin_.count() > 0 && spins) spin(ready, now, deadline);
     if (ready()) continue;
     sleep(Clock::now(), deadline);  // a spin may have taken long, and have run the alarm
     tell_futures();
@@ -138,15 +172,24 @@ void Engine::wake(verbs::CompletionQueue& cq) {
 }
 
 void Engine::tell_futures() {
+  ask_again_.store(false, std::memory_order_relaxed);
   if (future_followers_.load() == 0) return;
   const std::lock_guard lock(mu_);
   reactor_->followers_cv.notify_all();
 }
 
-Engine::Looked Engine::drive_hot(Clock::time_point now) {
+Engine::Looked Engine::drive_hot(Clock::time_point now, verbs::CompletionQueue* cq) {
   std::array<std::shared_ptr<Connection>, pace::kHotConnections> hot;
   std::size_t n = 0;
-  {
+  if (cq != nullptr) {
+    std::array<std::shared_ptr<verbs::Driver>, pace::kHotConnections> next;
+    std::size_t all = 0;
+    const std::size_t some = cq->shared()->next_drivers(*this, next, all);
+    if (all > pace::kPolledConnections) return {};
+    // What joins by way of an engine is a connection of it.
+    for (; n < some; ++n) hot[n] = std::static_pointer_cast<Connection>(std::move(next[n]));
+  }
+  if (n == 0) {
     const std::lock_guard lock(connections_mu_);
     if (connections_.size() <= pace::kHotConnections) {
       for (const auto& [key, known] : connections_) {
@@ -154,9 +197,13 @@ Engine::Looked Engine::drive_hot(Clock::time_point now) {
       }
     }
   }
-  Looked looked{.few = n != 0};
-  for (std::size_t i = 0; i < n; ++i) {
-    const Connection::Driven driven = hot[i]->drive(now);
+  return drive_all(std::span(hot).first(n), now);
+}
+
+Engine::Looked Engine::drive_all(std::span<const std::shared_ptr<Connection>> some, Clock::time_point now) {
+  Looked looked{.few = !some.empty()};
+  for (const auto& connection : some) {
+    const Connection::Driven driven = connection->drive(now);
     looked.moved = looked.moved || driven.moved;
     looked.blocked = looked.blocked || driven.blocked;
     looked.told = looked.told || driven.told;
@@ -165,7 +212,7 @@ Engine::Looked Engine::drive_hot(Clock::time_point now) {
   return looked;
 }
 
-void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time_point deadline) {
+void Engine::spin(const std::function<bool()>& ready, Clock::time_point now, Clock::time_point deadline) {
   if (spins_to_skip_ > 0) {
     --spins_to_skip_;
     return;
@@ -182,8 +229,8 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
     if (!looked.few) break;
     blocked_ = looked.blocked;
     useful = useful || looked.moved;
-    if (looked.told) tell_futures();
-    if (!cq.empty()) {
+    if (looked.told || ask_again_.load(std::memory_order_relaxed)) tell_futures();
+    if (ready()) {
       vain_spins_ = 0;
       return;
     }
@@ -200,15 +247,13 @@ void Engine::spin(verbs::CompletionQueue& cq, Clock::time_point now, Clock::time
 
 void Engine::poll(verbs::CompletionQueue& cq) {
   if (!context_->alive()) return;
-  if (!cq.empty()) {
-    if (empty_polls_.load(std::memory_order_relaxed) != 0) empty_polls_.store(0, std::memory_order_relaxed);
-    return;
-  }
-  if (mode_ == Mode::kAutomatic && !cq.armed() && polls_in_a_row(Clock::now()) >= pace::kEmptyPolls) {
+  if (!cq.seems_empty()) return;  // who finds something does not poll any less
+  const auto now = Clock::now();
+  if (mode_ == Mode::kAutomatic && !cq.armed() && polls_in_a_row(now) >= pace::kEmptyPolls) {
     polls_.fetch_add(1, std::memory_order_relaxed);
     if (leader_.load() == Leader::kBackground && !evicted_.exchange(true)) interrupt();
   }
-  poll();
+  move(now, &cq);
 }
 
 unsigned Engine::polls_in_a_row(TimePoint now) {
@@ -223,13 +268,17 @@ void Engine::armed() {
   if (leader_.load() == Leader::kBackground && !evicted_.load()) return;
   const std::lock_guard lock(mu_);
   if (waiters_ > 0) return;
+  // Who waits in the engine between two times takes the I/O over again.
+  if (std::exchange(waits_when_armed_, waits_) != waits_) return;
   handed_over_.store(true);
   reactor_->background_cv.notify_one();
 }
 
 void Engine::poll() {
-  if (!context_->alive()) return;
-  const auto now = Clock::now();
+  if (context_->alive()) move(Clock::now(), nullptr);
+}
+
+void Engine::move(Clock::time_point now, verbs::CompletionQueue* cq) {
   const auto hear = [&] {
     tell_futures();
     // It may have looked before the handler came to its end.
@@ -237,7 +286,7 @@ void Engine::poll() {
   };
   Looked looked;
   try {
-    looked = drive_hot(now);
+    looked = drive_hot(now, cq);
   } catch (...) {
     hear();
     throw;

@@ -47,7 +47,8 @@ class Listener {
   // of another Context).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
   // With a socket that the application has opened and bound, where a port must be known, or kept, before anybody is to
-  // come. `options.endpoint` counts for nothing. Errors as above, and kInvalidArgument: it is not bound.
+  // come. `options.endpoint` counts for nothing. Errors as above, and kInvalidArgument: it is not bound. Where the
+  // application keeps a duplicate of the descriptor, that one goes on listening when the Listener has gone.
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, boost::asio::ip::tcp::acceptor bound,
                                                                 const ListenOptions& options);
   // Stops accepting, and the port is free when it returns; unfinished startups are closed, requests not yet taken

@@ -1,5 +1,6 @@
 #include "iwarp/cm/socket_io.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -58,6 +59,16 @@ std::optional<stream::TcpEnd> end_of(const Transfer& failed) {
 const char* cause_of(const Transfer& failed) {
   const char* text = ::strerrordesc_np(failed.error);
   return text != nullptr ? text : "TCP failed";
+}
+
+SocketEnd end_behind(int fd) {
+  pollfd look{.fd = fd, .events = POLLRDHUP, .revents = 0};
+  if (::poll(&look, 1, 0) <= 0) return {};
+  SocketEnd end{.hung_up = (look.revents & POLLHUP) != 0, .fin = (look.revents & POLLRDHUP) != 0};
+  if ((look.revents & POLLERR) == 0) return end;
+  socklen_t bytes = sizeof end.error;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &end.error, &bytes) != 0) end.error = errno;
+  return end;
 }
 
 // A single piece takes the shorter way through the kernel, which shows in the latency of small messages.

@@ -25,6 +25,14 @@ struct Transfer {
 // What that errno means, for Error::why.
 [[nodiscard]] const char* cause_of(const Transfer& failed);
 
+// How far a TCP connection has ended, though nothing is read from it.
+struct SocketEnd {
+  int error = 0;         // it is over: an errno, as of a call that moved nothing
+  bool hung_up = false;  // over in both directions, by a reset or by a FIN each
+  bool fin = false;      // the peer's FIN has come, behind what can be read
+};
+[[nodiscard]] SocketEnd end_behind(int fd);
+
 // Neither blocks nor raises SIGPIPE. `pieces`: one at least; those beyond kMaxPieces are left out.
 inline constexpr std::size_t kMaxPieces = 512;  // below IOV_MAX; a batch of the core has fewer
 [[nodiscard]] Transfer send_pieces(int fd, std::span<const ConstBytes> pieces);

@@ -13,6 +13,21 @@ bool too_long(const rdmap::RecvWr& wr) {
   return wr.sges.total() > std::numeric_limits<std::uint32_t>::max();
 }
 
+// An end that is the peer's, or for want of one.
+bool is_loss(Phase from, Input how, const Error& reason) {
+  switch (how) {
+    case Input::kStartupFailed:
+    case Input::kPeerEnd:
+    case Input::kLost:
+    case Input::kTimeout:
+      return from <= Phase::kFull;
+    case Input::kAbort:  // no lower layer was found
+      return from == Phase::kIdle && reason.code != Errc::kAborted;
+    default:
+      return false;
+  }
+}
+
 Error not_posted(bool full) {
   return full ? make_error(Errc::kQueueFull) : make_error(Errc::kResource, "no memory for another request");
 }
@@ -96,6 +111,11 @@ Result<void> Endpoint::may_post(const rdmap::SendWr& wr) const {
 
 Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
   if (auto may = may_post(wr); !may) return may;
+  if (alone_) [[unlikely]] {
+    if (!sends_.post(wr)) return not_posted(sends_.full());
+    lose_peer();
+    return {};
+  }
   if (phase_ > Phase::kFull) [[unlikely]]                                         // nothing of it is sent any more
     return sends_.post_flushed(wr) ? Result<void>{} : not_posted(sends_.full());  // req: RFC5041-6.2.1-3
   if (!sends_.post(wr)) return not_posted(sends_.full());
@@ -109,7 +129,7 @@ Result<void> Endpoint::post_recv(const rdmap::RecvWr& wr) {
     return check_receive(wr);
   if (!recvs_.post(wr)) return not_posted(recvs_.full());
   // Not while it closes in order: the peer may still be sending what it has.
-  if (phase_ > Phase::kFull && !receiving()) [[unlikely]]
+  if (done_receiving()) [[unlikely]]
     recvs_.flush();
   return {};
 }
@@ -125,10 +145,11 @@ void Endpoint::step(Input on) {
 void Endpoint::enter(Phase phase) {
   phase_ = phase;
   if (phase == Phase::kClosed || (phase == Phase::kEndWait && ending_ != Ending::kOrderly)) {
-    flush();
+    alone_ ? lose_peer() : flush();
     tx_.abandon();
   }
   if (!receiving()) held_until_.reset();
+  if (held_until_ && phase == Phase::kEndWait) held_until_ = std::min(*held_until_, add_saturating(now_, kLastWait));
   switch (phase) {
     case Phase::kDraining:
     case Phase::kTerminating:
@@ -155,6 +176,16 @@ void Endpoint::flush() {
   sends_.flush();  // req: RFC5041-6.2.2-4 RFC5040-5.4-9 RFC5040-6.2.1-2 RFC5041-3-4
   recvs_.flush();
   reads_.clear();
+}
+
+// Whoever sends learns that there is no peer; else nobody does.
+void Endpoint::lose_peer() {
+  if (sends_.fail_oldest(Errc::kConnectionLost)) end_alone();
+}
+
+void Endpoint::end_alone() {
+  alone_ = false;
+  flush();
 }
 
 void Endpoint::start(Opening opening) {
@@ -206,6 +237,7 @@ void Endpoint::disconnect() {
   drain_end_ = add_saturating(now_, options_.drain_timeout);
   // req: RFC5040-6.2-2
   step(Input::kDisconnect);
+  if (alone_) end_alone();
 }
 
 bool Endpoint::drained() const {
@@ -218,9 +250,13 @@ void Endpoint::finish() {
 }
 
 void Endpoint::end(Input how, const Error& reason) {
+  if (alone_) end_alone();
   if (!next(phase_, how)) return;
+  alone_ = options_.outlive_peer && is_loss(phase_, how, reason);
   if (phase_ <= Phase::kDraining) reason_ = reason;  // the first cause stands
-  if (how == Input::kAbort || how == Input::kAbortUnheard || how == Input::kTimeout) ending_ = Ending::kAbrupt;
+  // Nobody waits for the end of who has left: the lower layer may go on by itself with what the peer has not taken.
+  const bool in_vain = how == Input::kTimeout && !(left_ && phase_ == Phase::kEndWait);
+  if (how == Input::kAbort || how == Input::kAbortUnheard || in_vain) ending_ = Ending::kAbrupt;
   step(how);
 }
 
@@ -237,10 +273,19 @@ void Endpoint::abort_unheard(const Error& reason, TimePoint until) {
 void Endpoint::leave(const Error& reason) {
   if (phase_ <= Phase::kStartup) return end(Input::kAbort, reason);
   end(Input::kLeave, reason);
-  if (phase_ != Phase::kEndWait || ending_ != Ending::kOrderly) return;
-  ending_ = Ending::kError;  // it serves the peer no more
+  if (phase_ != Phase::kEndWait) return;
+  left_ = true;
+  if (ending_ == Ending::kOrderly) serve_no_more();
+}
+
+void Endpoint::serve_no_more() {
+  ending_ = Ending::kError;
   held_until_.reset();
   flush();
+}
+
+void Endpoint::end_is_behind() {
+  if (held_until_) held_until_ = std::min(*held_until_, add_saturating(now_, options_.close_timeout));
 }
 
 void Endpoint::violation(const Error& error, const rdmap::TerminateMessage& terminate) {
@@ -267,7 +312,8 @@ bool Endpoint::not_begun(const Error& error) {
   if (options_.receive_wait.count() == 0 || !rx_.lacks_receive()) {
     refuse(error);
   } else if (!held_until_) {
-    held_until_ = add_saturating(now_, options_.receive_wait);
+    const auto wait = phase_ == Phase::kEndWait ? std::min(options_.receive_wait, kLastWait) : options_.receive_wait;
+    held_until_ = add_saturating(now_, wait);
   }
   return false;
 }
@@ -299,8 +345,11 @@ void Endpoint::progress() {
 }
 
 void Endpoint::on_deadline() {
-  if (held_until_ && now_ >= *held_until_)
-    return refuse(make_error(Errc::kUntaggedNoBuffer, "no Receive was posted in time for a message of the peer"));
+  if (held_until_ && now_ >= *held_until_) {
+    if (phase_ != Phase::kEndWait)
+      return refuse(make_error(Errc::kUntaggedNoBuffer, "no Receive was posted in time for a message of the peer"));
+    serve_no_more();  // a Terminate cannot be sent any more
+  }
   if (!deadline_ || now_ < *deadline_) return;
   deadline_.reset();
   end(Input::kTimeout, phase_ == Phase::kFull

@@ -111,7 +111,9 @@ class Endpoint {
   // Whether Established was told, or is about to be.
   [[nodiscard]] bool was_established() const { return heard_ != Heard::kNothing && heard_ >= opener_; }
   // It takes no Receive any more; those that it took have completed.
-  [[nodiscard]] bool done_receiving() const { return phase_ > Phase::kFull && !receiving(); }
+  [[nodiscard]] bool done_receiving() const { return phase_ > Phase::kFull && !receiving() && !alone_; }
+  // The peer has gone, and the queues do not know yet (Options::outlive_peer). The phase is kClosed.
+  [[nodiscard]] bool alone() const { return alone_; }
   // What was received so far.
   [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return rx_.counters(); }
   [[nodiscard]] const rdmap::TxCounters& tx_counters() const { return tx_.counters(); }  // what was sent
@@ -150,8 +152,9 @@ class Endpoint {
   // next(phase(), Input::kAbortUnheard) does not.
   void abort_unheard(const Error& reason, TimePoint until);
   // An orderly end without the application: all work is flushed at once, nothing more is sent or placed, and the peer
-  // gets our end behind what the lower layer has. Options::close_timeout bounds the wait for the peer's. An end that is
-  // under way goes on; before the startup has succeeded it is an abort.
+  // gets our end behind what the lower layer has. Options::close_timeout bounds the wait for the peer's; then the lower
+  // layer lets the stream go in order. An end that is under way goes on; before the startup has succeeded it is an
+  // abort.
   void leave(const Error& reason);
   // Octets of full operation came, whatever they turn out to be.
   void heard() { step(Input::kHeard); }
@@ -189,6 +192,8 @@ class Endpoint {
   // The segment that was given last waits for a Receive (Options::receive_wait), and none behind it may be given. The
   // half keeps it, and gives it again, from its beginning, when a Receive may have been posted, until this is false.
   [[nodiscard]] bool holding() const { return held_until_.has_value(); }
+  // The peer's end has come, behind what waits (holding()): there is Options::close_timeout left for a Receive.
+  void end_is_behind();
   // The half will give that segment again by itself, when it has come whole.
   void put_off() { held_until_.reset(); }
   // The same in steps, for one whose payload comes later: begin_segment() with its headers at least, then either
@@ -238,6 +243,10 @@ class Endpoint {
   void admit_reads(std::uint32_t ird);
   void refuse_vain_reads();
   void flush();
+  // Behind our end: what the peer still sends is dropped.
+  void serve_no_more();
+  void lose_peer();
+  void end_alone();
   [[nodiscard]] bool accept(const Result<void>& ok) {
     if (!ok) refuse(ok.error());
     return ok.ok();
@@ -260,6 +269,8 @@ class Endpoint {
   Heard opener_ = Heard::kParameters;
   Told told_ = Told::kNothing;
   Ending ending_ = Ending::kError;
+  bool left_ = false;  // leave()
+  bool alone_ = false;
   std::size_t ord_ = 0;
   Error reason_ = make_error(Errc::kAborted);
   std::optional<rdmap::TerminateMessage> sent_terminate_;

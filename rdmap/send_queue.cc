@@ -196,6 +196,15 @@ void SendQueue::answered(Entry& e) {
   if (++e.answered == requests_of(e.wr)) e.state = State::kDone;  // req: RFC5040-5.5-26
 }
 
+bool SendQueue::fail_oldest(Errc status) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_.at(i).state == State::kDone) continue;
+    fail(popped_ + i, status);
+    return true;
+  }
+  return false;
+}
+
 void SendQueue::flush() {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& e = entries_.at(i);

@@ -84,6 +84,8 @@ class SendQueue {
 
   // Reads that are not started complete with `status`: for a peer that admits none. Whether there were any.
   bool refuse_queued_reads(Errc status);
+  // The oldest request that is not done completes with `status`. False: there is none.
+  bool fail_oldest(Errc status);
   // Everything not done completes with kFlushed.
   void flush();
   // Oldest request that is done, with all before it polled. Unsignalled successes are passed over, but for those that

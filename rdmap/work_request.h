@@ -133,7 +133,7 @@ struct SendWr {
   std::uint64_t remote_to = 0;
   bool solicited = false;  // Send, Immediate: raise a solicited event at the peer
   bool signaled = true;    // false: no completion unless it fails
-  bool fence = false;      // start only when all earlier Reads have completed (RFC 5040 s5.5 rule 12)
+  bool fence = false;  // start when all earlier Reads and Atomics have completed: else these may see it (RFC 5040 s5.5)
   // Sends and Writes of any kind: posting copies the octets, which may change as soon as it returns.
   // `sges` give their addresses, registered or not; nobody looks at an lkey. At most stream::Options::max_inline
   // octets.

@@ -109,10 +109,7 @@ void Connection::leave(const Error& reason, TimePoint now) {
   endpoint_.at(now);
   if (phase() == Phase::kStartup) startup_ = std::monostate{};
   endpoint_.leave(reason);
-  if (!endpoint_.receiving()) {
-    direct_.reset();
-    held_ = {};
-  }
+  drop_received();
   follow();
   assert(is_consistent());
 }
@@ -252,6 +249,7 @@ void Connection::on_deadline(TimePoint now) {
     if (startup_deadline_ && now >= *startup_deadline_) startup_expired(now);
   } else {
     endpoint_.on_deadline();
+    drop_received();
   }
   follow();
   assert(is_consistent());

@@ -125,6 +125,8 @@ class Connection {
   void rx_end(TcpEnd how, TimePoint now);
   // A message waits for a Receive (Options::receive_wait), and nothing is read.
   [[nodiscard]] bool holding() const { return endpoint_.holding(); }
+  // The peer's FIN has come behind the message: what is left may still be read (Endpoint::end_is_behind()).
+  void fin_is_behind(TimePoint now);
   // Looks whether there is one now, and goes on with what came behind the message. An input: afterwards there may be
   // completions, something to send and something to read.
   void resume(TimePoint now);
@@ -223,6 +225,8 @@ class Connection {
   void choose_rx_buffers();
   void received(std::size_t n, TimePoint now);
   void octets_taken();
+  // Where the endpoint takes nothing any more.
+  void drop_received();
   void rx_startup(MutBytes bytes, TimePoint now);
   void rx_direct(std::size_t& n);
   void rx_carry(std::size_t& n);

@@ -119,6 +119,17 @@ void Connection::octets_taken() {
   check_drained();
 }
 
+void Connection::drop_received() {
+  if (endpoint_.receiving()) return;
+  direct_.reset();
+  held_ = {};
+}
+
+void Connection::fin_is_behind(TimePoint now) {
+  endpoint_.at(now);
+  endpoint_.end_is_behind();
+}
+
 void Connection::resume(TimePoint now) {
   endpoint_.at(now);
   if (!endpoint_.holding()) return;

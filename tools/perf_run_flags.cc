@@ -86,7 +86,7 @@ Spec spec_of(const PerfRunFlags& flags, Test test, std::uint32_t size) {
   s.depth = flags.depth.value_or(default_depth(test, size));
   s.milliseconds = static_cast<std::uint32_t>(length_of_sample(flags).count());
   if (flags.cpus.size() == 2) s.cpu = flags.cpus[1];
-  s.list = std::min(flags.list, s.depth);
+  s.list = std::min(flags.list.value_or(default_list(test, s.depth)), s.depth);
   // Checked as the other end will.
   (void)nlohmann::json(baseline_spec(s)).get<Spec>();
   return nlohmann::json(s).get<Spec>();
@@ -156,9 +156,9 @@ void PerfRunFlags::add(CLI::App& run) {
       ->capture_default_str();
   run.add_option("--depth", depth, "Operations outstanding (throughput: 32, 16 above 64 KiB; send_rate: 512)")
       ->check(CLI::Range(1, 4096));
-  run.add_option("--list", list, "send_rate: operations handed over by one call")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
+  run.add_option("--list", list,
+                 "Operations handed over by one call: send_rate (64), write_bw and read_bw (half of what is outstanding)")
+      ->check(CLI::Range(1, 4096));
   run.add_option("--threads", spec.threads, "Connections, with a thread each at both ends")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -166,6 +166,7 @@ void PerfRunFlags::add(CLI::App& run) {
   run.add_option("--crc", crc, "Checksums (CRC32c) over all that is sent")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("on");
+  run.add_flag("--markers", spec.markers, "MPA Markers in both directions, by which a receiver finds frames");
   run.add_option("--fpdu", fpdu, "Size of the frames (FPDUs) in the TCP stream: a TCP segment, 16 KiB, or up to 64 KiB")
       ->check(CLI::IsMember({"emss", "16k", "max"}))
       ->default_str("max");

@@ -24,7 +24,7 @@ struct PerfRunFlags {
   unsigned pairs = perf::Plan{}.pairs;
   std::string baseline = "quick";
   perf::Spec spec;
-  std::uint32_t list = 64;
+  std::optional<std::uint32_t> list;
   std::optional<std::uint32_t> depth;
   ProfileFlag profile;
   std::optional<std::string> crc, fpdu;

@@ -1,4 +1,5 @@
 // `iwarp run`: a program of libibverbs and librdmacm over iwarp, in place of a device.
+#include <arpa/inet.h>
 #include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ constexpr int kExitCannotRun = 126, kExitNotFound = 127;
 
 struct Flags {
   std::vector<std::string> words;  // the program and its arguments
-  std::optional<std::string> crc;
+  std::optional<std::string> crc, present;
   std::string address;
   ProfileFlag profile;
   bool rfc7306 = false, preload = false, quiet = false;
@@ -97,6 +98,7 @@ void set_environment(const Flags& flags, const fs::path& from) {
   }
   put_before("LD_LIBRARY_PATH", from.string());
   if (flags.crc) ::setenv("IWARP_CRC", flags.crc->c_str(), 1);
+  if (flags.present) ::setenv("IWARP_PRESENT", flags.present->c_str(), 1);
   if (flags.rfc7306) ::setenv("IWARP_RFC7306", "on", 1);
   if (!flags.address.empty()) ::setenv("IWARP_ADDRESS", flags.address.c_str(), 1);
   if (flags.profile.name() != "generic") ::setenv("IWARP_PROFILE", flags.profile.name().c_str(), 1);
@@ -119,9 +121,14 @@ int run(const Flags& flags) {
   if (is_static(program))
     return failed(kExitCannotRun, program.string() + " is linked statically: it loads no libraries");
   set_environment(flags, from);
-  if (!flags.quiet)
-    std::cerr << "iwarp run: device iwarp0, an RNIC of iWARP, at "
-              << (flags.address.empty() ? "this host's first address" : flags.address) << '\n';
+  if (!flags.quiet) {
+    const char* const present = std::getenv("IWARP_PRESENT");
+    const bool is_roce = present != nullptr && std::string(present) == "roce";
+    std::cerr << "iwarp run: device iwarp0, "
+              << (is_roce ? "presented as RoCE to programs that reach others of iwarp run --present roce only,"
+                          : "an RNIC of iWARP,")
+              << " at " << (flags.address.empty() ? "this host's first address" : flags.address) << '\n';
+  }
   std::vector<char*> words;
   for (const std::string& word : flags.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -137,9 +144,18 @@ Run add_run(CLI::App& app) {
   cmd->add_option("PROGRAM", flags->words, "The program and its arguments, behind --")->required();
   cmd->add_option("--crc", flags->crc, "MPA CRC: on asks for it, off prefers none; default: as the profile has it")
       ->check(CLI::IsMember({"on", "off"}));
+  cmd->add_option("--present", flags->present,
+                  "What the device presents itself as: iwarp, or roce for programs that connect by ibv_modify_qp. Both "
+                  "ends of a connection have to be the same, and roce reaches no other device; default: iwarp")
+      ->check(CLI::IsMember({"iwarp", "roce"}));
   cmd->add_option("--address", flags->address,
                   "Address of the device; default: the first IPv4 address of this host that is not loopback")
-      ->check(CLI::ValidIPV4);
+      ->check([](const std::string& text) {
+        std::array<unsigned char, sizeof(in6_addr)> octets{};
+        const bool ok = ::inet_pton(AF_INET, text.c_str(), octets.data()) == 1 ||
+                        ::inet_pton(AF_INET6, text.c_str(), octets.data()) == 1;
+        return ok ? std::string() : "'" + text + "' is no IPv4 or IPv6 address";
+      });
   flags->profile.add(*cmd, "");
   cmd->add_flag("--rfc7306", flags->rfc7306,
                 "Agree with the peer, which is to be run so as well, on Writes with immediate data and on Atomics");

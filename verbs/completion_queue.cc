@@ -61,7 +61,7 @@ void CompletionQueue::Shared::replace(Notify what, Notifier* notifier, std::shar
   // The stronger of two requests stands, as with ibv_req_notify_cq().
   if (notifier_ == nullptr || what == Notify::kNext) notify_what_ = what;
   if (notifier_ == nullptr) held_ = 0;
-  notifier_ = notifier;
+  set_notifier(notifier);
   const auto before = std::exchange(shared_notifier_, std::move(shared));
   if (before != nullptr && before != shared_notifier_) before->let_go();
 }
@@ -71,7 +71,7 @@ void CompletionQueue::Shared::forget(const SharedNotifier& notifier) {
   const std::lock_guard lock(mu_);
   if (shared_notifier_.get() != &notifier) return;
   forgotten = std::move(shared_notifier_);
-  notifier_ = nullptr;
+  set_notifier(nullptr);
 }
 
 std::optional<std::size_t> CompletionQueue::Shared::poll(std::span<Completion> out) {
@@ -79,6 +79,30 @@ std::optional<std::size_t> CompletionQueue::Shared::poll(std::span<Completion> o
   if (queue_ == nullptr) return std::nullopt;
   std::size_t n = 0;
   for (; n < out.size() && !entries_.empty(); entries_.drop()) out[n++] = entries_.front();
+  count();
+  return n;
+}
+
+void CompletionQueue::Shared::join(const Progress& engine, const std::weak_ptr<Driver>& driver, const Driver* key) {
+  const std::lock_guard lock(mu_);
+  if (queue_ == nullptr || std::ranges::find(drivers_, key, &Joined::key) != drivers_.end()) return;
+  drivers_.push_back({&engine, key, driver});
+}
+
+void CompletionQueue::Shared::part(const Driver* key) {
+  const std::lock_guard lock(mu_);
+  std::erase_if(drivers_, [&](const Joined& joined) { return joined.key == key; });
+}
+
+std::size_t CompletionQueue::Shared::next_drivers(const Progress& engine, std::span<std::shared_ptr<Driver>> out,
+                                                  std::size_t& all) {
+  const std::lock_guard lock(mu_);
+  all = drivers_.size();
+  std::size_t n = 0;
+  for (std::size_t looked = 0; looked < all && n < out.size(); ++looked) {
+    turn_ = turn_ + 1 < all ? turn_ + 1 : 0;
+    if (drivers_[turn_].engine == &engine && (out[n] = drivers_[turn_].driver.lock()) != nullptr) ++n;
+  }
   return n;
 }
 
@@ -95,6 +119,7 @@ bool CompletionQueue::Shared::push(std::span<const Completion> completions, std:
       all = added != nullptr;
       if (!all) break;
       *added = c;
+      count();  // before anybody is told
       const bool wanted = notify_what_ == Notify::kNext || c.solicited || c.status != Errc::kOk;
       if (notifier_ != nullptr && wanted && !hold_back(c)) tell();
     }
@@ -116,7 +141,9 @@ bool CompletionQueue::Shared::push(std::span<const Completion> completions, std:
 
 // Under the lock, so that disarm() guarantees silence when it returns.
 void CompletionQueue::Shared::tell() {
-  std::exchange(notifier_, nullptr)->notify(*queue_);
+  Notifier* const told = notifier_;
+  set_notifier(nullptr);
+  told->notify(*queue_);
   shared_notifier_.reset();
 }
 
@@ -171,6 +198,16 @@ bool CompletionQueue::Shared::wait(CompletionQueue& queue, TimePoint deadline) {
   return come;
 }
 
+bool CompletionQueue::Shared::holds(std::uint32_t qp_number) const {
+  if (!process_.alive()) return false;
+  const std::lock_guard lock(mu_);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Completion& c = entries_.at(i);
+    if (c.qp_number == qp_number && c.status == Errc::kOk) return true;
+  }
+  return false;
+}
+
 void CompletionQueue::Shared::close() {
   {
     const std::lock_guard lock(mu_);
@@ -179,6 +216,8 @@ void CompletionQueue::Shared::close() {
     replace(Notify::kNext, nullptr, nullptr);
     alarm_.reset();
     entries_ = ChunkedRing<Completion>(0);
+    count();
+    drivers_.clear();
   }
   while (waking_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
 }
@@ -193,7 +232,7 @@ CompletionQueue::~CompletionQueue() {
 }
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) {
-  if (!shared_->process_.alive()) return 0;
+  if (!shared_->process_.alive() || seems_empty()) return 0;
   return shared_->poll(out).value_or(0);
 }
 
@@ -201,6 +240,10 @@ bool CompletionQueue::empty() const {
   if (!shared_->process_.alive()) return true;
   const std::lock_guard lock(shared_->mu_);
   return shared_->entries_.empty();
+}
+
+bool CompletionQueue::seems_empty() const {
+  return shared_->count_.load(std::memory_order_acquire) == 0;
 }
 
 std::size_t CompletionQueue::capacity() const {
@@ -219,13 +262,12 @@ std::size_t CompletionQueue::drop(std::uint32_t qp_number) {
     if (entries.at(i).qp_number != qp_number) entries.at(kept++) = entries.at(i);
   }
   for (std::size_t i = kept; i < n; ++i) entries.undo_add();
+  shared_->count();
   return n - kept;
 }
 
 bool CompletionQueue::armed() const {
-  if (!shared_->process_.alive()) return false;
-  const std::lock_guard lock(shared_->mu_);
-  return shared_->notifier_ != nullptr;
+  return shared_->process_.alive() && shared_->notifies_.load(std::memory_order_acquire);
 }
 
 Result<void> CompletionQueue::resize(std::size_t capacity) {

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "iwarp/base/chunked_ring.h"
 #include "iwarp/base/result.h"
@@ -70,6 +71,8 @@ class CompletionQueue {
   std::size_t poll(std::span<Completion> out);
   // Whether nothing waits to be polled.
   [[nodiscard]] bool empty() const;
+  // The same without a lock: what another thread adds or takes at this moment may not be seen yet.
+  [[nodiscard]] bool seems_empty() const;
 
   // Another capacity, 1 to kMostCapacity, with all completions that wait, in their order; as ibv_resize_cq(). At any
   // time, and it keeps out whoever completes or polls for as long as the copy takes. kInvalidArgument: more completions
@@ -145,13 +148,30 @@ class CompletionQueue::Shared {
   [[nodiscard]] std::optional<std::size_t> poll(std::span<Completion> out);
   // Forgets `notifier`, if it is the one that is armed, without let_go(): from here on it is not told.
   void forget(const SharedNotifier& notifier);
+  // Whether completions of a queue pair wait that succeeded.
+  [[nodiscard]] bool holds(std::uint32_t qp_number) const;
   // For the alarm: tells of what is held back, if its time is over.
   void period_over();
   // False in a forked child, which must not use it.
   [[nodiscard]] bool alive() const { return process_.alive(); }
 
+  // --- For queue pairs and engines: the connections whose completions come here, so that who polls drives them.
+  // From now on `driver` is one of `engine`. Twice counts once.
+  void join(const Progress& engine, const std::weak_ptr<Driver>& driver, const Driver* key);
+  // It is no more. `key`: the same object.
+  void part(const Driver* key);
+  // Fills `out` with those of `engine` whose turn it is, all in turn from call to call, as far as they still exist; how
+  // many. `all`: connections that have joined.
+  [[nodiscard]] std::size_t next_drivers(const Progress& engine, std::span<std::shared_ptr<Driver>> out,
+                                         std::size_t& all);
+
  private:
   friend class CompletionQueue;
+  struct Joined {
+    const Progress* engine;
+    const Driver* key;
+    std::weak_ptr<Driver> driver;
+  };
 
   // With waking_ counted up, without the lock.
   void tell_armed();
@@ -161,11 +181,20 @@ class CompletionQueue::Shared {
   [[nodiscard]] bool hold_back(const Completion& c);
   void replace(Notify what, Notifier* notifier, std::shared_ptr<SharedNotifier> shared);
   void close();
+  void set_notifier(Notifier* notifier) {
+    notifier_ = notifier;
+    notifies_.store(notifier != nullptr, std::memory_order_release);
+  }
+  void count() { count_.store(entries_.size(), std::memory_order_release); }
   bool wait(CompletionQueue& queue, TimePoint deadline);
 
   const ForkGuard process_;
   mutable std::mutex mu_;
   ChunkedRing<Completion> entries_;
+  std::atomic<std::size_t> count_{0};  // of them
+  std::atomic<bool> notifies_{false};  // notifier_ is not null
+  std::vector<Joined> drivers_;
+  std::size_t turn_ = 0;      // in drivers_
   std::size_t promised_ = 0;  // places of it
   CompletionQueue* queue_;
   Notifier* notifier_ = nullptr;

@@ -82,11 +82,15 @@ class QueuePair {
   // and an orderly end follows behind the scenes, for up to stream::Options::close_timeout. Everything else that was
   // posted, or is posted later, comes to `what`, at once. When this returns no memory that was posted is read or
   // written. What libibverbs' applications expect of ibv_destroy_qp() and, with kFlushed, of ibv_modify_qp() to the
-  // error state.
+  // error state. If a message has left in part, the peer sees TCP end inside an FPDU: kConnectionLost there.
   void leave(Unfinished what = Unfinished::kDropped);
 
-  // Where it is in its life, at this moment; kError in a forked child.
+  // Where it is in its life, at this moment; kError in a forked child. A peer that has gone unnoticed
+  // (Options::outlive_peer) leaves it in kRts.
   [[nodiscard]] QueuePairState state() const;
+  // Whether its completion queues hold completions of it that succeeded and that nobody has polled. Looks at all that
+  // wait.
+  [[nodiscard]] bool unpolled() const;
   // What it was made with, what waits in it and what was agreed on with the peer: one moment of all of it.
   struct Attributes {
     QueuePairState state = QueuePairState::kInit;  // as state()
@@ -140,6 +144,9 @@ class QueuePair {
   [[nodiscard]] stream::Connection& core() { return core_; }
   void set_driver(Driver* driver) { driver_ = driver; }
   [[nodiscard]] Driver* driver() const { return driver_; }
+  // Who polls its completion queues by way of `engine` drives `driver` from now on, until part_queues().
+  void join_queues(const Progress& engine, const std::weak_ptr<Driver>& driver, const Driver* key);
+  void part_queues(const Driver* key);
   // Lets the threads that wait for the lock have it first. Without any it does nothing.
   void give_way() {
     if (mu_.wanted()) mu_.give_way();
@@ -194,6 +201,7 @@ class QueuePair {
   void finish_post();
   // Precondition: mu_ held.
   [[nodiscard]] Result<void> post_in_turn(std::span<const SendWr> list, const Room& room, std::size_t* posted);
+  [[nodiscard]] QueuePairState locked_state() const;
   // A message that waited for a Receive may have one.
   void go_on();
   // Moves what waits.

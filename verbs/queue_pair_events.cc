@@ -1,14 +1,23 @@
-// The Receives that a queue pair shares with others, and its asynchronous events.
+// What a queue pair shares with others: Receives, completion queues to which it brings its driver, asynchronous events.
 #include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::verbs {
+namespace {
+
+bool is_of_a_lost_peer(Errc code) {
+  return code == Errc::kConnectionLost || code == Errc::kTimeout || code == Errc::kStartupTimeout;
+}
+
+}  // namespace
 
 QueuePair::Share::Share(std::shared_ptr<SharedReceiveQueue::Shared> queue, QueuePair* waits)
     : queue_(std::move(queue)),
       waiter_(waits == nullptr ? nullptr : std::make_shared<SharedReceiveQueue::Waiter>(*waits)) {}
 
 void QueuePair::Share::let_go() {
-  if (waiter_ != nullptr) waiter_->let_go();
+  if (waiter_ == nullptr) return;
+  waiter_->let_go();  // who tells it has done so when this returns
+  queue_->forget(*waiter_);
 }
 
 bool QueuePair::Share::take(rdmap::RecvWr& wr) {
@@ -18,11 +27,23 @@ bool QueuePair::Share::take(rdmap::RecvWr& wr) {
   return true;
 }
 
+void QueuePair::join_queues(const Progress& engine, const std::weak_ptr<Driver>& driver, const Driver* key) {
+  for (const Cq* cq : {&send_cq_, &recv_cq_}) (*cq)->join(engine, driver, key);
+}
+
+void QueuePair::part_queues(const Driver* key) {
+  for (const Cq* cq : {&send_cq_, &recv_cq_}) {
+    if (*cq != nullptr) (*cq)->part(key);
+  }
+}
+
 void QueuePair::tell_end() {
   const auto& events = pd_.async_events();
   if (!told_fatal_ && endpoint_.was_established()) {
     const Error& reason = endpoint_.reason();
-    if (reason.code != Errc::kPeerClosed && reason.code != Errc::kAborted) {
+    // Of a peer that was outlived the failed request tells.
+    const bool told_otherwise = endpoint_.options().outlive_peer && is_of_a_lost_peer(reason.code);
+    if (reason.code != Errc::kPeerClosed && reason.code != Errc::kAborted && !told_otherwise) {
       told_fatal_ = true;
       fatal_.raise(events, {.type = AsyncEventType::kQpFatal, .qp_number = number_, .reason = reason});
     }

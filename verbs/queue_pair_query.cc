@@ -5,10 +5,19 @@
 
 namespace iwarp::verbs {
 
+QueuePairState QueuePair::locked_state() const {
+  // Its application takes it for connected.
+  return endpoint_.alone() ? QueuePairState::kRts : state_of(endpoint_.phase(), endpoint_.ending());
+}
+
+bool QueuePair::unpolled() const {
+  return recv_cq_->holds(number_) || send_cq_->holds(number_);
+}
+
 QueuePairState QueuePair::state() const {
   if (!pd_.context()->alive()) return QueuePairState::kError;
   const std::lock_guard lock(mu_);
-  return state_of(endpoint_.phase(), endpoint_.ending());
+  return locked_state();
 }
 
 Result<QueuePair::Attributes> QueuePair::query() const {
@@ -16,7 +25,7 @@ Result<QueuePair::Attributes> QueuePair::query() const {
   const std::lock_guard lock(mu_);
   const endpoint::Options& options = endpoint_.options();
   Attributes a;
-  a.state = state_of(endpoint_.phase(), endpoint_.ending());
+  a.state = locked_state();
   a.draining = endpoint_.phase() == endpoint::Phase::kDraining;
   a.sq_depth = options.sq_depth;
   a.rq_depth = share_ ? 0 : options.rq_depth;
@@ -40,7 +49,7 @@ Result<QueuePair::Attributes> QueuePair::query() const {
 Result<void> QueuePair::modify(QueuePairState to) {
   if (auto may = may_post(); !may) return may;
   const std::lock_guard lock(mu_);
-  const auto move = move_of(state_of(endpoint_.phase(), endpoint_.ending()), to);
+  const auto move = move_of(locked_state(), to);
   if (!move) return move.error();
   switch (*move) {
     case Move::kNone:

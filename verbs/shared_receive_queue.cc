@@ -23,12 +23,30 @@ SharedReceiveQueue::Shared::Shared(SharedReceiveQueue& queue, std::size_t depth)
 bool SharedReceiveQueue::Shared::take(rdmap::RecvWr& wr, const std::shared_ptr<Waiter>& waiter) {
   const std::lock_guard lock(mu_);
   if (queue_ == nullptr) return false;
-  if (!receives_.take(wr)) {
-    if (waiter != nullptr && std::ranges::find(waiters_, waiter) == waiters_.end()) waiters_.push_back(waiter);
-    return false;
+  if (waiter != nullptr && waiter->place_ == Waiter::Place::kServed) {
+    waiter->place_ = Waiter::Place::kNone;
+    --served_;
+  } else if (waiter != nullptr && (!waiters_.empty() || served_ > 0)) {
+    return stand_in_line(waiter);
   }
+  if (!receives_.take(wr)) return stand_in_line(waiter);
   warn();
   return true;
+}
+
+// False: as take().
+bool SharedReceiveQueue::Shared::stand_in_line(const std::shared_ptr<Waiter>& waiter) {
+  if (waiter == nullptr || waiter->place_ != Waiter::Place::kNone) return false;
+  waiters_.push_back(waiter);
+  waiter->place_ = Waiter::Place::kInLine;
+  return false;
+}
+
+void SharedReceiveQueue::Shared::forget(Waiter& waiter) {
+  const std::lock_guard lock(mu_);
+  if (waiter.place_ != Waiter::Place::kInLine) return;
+  std::erase_if(waiters_, [&](const auto& other) { return other.get() == &waiter; });
+  waiter.place_ = Waiter::Place::kNone;
 }
 
 Result<void> SharedReceiveQueue::Shared::post(const rdmap::RecvWr& wr) {
@@ -39,13 +57,19 @@ Result<void> SharedReceiveQueue::Shared::post(const rdmap::RecvWr& wr) {
 
 // First come, first served. Who has taken one and wants another stands behind the others.
 void SharedReceiveQueue::Shared::serve_waiters() {
+  std::shared_ptr<Waiter> next;
   for (;;) {
-    std::shared_ptr<Waiter> next;
     {
       const std::lock_guard lock(mu_);
+      if (next != nullptr && next->place_ == Waiter::Place::kServed) {  // it wanted none: its connection has ended
+        next->place_ = Waiter::Place::kNone;
+        --served_;
+      }
       if (waiters_.empty() || receives_.posted() == 0) return;
       next = std::move(waiters_.front());
       waiters_.pop_front();
+      next->place_ = Waiter::Place::kServed;
+      ++served_;
     }
     next->tell();
   }
@@ -61,6 +85,7 @@ void SharedReceiveQueue::Shared::close() {
   queue_ = nullptr;
   limit_reached_.withdraw();
   receives_ = rdmap::SharedReceives(0);
+  for (const auto& waiter : waiters_) waiter->place_ = Waiter::Place::kNone;
   waiters_.clear();
 }
 

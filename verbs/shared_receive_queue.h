@@ -93,8 +93,12 @@ class SharedReceiveQueue::Waiter {
   void tell();
 
  private:
+  friend class SharedReceiveQueue::Shared;
+  enum class Place : std::uint8_t { kNone, kInLine, kServed };  // kServed: it may take one, before all in the line
+
   std::mutex mu_;  // taken before the queue pair's
   QueuePair* qp_;
+  Place place_ = Place::kNone;  // guarded by the queue's
 };
 
 // Lives as long as anybody holds it. Thread-safe.
@@ -103,15 +107,18 @@ class SharedReceiveQueue::Shared {
   // By the queue, whose part it is.
   Shared(SharedReceiveQueue& queue, std::size_t depth);
 
-  // As rdmap::ReceiveSource::take(). False when the queue is gone, too. Where there is none `waiter`, unless it is
-  // null, hears of the next post.
+  // As rdmap::ReceiveSource::take(). False when the queue is gone, too. Where there is none, or others wait for one,
+  // `waiter` hears when it is its turn. Null: it does not wait, nor for others.
   [[nodiscard]] bool take(rdmap::RecvWr& wr, const std::shared_ptr<Waiter>& waiter);
+  // It waits no more.
+  void forget(Waiter& waiter);
 
  private:
   friend class SharedReceiveQueue;
 
   // Without the lock: lets those take who wait, as long as there are Receives.
   void serve_waiters();
+  [[nodiscard]] bool stand_in_line(const std::shared_ptr<Waiter>& waiter);  // precondition: mu_ held
   // Precondition of these: mu_ held, by a member of the queue or before it is gone.
   [[nodiscard]] Result<void> post(const rdmap::RecvWr& wr);
   void warn();
@@ -119,8 +126,11 @@ class SharedReceiveQueue::Shared {
 
   mutable std::mutex mu_;
   rdmap::SharedReceives receives_;
-  std::deque<std::shared_ptr<Waiter>> waiters_;  // in the order in which their messages came
-  SharedReceiveQueue* queue_;                    // null: it is gone
+  // In the order in which their messages came. While there are any, or any is served, and Receives too, a thread is in
+  // serve_waiters(), or about to be.
+  std::deque<std::shared_ptr<Waiter>> waiters_;
+  std::size_t served_ = 0;     // those taken from it that have still to take a Receive
+  SharedReceiveQueue* queue_;  // null: it is gone
   AsyncEvents::Source limit_reached_;
 };
 

@@ -1,5 +1,6 @@
 // TurnMutex: a lock whose holder sees that others wait for it, and can let them go first. A std::mutex is not fair: who
-// unlocks and locks again at once wins against a thread that has to wake up. Meets BasicLockable; thread-safe.
+// unlocks and locks again at once wins against a thread that has to wake up. Here it does so kMostPassed times at most.
+// Meets BasicLockable; thread-safe.
 #pragma once
 
 #include <atomic>
@@ -13,9 +14,18 @@ namespace iwarp::verbs {
 class TurnMutex {
  public:
   static constexpr std::chrono::microseconds kPatience{500};
+  static constexpr unsigned kMostPassed = 16;
 
   void lock() {
-    if (mu_.try_lock()) return;
+    if (mu_.try_lock()) {
+      if (!wanted()) [[likely]] {
+        passed_ = 0;
+      } else if (++passed_ >= kMostPassed) {
+        passed_ = 0;
+        give_way();
+      }
+      return;
+    }
     asked_.fetch_add(1);
     mu_.lock();
     served_.fetch_add(1);
@@ -40,6 +50,7 @@ class TurnMutex {
  private:
   std::mutex mu_;
   std::atomic<std::uint32_t> asked_{0}, served_{0};  // by threads that had to wait
+  unsigned passed_ = 0;  // of those that had not to, in a row, while others waited: guarded by mu_
 };
 
 }  // namespace iwarp::verbs

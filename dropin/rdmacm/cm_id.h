@@ -98,7 +98,8 @@ class Id : public std::enable_shared_from_this<Id> {
 
   std::shared_ptr<Channel> channel;
   bool synchronous = false;
-  bool gone = false;  // being destroyed
+  bool gone = false;         // being destroyed
+  bool disconnects = false;  // by rdma_disconnect() of this end
   State state = State::kIdle;
   unsigned unacknowledged = 0;
   const verbs::ForkGuard process;

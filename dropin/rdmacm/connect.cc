@@ -1,5 +1,6 @@
 // Connecting, accepting, rejecting, and the end.
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstring>
 
@@ -7,6 +8,7 @@
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
+#include "dropin/rdmacm/presented.h"
 #include "dropin/rdmacm/queues.h"
 #include "iwarp/cm/connector.h"
 
@@ -21,6 +23,8 @@ constexpr std::chrono::seconds kConnectTimeout{20}, kReplyTimeout{30};
 // perftest's clients come back to a port that their servers are about to open again. They rely on it that a device
 // takes some ms to resolve an address.
 constexpr std::chrono::milliseconds kRefusalPatience{250};
+// Of the end of a connection: how long it is kept from a program that does not poll, and how often that is looked at.
+constexpr std::chrono::milliseconds kLongestUnpolled{100}, kUnpolledLook{1};
 
 std::vector<std::byte> octets_of(const void* data, std::size_t size) {
   if (data == nullptr || size == 0) return {};
@@ -69,15 +73,36 @@ Outcome outcome_of(const Error& error) {
   }
 }
 
+// Tells of the end of a connection when the program has polled what came before it, or at `latest`. With a device some
+// time goes by between the two; here they may come at once, and a program that looks at its events between two looks at
+// its queue would destroy the queue pair with completions that it has not seen (libfabric's ofi_rxm).
+void tell_end(const std::weak_ptr<Id>& id, const std::weak_ptr<verbs::QueuePair>& queue_pair, TimePoint latest) {
+  const auto self = id.lock();
+  if (self == nullptr) return;
+  bool ended_here = false;
+  {
+    const std::lock_guard lock(cm_mutex());
+    ended_here = self->disconnects;
+  }
+  const auto qp = queue_pair.lock();
+  if (!ended_here && qp != nullptr && qp->unpolled() && std::chrono::steady_clock::now() < latest) {
+    const auto timer = std::make_shared<boost::asio::steady_timer>(engine().io(), kUnpolledLook);
+    timer->async_wait(
+        [id, queue_pair, latest, timer](const boost::system::error_code&) { tell_end(id, queue_pair, latest); });
+    return;
+  }
+  self->tell(RDMA_CM_EVENT_DISCONNECTED);
+  if (presents_roce()) self->tell(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
 void watch_end(Id& id, const std::shared_ptr<cm::Connection>& connection) {
-  connection->async_wait_disconnected([weak = id.weak_from_this()](const stream::Disconnected&) {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    {
+  const std::weak_ptr<verbs::QueuePair> qp = connection->qp();
+  connection->async_wait_disconnected([id = id.weak_from_this(), qp](const stream::Disconnected&) {
+    if (const auto self = id.lock()) {
       const std::lock_guard lock(cm_mutex());
       self->state = State::kOver;
     }
-    self->tell(RDMA_CM_EVENT_DISCONNECTED);
+    tell_end(id, qp, std::chrono::steady_clock::now() + kLongestUnpolled);
   });
 }
 
@@ -112,11 +137,12 @@ void on_outcome(const std::weak_ptr<Id>& weak, bool active, const Error& error,
     if (active) {
       self->set_local(connection->local());
       const auto answer = connection->private_data();
-      event->set_private_data(own_part(answer));
+      event->set_private_data(as_presented(own_part(answer), kAnswerRoom));
     }
   } else if (connection != nullptr) {
     if (const auto how = connection->disconnected())
-      event->set_private_data(active ? own_part(how->private_data) : ConstBytes{how->private_data});
+      event->set_private_data(
+          as_presented(active ? own_part(how->private_data) : ConstBytes{how->private_data}, kRejectionRoom));
   }
   self->tell(std::move(event));
   if (connection != nullptr && !error) watch_end(*self, connection);
@@ -142,13 +168,14 @@ cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {
   return options;
 }
 
-// Whether the private data find room, `trailer` behind them or not.
-bool fit(const rdma_conn_param* param, bool trailer) {
-  return param == nullptr || param->private_data_len <= most_private_data(trailer);
+// Whether the private data find room, `trailer` behind them or not. `presented`: the room that InfiniBand has.
+bool fit(const rdma_conn_param* param, bool trailer, std::size_t presented) {
+  if (param == nullptr) return true;
+  return param->private_data_len <= (presents_roce() ? presented : most_private_data(trailer));
 }
 
 int connect(Id& id, const rdma_conn_param* param) {
-  if (!fit(param, !wanted(settings()).empty())) return fail(EINVAL);
+  if (!fit(param, !wanted(settings()).empty(), kRequestRoom)) return fail(EINVAL);
   const auto qp = queue_pair_of(*id.shown(), param);
   if (qp == nullptr) return -1;
   auto options = options_for(id, param);
@@ -172,7 +199,7 @@ int connect(Id& id, const rdma_conn_param* param) {
 
 int accept(Id& id, const rdma_conn_param* param) {
   const Agreement agreed = both(wanted(settings()), id.offered);
-  if (!fit(param, !agreed.empty())) return fail(EINVAL);
+  if (!fit(param, !agreed.empty(), kAnswerRoom)) return fail(EINVAL);
   const auto qp = queue_pair_of(*id.shown(), param);
   if (qp == nullptr) return -1;
   cm::ConnectRequest::AcceptOptions options;
@@ -202,7 +229,7 @@ int accept(Id& id, const rdma_conn_param* param) {
 }
 
 int reject(Id& id, const void* data, std::uint8_t size) {
-  if (size > most_private_data(false)) return fail(EINVAL);
+  if (size > (presents_roce() ? kRejectionRoom : most_private_data(false))) return fail(EINVAL);
   std::shared_ptr<cm::ConnectRequest> request;
   {
     const std::lock_guard lock(cm_mutex());
@@ -218,10 +245,15 @@ int disconnect(Id& id) {
   {
     const std::lock_guard lock(cm_mutex());
     connection = id.connection;
+    id.disconnects = connection != nullptr;
     if (connection == nullptr)
       return fail(id.state == State::kConnecting || id.state == State::kAccepting ? ENOTCONN : EINVAL);
   }
-  connection->disconnect();
+  if (presents_roce()) {
+    connection->qp()->leave(verbs::QueuePair::Unfinished::kFlushed);  // to the error state, as InfiniBand has it
+  } else {
+    connection->disconnect();
+  }
   // Of a synchronous id that has seen the end already: there is no other event.
   const rdma_cm_event* const last = id.shown()->event;
   if (last != nullptr && last->event == RDMA_CM_EVENT_DISCONNECTED) return 0;

@@ -1,11 +1,14 @@
 // Listening, and the requests that come.
 #include <algorithm>
+#include <span>
+#include <string_view>
 
 #include "dropin/rdmacm/address.h"
 #include "dropin/rdmacm/bind.h"
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
+#include "dropin/rdmacm/presented.h"
 
 namespace iwarp::dropin::rdmacm {
 namespace {
@@ -20,7 +23,16 @@ std::uint16_t depth_asked(const cm::ConnectRequest& request, std::uint16_t told)
   return request.enhanced() ? std::min(told, kMostDepth) : mpa::Policy().ird;
 }
 
+// Ends that present themselves differently would misunderstand each other. In words, for traces.
+constexpr std::string_view kOtherKind = "one end presents itself as RoCE, the other does not";
+
 void offer(const std::shared_ptr<Id>& listener, std::unique_ptr<cm::ConnectRequest> request) {
+  const PrivateData data = parse_private_data(request->private_data());
+  const Agreement offered = data.trailer.value_or(Agreement{});
+  if (offered.roce != presents_roce()) {
+    (void)request->reject(std::as_bytes(std::span{kOtherKind}));
+    return;
+  }
   const auto id = std::make_shared<Id>(listener->shown()->context, listener->shown()->ps);
   if (id->set_device() != 0) return;  // the peer is rejected
   id->set_local(unmapped(request->local()));
@@ -28,9 +40,8 @@ void offer(const std::shared_ptr<Id>& listener, std::unique_ptr<cm::ConnectReque
   id->asked = {.ird = depth_asked(*request, request->peer_ord()), .ord = depth_asked(*request, request->peer_ird())};
   id->state = Id::State::kRequested;
   auto event = std::make_unique<Event>(RDMA_CM_EVENT_CONNECT_REQUEST, id, 0, listener);
-  const PrivateData data = parse_private_data(request->private_data());
-  id->offered = data.trailer.value_or(Agreement{});
-  event->set_private_data(data.own);
+  id->offered = offered;
+  event->set_private_data(as_presented(data.own, kRequestRoom));
   event->shown.c.param.conn.responder_resources = static_cast<std::uint8_t>(id->asked.ird);
   event->shown.c.param.conn.initiator_depth = static_cast<std::uint8_t>(id->asked.ord);
   id->request = std::move(request);

@@ -16,7 +16,8 @@ enum Flag : std::uint8_t { kRfc7306 = 1, kRoce = 2, kSendImmediate = 4 };
 }  // namespace
 
 Agreement wanted(const Settings& from) {
-  return {.rfc7306 = from.rfc7306};
+  const bool roce = from.present == Present::kRoce;
+  return {.rfc7306 = from.rfc7306 || roce, .roce = roce, .send_immediate = roce};
 }
 
 std::vector<std::byte> with_trailer(ConstBytes own, const Agreement& what) {

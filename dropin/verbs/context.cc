@@ -151,7 +151,12 @@ int _ibv_query_gid_ex(ibv_context*, std::uint32_t port, std::uint32_t index, ibv
                       std::size_t entry_size) {
   if (port != kPort || index != 0 || flags != 0 || entry_size < sizeof *entry) return EINVAL;
   return guarded([&] {
-    *entry = {.gid = gid(), .gid_index = 0, .port_num = kPort, .gid_type = 0, .ndev_ifindex = interface_index()};
+    const bool is_roce = settings().present == Present::kRoce;
+    *entry = {.gid = gid(),
+              .gid_index = 0,
+              .port_num = kPort,
+              .gid_type = is_roce ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB,
+              .ndev_ifindex = interface_index()};
     return 0;
   });
 }
@@ -163,10 +168,11 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
   return error == 0 ? 1 : -error;
 }
 
-// A private function of Debian's library, which ibv_devinfo calls: 0 is "IB/RoCE v1", which iWARP devices are as well.
+// A private function of Debian's library, which ibv_devinfo calls: 0 is "IB/RoCE v1", which iWARP devices are as well,
+// and 1 is "RoCE v2".
 int ibv_query_gid_type(ibv_context*, std::uint8_t port, unsigned index, int* type) {
   if (port != kPort || index != 0) return minus_one(EINVAL);
-  *type = 0;
+  *type = settings().present == Present::kRoce ? 1 : 0;
   return 0;
 }
 

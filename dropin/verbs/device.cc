@@ -94,12 +94,23 @@ void put(char* to, std::size_t room, const char* text) {
   std::snprintf(to, room, "%s", text);
 }
 
+bool is_roce() {
+  return settings().present == Present::kRoce;
+}
+
+std::string interface_name() {
+  std::array<char, IF_NAMESIZE> name{};
+  return ::if_indextoname(address().interface, name.data()) == nullptr ? std::string() : std::string(name.data());
+}
+
 // What programs read of the device in sysfs, where it is not: there is no kernel device.
 std::string attribute(std::string_view file) {
   if (file == "fw_ver") return kFirmware;
   if (file == "board_id") return "iwarp";
   if (file == "hca_type") return "iwarp";
-  if (file == "node_type") return "4: RNIC";
+  if (file == "node_type") return is_roce() ? "1: CA" : "4: RNIC";
+  if (is_roce() && file == "ports/1/gid_attrs/types/0") return "RoCE v2";
+  if (is_roce() && file == "ports/1/gid_attrs/ndevs/0") return interface_name();
   if (file == "node_desc") return "user-space iWARP";
   if (file == "abi_version") return "1";
   return {};
@@ -110,8 +121,8 @@ std::string attribute(std::string_view file) {
 ibv_device* device() {
   static Device* const kDevice = [] {
     auto* const d = new Device;
-    d->c.node_type = IBV_NODE_RNIC;
-    d->c.transport_type = IBV_TRANSPORT_IWARP;
+    d->c.node_type = is_roce() ? IBV_NODE_CA : IBV_NODE_RNIC;
+    d->c.transport_type = is_roce() ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP;
     put(d->c.name, sizeof d->c.name, kName);
     put(d->c.dev_name, sizeof d->c.dev_name, "uverbs0");
     put(d->c.dev_path, sizeof d->c.dev_path, "/sys/class/infiniband_verbs/uverbs0");
@@ -150,6 +161,7 @@ ibv_device_attr device_attributes() {
   a.max_qp = 1 << 20;
   a.max_qp_wr = kMostRequests;
   a.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  if (is_roce()) a.device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN;
   a.max_sge = static_cast<int>(rdmap::kMaxSge);
   a.max_sge_rd = 1;
   a.max_cq = 1 << 20;
@@ -181,6 +193,7 @@ ibv_port_attr port_attributes() {
   a.phys_state = 5;     // LinkUp
   a.link_layer = IBV_LINK_LAYER_ETHERNET;
   a.port_cap_flags = IBV_PORT_CM_SUP;
+  if (is_roce()) a.flags = IBV_QPF_GRH_REQUIRED;
   return a;
 }
 

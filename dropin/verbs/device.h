@@ -1,4 +1,5 @@
-// The one device, "iwarp0": an RNIC with one port, whose address is that of the settings, or of an interface.
+// The one device, "iwarp0": an RNIC with one port, whose address is that of the settings, or of an interface. With
+// Present::kRoce it says that it is a channel adapter of InfiniBand on Ethernet.
 #pragma once
 
 #include <infiniband/verbs.h>

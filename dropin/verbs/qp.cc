@@ -9,6 +9,7 @@
 #include "dropin/verbs/pd.h"
 #include "dropin/verbs/per_process.h"
 #include "dropin/verbs/post.h"
+#include "dropin/verbs/rendezvous.h"
 #include "dropin/verbs/srq.h"
 #include "dropin/verbs/wr_builder.h"
 #include "iwarp/cm/link.h"
@@ -80,6 +81,7 @@ Qp::Qp() {
 }
 
 Qp::~Qp() {
+  if (has_number) rendezvous().give_back(options.number);
   ::pthread_mutex_destroy(&face().mutex);
   ::pthread_cond_destroy(&face().cond);
 }
@@ -87,7 +89,7 @@ Qp::~Qp() {
 // The core is asked when it matters, and until the answer is yes.
 SendRules Qp::rules_for(int opcode) {
   if (needs_agreement(opcode) && !rfc7306.load()) {
-    if (const auto has = core->query(); has && has->rfc7306) {
+    if (const auto has = sender->query(); has && has->rfc7306) {
       send_immediate.store(has->send_immediate);
       rfc7306.store(true);
     }
@@ -98,6 +100,23 @@ SendRules Qp::rules_for(int opcode) {
 Qp* Qp::find(std::uint32_t number) {
   const auto found = all().find(number);
   return found == all().end() ? nullptr : found->second;
+}
+
+ibv_qp_state Qp::state() const {
+  const auto now = core->state();
+  // Where ibv_modify_qp() connects, the state is what it says.
+  if (path_told && now != verbs::QueuePairState::kError && sender->state() != verbs::QueuePairState::kError)
+    return before_connection.load();
+  return to_qp_state(path_told ? verbs::QueuePairState::kError : now, before_connection.load());
+}
+
+void Qp::retire() {
+  ibv_qp& qp = face();
+  if (sender != core) cm::Link(std::move(sender)).leave();
+  sender.reset();
+  cm::Link(std::move(core)).leave();
+  owner(qp.send_cq).core->drop(qp.qp_num);
+  if (qp.recv_cq != qp.send_cq) owner(qp.recv_cq).core->drop(qp.qp_num);
 }
 
 std::shared_ptr<verbs::QueuePair> shared_queue_pair(ibv_qp* qp) {
@@ -125,7 +144,13 @@ int make_qp(ibv_pd* pd, ibv_qp_init_attr& attr, std::unique_ptr<Qp>& out) {
   attr.cap.max_inline_data = std::max(attr.cap.max_inline_data, kLeastInline);
   options.stream.max_inline = attr.cap.max_inline_data;
   if (attr.srq != nullptr) options.srq = &*owner(attr.srq).core;
-  qp->core = std::make_shared<verbs::QueuePair>(owner(pd).core, options);
+  if (settings().present == Present::kRoce) {
+    if (const int error = rendezvous().take_number(options.number); error != 0) return error;
+    qp->has_number = true;
+    qp->before_connection = IBV_QPS_RESET;
+  }
+  qp->options = options;
+  qp->core = qp->sender = std::make_shared<verbs::QueuePair>(owner(pd).core, options);
   if (const auto& usable = qp->core->usable(); !usable) return to_errno(usable.error().code);
   qp->all_signaled = attr.sq_sig_all != 0;
   attr.cap.max_send_sge = attr.cap.max_recv_sge = rdmap::kMaxSge;
@@ -165,7 +190,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad) {
     return post_list<rdmap::SendWr>(
         list, bad,
         [&](const ibv_send_wr& in, rdmap::SendWr& out) { return to_send_wr(in, q.rules_for(opcode_of(in)), out); },
-        [&](std::span<const rdmap::SendWr> some, std::size_t* posted) { return q.core->post_send(some, posted); });
+        [&](std::span<const rdmap::SendWr> some, std::size_t* posted) { return q.sender->post_send(some, posted); });
   });
 }
 
@@ -201,7 +226,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
     const auto core = q.core->query();
     if (!core) return to_errno(core.error().code);
     *attr = {};
-    attr->qp_state = attr->cur_qp_state = qp->state = to_qp_state(core->state, q.before_connection.load());
+    attr->qp_state = attr->cur_qp_state = qp->state = q.state();
     attr->path_mtu = IBV_MTU_4096;
     attr->path_mig_state = IBV_MIG_MIGRATED;
     attr->qp_access_flags = q.access.load();
@@ -210,13 +235,17 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
     attr->max_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(core->ord, 255));
     attr->max_dest_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(core->ird, 255));
     attr->port_num = 1;
+    tell_as_set(q, *attr);
     *init = q.init;
     return 0;
   });
 }
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
-  return guarded([&] { return modify(owner(qp), *attr, mask); });
+  return guarded([&] {
+    return settings().present == Present::kRoce ? modify_as_roce(owner(qp), *attr, mask)
+                                                : modify(owner(qp), *attr, mask);
+  });
 }
 
 int ibv_destroy_qp(ibv_qp* qp) {
@@ -228,9 +257,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
       all().erase(qp->qp_num);  // no event names it from here on
       wait_settled(q->async_events, lock);
     }
-    cm::Link(std::move(q->core)).leave();  // the peer still gets what has completed
-    owner(qp->send_cq).core->drop(qp->qp_num);
-    if (qp->recv_cq != qp->send_cq) owner(qp->recv_cq).core->drop(qp->qp_num);
+    q->retire();
     owner(qp->send_cq).users.fetch_sub(1);
     owner(qp->recv_cq).users.fetch_sub(1);
     if (qp->srq != nullptr) owner(qp->srq).users.fetch_sub(1);

@@ -24,6 +24,7 @@ Settings read() {
   if (crc == "on") s.crc = true;
   if (crc == "off") s.crc = false;
   s.profile = text_of("IWARP_PROFILE");
+  if (text_of("IWARP_PRESENT") == "roce") s.present = Present::kRoce;
   s.rfc7306 = text_of("IWARP_RFC7306") == "on";
   s.trace = text_of("IWARP_TRACE");
   return s;
@@ -47,6 +48,8 @@ stream::Options stream_options(const Settings& from) {
   stream::Options options;
   if (const auto* profile = stream::find_profile(from.profile)) profile->apply(options);
   options.receive_wait = kReceiveWait;
+  // Both ends are of this library then.
+  options.outlive_peer = options.rfc7306 = options.send_immediate = from.present == Present::kRoce;
   return options;
 }
 

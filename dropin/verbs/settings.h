@@ -2,6 +2,8 @@
 //   IWARP_ADDRESS=A     address of the device: GID 0. Default: the first IPv4 address that is not of the loopback
 //   IWARP_CRC=on|off    MPA CRC. Default: on; off lets a peer that wants it have it
 //   IWARP_PROFILE=NAME  a profile of `iwarp profiles`
+//   IWARP_PRESENT=iwarp|roce  what the device presents itself as. Default: iwarp, which it is on the wire. roce is
+//                       for programs that connect by ibv_modify_qp(), towards another of these libraries in that mode
 //   IWARP_RFC7306=on    agree with the peer on immediate data and Atomics: agreement.h. Default: off
 //   IWARP_TRACE=FILE    as told, for who writes traces
 // What cannot be understood counts as not said.
@@ -15,12 +17,15 @@
 
 namespace iwarp::dropin {
 
+enum class Present : std::uint8_t { kIwarp, kRoce };
+
 struct Settings {
   std::optional<std::string> address;  // IPv4 or IPv6, as text
   std::optional<bool> crc;             // whether FPDUs are to have one
   std::string profile;                 // empty: none
-  bool rfc7306 = false;                // to be agreed on with the peer
-  std::string trace;                   // file; empty: none
+  Present present = Present::kIwarp;
+  bool rfc7306 = false;  // to be agreed on with the peer
+  std::string trace;     // file; empty: none
 };
 
 // Of the environment as it was at the first call. Thread-safe.

@@ -148,7 +148,7 @@ void WrBuilder::set_functions(ibv_qp_ex& qp) {
     with_builder(q, [&](WrBuilder& b) { b.pieces({list, count}); });
   };
   qp.wr_start = [](ibv_qp_ex* q) { owner(q).builder->start(); };
-  qp.wr_complete = [](ibv_qp_ex* q) { return guarded([&] { return owner(q).builder->complete(*owner(q).core); }); };
+  qp.wr_complete = [](ibv_qp_ex* q) { return guarded([&] { return owner(q).builder->complete(*owner(q).sender); }); };
   qp.wr_abort = [](ibv_qp_ex* q) { owner(q).builder->abort(); };
 }
 

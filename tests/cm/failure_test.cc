@@ -38,10 +38,25 @@ TEST_F(ConnectFailure, NobodyListens) {
   EXPECT_NE(std::string(e.why).find("refused"), std::string::npos) << e.why;
 }
 
+// A port that is bound, so that nobody else gets it, and where nobody listens.
+class SilentPort {
+ public:
+  SilentPort() : acceptor(io_) {
+    acceptor.open(boost::asio::ip::tcp::v4());
+    acceptor.bind({boost::asio::ip::make_address("127.0.0.1"), 0});
+  }
+  [[nodiscard]] std::uint16_t number() const { return acceptor.local_endpoint().port(); }
+
+ private:
+  boost::asio::io_context io_;
+
+ public:
+  boost::asio::ip::tcp::acceptor acceptor;
+};
+
 TEST_F(ConnectFailure, NobodyListensForAsLongAsWanted) {
-  std::uint16_t port = 0;
-  { port = RawListener().port(); }
-  ConnectOptions o = to_port(port);
+  const SilentPort port;
+  ConnectOptions o = to_port(port.number());
   o.refusal_patience = 100ms;
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(fail(o).code, Errc::kConnectionRefused);
@@ -49,24 +64,35 @@ TEST_F(ConnectFailure, NobodyListensForAsLongAsWanted) {
 }
 
 TEST_F(ConnectFailure, PatienceWithRefusalsEndsWithTheLimitForTcp) {
-  std::uint16_t port = 0;
-  { port = RawListener().port(); }
-  ConnectOptions o = to_port(port);
+  const SilentPort port;
+  ConnectOptions o = to_port(port.number());
   o.refusal_patience = 1h;
   o.connect_timeout = 100ms;
   EXPECT_EQ(fail(o).code, Errc::kTimeout);
 }
 
-TEST_F(ConnectFailure, RefusedOneConnectsWhenSomebodyListens) {
+// TCP lets a socket connect to its own port where nobody listens.
+TEST_F(ConnectFailure, AConnectionToItselfIsARefusal) {
+  std::uint16_t port = 0;
+  { port = SilentPort().number(); }
+  ConnectOptions o = to_port(port);
+  o.local.emplace(boost::asio::ip::make_address("127.0.0.1"), port);
+  o.policy.startup_timeout = 1h;
+  o.refusal_patience = 20ms;
+  EXPECT_EQ(fail(o).code, Errc::kConnectionRefused);
   boost::asio::io_context io;
-  boost::asio::ip::tcp::acceptor bound(io);
-  bound.open(boost::asio::ip::tcp::v4());
-  bound.bind({boost::asio::ip::make_address("127.0.0.1"), 0});
-  ConnectOptions o = to_port(bound.local_endpoint().port());
+  boost::asio::ip::tcp::acceptor server(io);
+  server.open(boost::asio::ip::tcp::v4());
+  EXPECT_NO_THROW(server.bind(*o.local)) << "nothing of it is left";
+}
+
+TEST_F(ConnectFailure, RefusedOneConnectsWhenSomebodyListens) {
+  SilentPort port;
+  ConnectOptions o = to_port(port.number());
   o.refusal_patience = kPatience;
   auto connecting = start_connect(client_, o);
   EXPECT_EQ(connecting.wait_for(50ms), std::future_status::timeout);
-  auto listener = Listener::listen(engine_, std::move(bound), {});
+  auto listener = Listener::listen(engine_, std::move(port.acceptor), {});
   ASSERT_TRUE(listener);
   Node server(engine_);
   const auto request = next_request(**listener);

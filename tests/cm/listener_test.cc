@@ -159,6 +159,23 @@ TEST(ListenerPort, MayBeBoundBefore) {
   ping_pong(client, server);
 }
 
+// As processes do that share one.
+TEST(ListenerPort, ADuplicateOfTheSocketGoesOn) {
+  Engine engine;
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::acceptor bound(io), other(io);
+  bound.open(boost::asio::ip::tcp::v4());
+  bound.bind({boost::asio::ip::make_address("127.0.0.1"), 0});
+  other.assign(boost::asio::ip::tcp::v4(), ::dup(bound.native_handle()));
+  auto listener = Listener::listen(engine, std::move(bound), {});
+  ASSERT_TRUE(listener.ok()) << listener.error().why;
+  listener->reset();
+  other.non_blocking(true);
+  const RawTcp peer = RawTcp::connect(other.local_endpoint().port());
+  boost::system::error_code ec;
+  EXPECT_TRUE(eventually([&] { return other.accept(ec).is_open(); })) << ec.message();
+}
+
 TEST(ListenerPort, OfASocketThatIsNotBoundIsRefused) {
   Engine engine;
   boost::asio::io_context io;

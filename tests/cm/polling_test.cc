@@ -1,4 +1,6 @@
 // Threads that poll a completion queue in automatic mode: they do the I/O, and the background thread when they do not.
+#include <algorithm>
+#include <array>
 #include <boost/asio/post.hpp>
 #include <semaphore>
 #include <thread>
@@ -98,6 +100,94 @@ TEST_F(Polling, WhoArmsTheQueueMaySleep) {
     client.send(i, 64);
     ASSERT_TRUE(told.told.try_acquire_for(kPatience)) << i;
     EXPECT_EQ(polled(server).wr_id, i);
+  }
+}
+
+// A message that comes behind the arming does not wait until the background thread looks for itself whether it is
+// needed, after 1 ms at least: whether it has gone already, or was only just asked to.
+TEST_F(Polling, WhoArmsTheQueueHandsTheIoOver) {
+  Told told;
+  for (const int polls : {20, 2000}) {
+    std::vector<Clock::duration> took;
+    for (std::uint64_t i = 0; i < 60; ++i) {
+      server.recv(i);
+      for (int n = 0; n < polls; ++n) engine.poll(server.cq);
+      const auto begin = Clock::now();
+      server.cq.arm(verbs::CompletionQueue::Notify::kNext, told);
+      client.send(i, 64);
+      ASSERT_TRUE(told.told.try_acquire_for(kPatience)) << i;
+      took.push_back(Clock::now() - begin);
+      verbs::Completion c;
+      ASSERT_EQ(server.cq.poll({&c, 1}), 1U);
+      client.expect(verbs::WcOp::kSend, i);
+    }
+    std::ranges::sort(took);
+    EXPECT_LT(took[took.size() / 4], 900us) << polls;
+  }
+}
+
+// Between two of them memory would stand still.
+TEST_F(Polling, WhoPollsNowAndThenDoesNotKeepTheThreadAway) {
+  std::atomic<unsigned> elsewhere{0};
+  const auto me = std::this_thread::get_id();
+  EXPECT_TRUE(until([&] {
+    for (int i = 0; i < 40; ++i) {
+      engine.poll(server.cq);
+      boost::asio::post(engine.io(), [&] { elsewhere += std::this_thread::get_id() != me ? 1 : 0; });
+      std::this_thread::sleep_for(200us);
+    }
+    return elsewhere.exchange(0) >= 30;
+  }));
+}
+
+// More than are looked at in one call, and more than are looked at at all.
+TEST_F(Polling, OfManyConnectionsOfOneQueue) {
+  for (const std::size_t many : {6U, 40U}) {
+    verbs::CompletionQueue cq(1024, &engine);
+    std::vector<std::unique_ptr<Node>> servers, clients;
+    std::vector<Ends> all;
+    for (std::size_t i = 0; i < many; ++i) {
+      servers.push_back(std::make_unique<Node>(engine));
+      Node& node = *servers.back();
+      node.qp = std::make_shared<verbs::QueuePair>(node.pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq});
+      clients.push_back(std::make_unique<Node>(client_engine));
+      all.push_back(join(*clients.back(), node, *listener));
+      ASSERT_EQ(all.back().client.error.code, Errc::kOk);
+    }
+    const auto joined = [&] {
+      std::array<std::shared_ptr<verbs::Driver>, 1> one;
+      std::size_t n = 0;
+      (void)cq.shared()->next_drivers(engine, one, n);
+      return n;
+    };
+    EXPECT_EQ(joined(), many);
+    for (std::size_t i = 0; i < 3 * many; ++i) {
+      const std::size_t which = i * 7 % many;
+      servers[which]->recv(i);
+      clients[which]->send(i, 64);
+      verbs::Completion c;
+      ASSERT_TRUE(until([&] {
+        engine.poll(cq);
+        return cq.poll({&c, 1}) == 1;
+      }));
+      EXPECT_EQ(c.wr_id, i);
+      EXPECT_EQ(c.qp_number, servers[which]->qp->number());
+    }
+    for (const Ends& ends_of_one : all) ends_of_one.client.connection->disconnect();
+    EXPECT_TRUE(until([&] { return joined() == 0; })) << "they have ended";
+  }
+}
+
+// What is not the queue's gets its turn as well.
+TEST_F(Polling, ServesWhatIsOfNoQueueThatIsPolled) {
+  Node other{engine}, peer{client_engine};
+  ASSERT_EQ(join(peer, other, *listener).client.error.code, Errc::kOk);
+  std::jthread poller([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) engine.poll(server.cq);
+  });
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    peer.read(i, other, 4096);
+    peer.expect(verbs::WcOp::kRead, i);
   }
 }
 

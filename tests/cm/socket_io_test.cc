@@ -7,6 +7,8 @@
 #include <array>
 #include <cerrno>
 
+#include "tests/cm/raw_tcp.h"
+#include "tests/support/eventually.h"
 #include "tests/support/hex.h"
 
 namespace iwarp::cm {
@@ -93,6 +95,30 @@ TEST_F(SocketIo, NobodyReadsAnyMore) {
   const Transfer sent = send_pieces(left(), one);
   EXPECT_EQ(sent.error, EPIPE);
   EXPECT_FALSE(sent.would_block());
+}
+
+TEST(EndBehind, SaysWhatLiesBehindWhatIsNotRead) {
+  for (const bool reset : {false, true}) {
+    test::RawListener listener;
+    test::RawTcp peer = test::RawTcp::connect(listener.port());
+    const test::RawTcp end = listener.accept();
+    ASSERT_TRUE(peer.send(pattern(100)));
+    EXPECT_FALSE(end_behind(end.fd()).fin);
+    EXPECT_FALSE(end_behind(end.fd()).hung_up);
+    reset ? peer.reset() : peer.shutdown_write();
+    ASSERT_TRUE(test::eventually([&] { return end_behind(end.fd()).fin; }));
+    EXPECT_EQ(end_behind(end.fd()).hung_up, reset);
+  }
+}
+
+TEST(EndBehind, SaysWhyItIsOver) {
+  test::RawListener listener;
+  test::RawTcp peer = test::RawTcp::connect(listener.port());
+  const test::RawTcp end = listener.accept();
+  peer.reset();
+  int error = 0;
+  ASSERT_TRUE(test::eventually([&] { return (error = end_behind(end.fd()).error) != 0; }));
+  EXPECT_EQ(error, ECONNRESET);
 }
 
 TEST_F(SocketIo, LeavesOutWhatOneCallCannotTake) {

@@ -7,7 +7,10 @@
 #include <condition_variable>
 #include <ctime>
 #include <functional>
+#include <future>
 #include <mutex>
+#include <optional>
+#include <semaphore>
 #include <stop_token>
 #include <thread>
 
@@ -315,6 +318,113 @@ TEST(Wait, TheLeadIsHandedOn) {
   }
   ends.client.connection->disconnect();
   EXPECT_EQ(ending(*ends.server.connection).reason.code, Errc::kPeerClosed);
+}
+
+// A wait for something of the application's own, of which a notifier tells.
+class WaitForAFlag : public ::testing::Test {
+ protected:
+  // As a completion channel has it.
+  struct Bell final : verbs::Notifier {
+    explicit Bell(Engine& e) : engine(e) {}
+    void notify(verbs::CompletionQueue&) noexcept override {
+      by.store(std::this_thread::get_id());
+      rung.fetch_add(1);
+      engine.look_again();
+    }
+    Engine& engine;
+    std::atomic<unsigned> rung{0};
+    std::atomic<std::thread::id> by;
+  };
+  static TimePoint after(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
+  [[nodiscard]] bool rings(unsigned times) {
+    return engine.wait_until([&] { return bell.rung.load() >= times; }, after(kPatience));
+  }
+
+  Engine engine, client_engine;
+  Bell bell{engine};
+  Node server{engine}, client{client_engine};
+  std::unique_ptr<Listener> listener = listen(engine);
+  Ends ends = join(client, server, *listener);
+};
+
+TEST_F(WaitForAFlag, TheWaitingThreadMovesTheOctets) {
+  unsigned here = 0;
+  for (unsigned i = 1; i <= 200; ++i) {
+    server.recv(i);
+    server.cq.arm(verbs::CompletionQueue::Notify::kNext, bell);
+    std::jthread sender([&] { client.send(i, 64); });
+    ASSERT_TRUE(rings(i));
+    here += bell.by.load() == std::this_thread::get_id() ? 1 : 0;
+    server.expect(verbs::WcOp::kRecv, i);
+    client.expect(verbs::WcOp::kSend, i);
+  }
+  EXPECT_GT(here, 20U);
+}
+
+TEST_F(WaitForAFlag, EndsWhenItsTimeIsUp) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(engine.wait_until([] { return false; }, begin + 20ms));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 20ms);
+  EXPECT_TRUE(engine.wait_until([] { return true; }, begin)) << "it is asked all the same";
+}
+
+// Asleep in the reactor, or behind another thread that leads.
+TEST_F(WaitForAFlag, AnotherThreadMayEndIt) {
+  for (const bool follows : {false, true}) {
+    std::atomic<bool> leader_over{false}, over{false};
+    std::optional<std::jthread> leader;
+    if (follows) {
+      leader.emplace([&] { EXPECT_TRUE(engine.wait_until([&] { return leader_over.load(); }, after(kPatience))); });
+      std::this_thread::sleep_for(5ms);
+    }
+    auto waited = std::async(std::launch::async, [&] {
+      return engine.wait_until([&] { return over.load(); }, after(std::chrono::hours{1}));
+    });
+    std::this_thread::sleep_for(10ms);
+    over = true;
+    engine.look_again();
+    ASSERT_EQ(waited.wait_for(kPatience), std::future_status::ready);
+    EXPECT_TRUE(waited.get());
+    leader_over = true;
+    engine.look_again();
+  }
+}
+
+// Those that wait for queues, for flags, and the notifiers among them, take each other's locks in no circle, and none
+// is forgotten.
+TEST_F(WaitForAFlag, BesideWaitsForQueues) {
+  constexpr unsigned kMessages = 400;
+  Node other{engine}, peer{client_engine};
+  ASSERT_EQ(join(peer, other, *listener).client.error.code, Errc::kOk);
+  std::counting_semaphore<> room_of_queue{16}, room_of_flag{16};
+  std::jthread of_queue([&] {
+    for (unsigned i = 0; i < kMessages; ++i) {
+      other.expect(verbs::WcOp::kRecv, i);
+      room_of_queue.release();
+    }
+  });
+  std::jthread of_flag([&] {
+    for (unsigned i = 1; i <= kMessages; ++i) {
+      server.cq.arm(verbs::CompletionQueue::Notify::kNext, bell);
+      if (!server.cq.empty()) {  // came before
+        server.cq.disarm();
+      } else if (!engine.wait_until([&] { return !server.cq.seems_empty(); }, after(kPatience))) {
+        ADD_FAILURE() << i;
+        return;
+      }
+      server.expect(verbs::WcOp::kRecv, i - 1);
+      room_of_flag.release();
+    }
+  });
+  for (unsigned i = 0; i < kMessages; ++i) {
+    ASSERT_TRUE(room_of_queue.try_acquire_for(kPatience) && room_of_flag.try_acquire_for(kPatience)) << i;
+    other.recv(i);
+    server.recv(i);
+    client.send(i, 64);
+    peer.send(i, 64);
+    client.expect(verbs::WcOp::kSend, i);
+    peer.expect(verbs::WcOp::kSend, i);
+  }
 }
 
 }  // namespace

@@ -124,7 +124,56 @@ TEST(Ending, WhoLeavesBehindItsOrderlyEndServesThePeerNoMore) {
   EXPECT_FALSE(p.a.ended);
   p.expire(p.a);
   ASSERT_TRUE(p.a.ended.has_value());
-  EXPECT_EQ(p.a.core().ending(), Ending::kAbrupt) << "the peer takes too long";
+  EXPECT_NE(p.a.core().ending(), Ending::kAbrupt) << "the peer may still take what was sent";
+}
+
+TEST(Ending, WhoseEndNobodyAnswersIsNotCutOffWhenItsOwnerHasLeft) {
+  for (const bool leaves : {true, false}) {
+    MessagePair p;
+    p.establish();
+    leaves ? p.a.leave(p.now) : p.a.disconnect(p.now);
+    ASSERT_TRUE(p.a.send(p.mulpdu, p.now).has_value()) << "the end";
+    p.expire(p.a);
+    ASSERT_TRUE(p.a.ended.has_value());
+    EXPECT_EQ(p.a.core().ending() == Ending::kAbrupt, !leaves);
+  }
+}
+
+// No Terminate can be sent any more, and no reset is needed.
+TEST(Ending, AMessageWithoutAReceiveDelaysAnOrderlyEndForAMoment) {
+  for (const bool before : {true, false}) {
+    Options o;
+    o.receive_wait = 1h;
+    MessagePair p(o);
+    p.establish();
+    auto& text = p.b.region(8);
+    auto& mailbox = p.a.region(8);
+    for (const std::uint64_t id : {1, 2}) p.b.post(test::send_wr(id, text.all()));
+    if (before) {
+      EXPECT_TRUE(p.move(p.b, p.a));
+    }
+    p.a.disconnect(p.now);
+    const auto end = p.a.send(p.mulpdu, p.now);
+    ASSERT_TRUE(end.has_value());
+    if (!before) {
+      EXPECT_TRUE(p.move(p.b, p.a));
+    }
+    ASSERT_TRUE(p.a.core().holding());
+    EXPECT_EQ(p.a.core().deadline(), p.now + kLastWait);
+    p.expire(p.a);
+    EXPECT_FALSE(p.a.core().holding());
+    EXPECT_FALSE(p.a.core().receiving());
+    EXPECT_EQ(p.a.core().phase(), Phase::kEndWait);
+    p.a.post(rdmap::RecvWr{3, mailbox.all()});
+    EXPECT_EQ(p.a.core().poll_recv().value().status, Errc::kFlushed) << "it comes too late";
+    p.b.receive(*end, false, p.now);
+    p.settle();
+    ASSERT_TRUE(p.a.ended && p.b.ended);
+    EXPECT_EQ(p.a.ended->reason.code, Errc::kAborted);
+    EXPECT_FALSE(p.a.ended->sent);
+    EXPECT_NE(p.a.core().ending(), Ending::kAbrupt);
+    EXPECT_EQ(p.b.ended->reason.code, Errc::kPeerClosed);
+  }
 }
 
 TEST(Ending, WhoLeavesWaitsForNoReceive) {

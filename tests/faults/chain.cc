@@ -40,12 +40,12 @@ std::vector<std::string> Chain::arguments(Process which) const {
   std::vector<std::string> words;
   switch (which) {
     case kStore:
-      return {std::to_string(ports_[kStore]), file_};
+      return {std::to_string(port(kStore)), file_};
     case kRdmaFront:
-      words = {"gateway", "--rdma-listen", loopback(ports_[kRdmaFront]), "--tcp", loopback(ports_[kStore])};
+      words = {"gateway", "--rdma-listen", loopback(port(kRdmaFront)), "--tcp", loopback(port(kStore))};
       break;
     case kTcpFront:
-      words = {"gateway", "--tcp-listen",          loopback(ports_[kTcpFront]),
+      words = {"gateway", "--tcp-listen",          loopback(port(kTcpFront)),
                "--rdma",  loopback(relay_.port()), "--insecure-ports"};
       break;
   }
@@ -57,8 +57,8 @@ void Chain::start(Process which) {
   auto& process = processes_[which];
   process = which == kStore ? std::make_unique<test::Subprocess>(IWARP_FAULTS_STORE, arguments(which))
                             : std::make_unique<test::Subprocess>(arguments(which));
-  ports_[which] = static_cast<std::uint16_t>(std::stoul(process->listening_port()));
-  if (which == kRdmaFront) relay_.set_target(ports_[which]);
+  EXPECT_EQ(process->listening_port(), std::to_string(port(which)));
+  if (which == kRdmaFront) relay_.set_target(port(which));
   descriptors_at_start_[which] = descriptors_at_rest(process->pid());
 }
 

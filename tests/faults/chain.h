@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/cm/raw_tcp.h"
+#include "tests/faults/held_port.h"
 #include "tests/faults/relay.h"
 #include "tests/tools/subprocess.h"
 
@@ -22,7 +23,7 @@ class Chain {
   ~Chain();
 
   [[nodiscard]] test::Subprocess& operator[](Process which) { return *processes_[which]; }
-  [[nodiscard]] std::uint16_t port(Process which) const { return ports_[which]; }
+  [[nodiscard]] std::uint16_t port(Process which) const { return ports_[which].port(); }
   [[nodiscard]] Relay& relay() { return relay_; }
   void kill(Process which);
   // Throws when it does not come up.
@@ -42,7 +43,7 @@ class Chain {
   std::vector<std::string> more_;
   std::string file_;
   Relay relay_;
-  std::array<std::uint16_t, 3> ports_{};
+  std::array<HeldPort, 3> ports_;
   std::array<std::unique_ptr<test::Subprocess>, 3> processes_;
   std::array<std::size_t, 3> descriptors_at_start_{};
 };

@@ -21,6 +21,7 @@ namespace samples = rpcrdma::test;
 
 class KilledRping : public ::testing::Test {
  protected:
+  void SetUp() override { ASSERT_TRUE(listens_) << server_.output(); }
   static Words server(const std::string& port) { return {"rping", "-s", "-P", "-v", "-a", "127.0.0.1", "-p", port}; }
   static Words client(std::uint16_t port, const Words& more) {
     Words w{"rping", "-c", "-a", "127.0.0.1", "-p", std::to_string(port)};
@@ -43,9 +44,11 @@ class KilledRping : public ::testing::Test {
     EXPECT_TRUE(test::eventually([&] { return !relay.record().down.empty(); }));
   }
 
-  Subprocess server_{server("0")};
-  std::uint16_t port_ = static_cast<std::uint16_t>(std::stoul(server_.listening_port()));
+  const HeldPort held_;
+  const std::uint16_t port_ = held_.port();
+  Subprocess server_{server(std::to_string(port_))};
   Relay relay_{port_};
+  const bool listens_ = server_.wait_for("listening on ");
   const std::size_t descriptors_ = descriptors_at_rest(server_.pid());
 };
 

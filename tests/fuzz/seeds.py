@@ -110,16 +110,44 @@ def stream():
     terminate = bytes([0, 7, 0, 0, 8]) + bytes.fromhex('1203600000000000') + b'\x00'
     answer, rest, drain, fin = b'\x02\xff\xff', b'\x04', b'\x08', b'\x0b\x01'
     post_recv, post_send = b'\x05\x04\x01\x01\x00\x03\xe8', b'\x05\x00\x01\x06\x00\x03\xe8'
+    # What is still to arrive first: the Reply, or the end of a large FPDU. Elsewhere it would begin an FPDU that never ends.
+    first = lambda number: rest if number in (0, 1, 6) else b''
     for number, name in enumerate(starts):
         for crc, options in (('crc', 0), ('no-crc', 1)):
             begin = bytes([number, options])
-            write('stream', f'{name}-{crc}-transfer', begin + rest + post_recv + write_small + send_part + send + write_large +
+            write('stream', f'{name}-{crc}-transfer', begin + first(number) + post_recv + write_small + send_part + send + write_large +
                   read_request + drain + post_send + drain + answer * 3 + send_invalidate + fin)
-            write('stream', f'{name}-{crc}-terminated', begin + rest + post_send + terminate + drain + b'\x0d\x10' + fin)
+            write('stream', f'{name}-{crc}-terminated', begin + first(number) + post_send + terminate + drain + b'\x0d\x10' + fin)
             write('stream', f'{name}-{crc}-timeout', begin + drain + b'\x0a' + drain + b'\x09\x00')
     lose_recv = b'\x05\x81'
     for number in (2, 3, 6, 7, 8):
-        write('stream', f'{starts[number]}-shared', bytes([number, 16]) + rest + post_recv * 2 + send_part + lose_recv + send * 6 + drain)
+        write('stream', f'{starts[number]}-shared', bytes([number, 16]) + first(number) + post_recv * 2 + send_part + lose_recv + send * 6 + drain)
+    # Options + 32: RFC 7306. A PDU of it has the kind + 128; a request of it the kind + 16, and behind the rest what it becomes.
+    immediate, immediate_solicited = b'\x00\x80\x00\x00\x00\x00\x00', b'\x00\x81\x00\x00\x00\x00\x00'
+    atomic = lambda code, where=8, operands=b'\x05\x00': bytes([0, 0x82, 0, 0, 0, 0, where, code, 7, 0]) + operands + b'\x00'
+    fetch_add, cmp_swap = atomic(0), atomic(2, operands=b'\x05\x05' + bytes(7) + b'\xff\x0f')
+    stray_response = b'\x00\x83\x00\x00\x00\x09\x00'
+    remote = bytes(6)  # STag and offset
+    post_immediate, post_immediate_solicited = b'\x05\x14\x00\x00', b'\x05\x50\x00\x00'
+    post_write_immediate = b'\x05\x16\x01\x06\x00\x03\xe8' + remote + b'\x01'
+    post_fetch_add, post_cmp_swap = (b'\x05\x16\x00' + remote + bytes([op, 5, 0, 1, 8]) for op in (2, 3))
+    posts = post_immediate + post_immediate_solicited + post_write_immediate + post_fetch_add + post_cmp_swap
+    for number in (2, 3, 4, 5, 6):
+        for kind, options in (('crc', 32), ('no-crc', 33), ('shared', 48), ('peer-to-peer', 34)):
+            begin = bytes([number, options]) + first(number)
+            write('stream', f'{starts[number]}-{kind}-rfc7306', begin + immediate + immediate_solicited + fetch_add + cmp_swap +
+                  drain + posts + drain + answer * 6 + drain + fin)
+    write('stream', 'reads-and-atomics-no-crc', b'\x03\x21' + read_request + fetch_add + read_request + cmp_swap + drain + fin)
+    write('stream', 'atomic-misaligned', b'\x03\x20' + atomic(0, 9)[:9] + b'\x01\x05\x00\x00' + drain)
+    write('stream', 'atomic-at-the-end', b'\x03\x20' + atomic(0, 184) + atomic(0, 192) + drain)
+    write('stream', 'atomic-to-constant-memory', b'\x03\x20' + atomic(0)[:5] + b'\x02' + atomic(0)[6:] + drain)
+    write('stream', 'atomic-unknown-code', b'\x03\x20' + atomic(0xf1) + drain)
+    write('stream', 'atomic-swap', b'\x03\x20' + atomic(2, operands=b'\x05\x04\x00') + drain)
+    write('stream', 'atomic-sink-revoked', b'\x03\x20' + b'\x0c\x01' + post_fetch_add + drain)
+    write('stream', 'immediate-of-5-octets', b'\x03\x20' + b'\x00\x80\x00\x00\x00\x01\x05\x00' + drain)
+    write('stream', 'atomic-response-unasked', b'\x03\x20' + stray_response + drain)
+    write('stream', 'atomics-not-known', b'\x03\x00' + b'\x00\x03\x02\x00\x34\x4a\x00' + drain)
+    write('stream', 'revoked-before-atomic', b'\x03\x20' + fetch_add + b'\x0c\x00' + drain)
     write('stream', 'revoked-mid-message', b'\x06\x01' + b'\x0c\x00' + rest + drain)
     write('stream', 'revoked-while-sending', b'\x03\x00' + post_send * 2 + b'\x07\x20' + b'\x0c\x06' + drain)
 

@@ -84,7 +84,9 @@ Bytes World::made_ulpdu(Script& in) {
   Bytes payload = content(length, kind);
   const bool last = (kind & 8) == 0;
   Bytes ulpdu;
-  if (opcode == Opcode::kWrite || opcode == Opcode::kReadResponse) {
+  if (rfc7306_ && (kind & 128) != 0) {
+    ulpdu = made_rfc7306(in, kind);
+  } else if (opcode == Opcode::kWrite || opcode == Opcode::kReadResponse) {
     const auto [stag, to] = target(in);
     ulpdu = test::tagged_segment(opcode, stag, to, payload, last);
   } else if (opcode == Opcode::kReadRequest) {
@@ -124,13 +126,16 @@ void World::feed_pdu(Script& in) {
   arrive(ConstBytes(bytes).first(n), held_.empty());
 }
 
-// The next segment of the Response to the oldest Read of the connection under test.
+// The next segment of the Response to the oldest Read or Atomic of the connection under test.
 void World::answer_read(Script& in) {
   if (reads_.empty()) return;
   PeerRead& read = reads_.front();
   const std::uint32_t n = std::min<std::uint32_t>(in.u16(), read.left);
   const bool last = n == read.left;
-  Bytes bytes = test::fpdu(test::tagged_segment(Opcode::kReadResponse, read.sink, read.to, content(n, 0), last), crc_);
+  Bytes bytes =
+      test::fpdu(read.atomic ? atomic_response(*read.atomic)
+                             : test::tagged_segment(Opcode::kReadResponse, read.sink, read.to, content(n, 0), last),
+                 crc_);
   if (!held_.empty()) bytes = std::exchange(held_, {}) | bytes;
   read.left -= n;
   read.to += n;
@@ -169,6 +174,7 @@ void World::post(Script& in) {
     wr.remote_stag = Stag{in.u32()};
     wr.remote_to = in.u16();
   }
+  if (rfc7306_ && (kind & 16) != 0) become_rfc7306(in, wr);
   if ((kind & 32) != 0) vary(in, wr);
   post(wr);
 }

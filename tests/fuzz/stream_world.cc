@@ -24,6 +24,7 @@ test::RawPeerOptions peer_options(const Setup& s, rdmap::ReceiveSource* shared) 
   o.ird = o.ord = 4;
   o.stream.sq_depth = o.stream.rq_depth = 8;
   o.stream.max_inline = 1000;
+  o.stream.rfc7306 = s.rfc7306;
   o.stream.fpdu = mpa::FpduPolicy::kMax;
   o.scratch_bytes = s.scratch_bytes;
   return o;
@@ -43,11 +44,13 @@ Setup::Setup(Script& in) {
   crc = (flags & 1) == 0;
   peer_to_peer = (flags & 2) != 0;
   shares = (flags & 16) != 0;
+  rfc7306 = (flags & 32) != 0;
   scratch_bytes = (flags & 4) != 0 ? 64 : (flags & 8) != 0 ? 1500 : 16384;
 }
 
 World::World(const Setup& setup, Chunking chunking)
     : shares_(setup.shares),
+      rfc7306_(setup.rfc7306),
       peer_(peer_options(setup, &shared_)),
       chunking_(chunking),
       crc_(peer_options(setup, nullptr).crc) {
@@ -151,7 +154,7 @@ void World::transmit(std::size_t limit) {
   note_requests();
 }
 
-// Everything sent in full operation is whole, good FPDUs. Remembers the Reads of the connection under test.
+// Everything sent in full operation is whole, good FPDUs.
 void World::note_requests() {
   if (sent_.size() < parsed_) return;  // part of our Reply
   while (parsed_ < sent_.size()) {
@@ -160,14 +163,30 @@ void World::note_requests() {
     if (std::holds_alternative<mpa::NeedMore>(result)) return;
     const auto* frame = std::get_if<mpa::FpduFrame>(&result);
     FUZZ_CHECK(frame != nullptr);
-    const auto header = ddp::parse_segment_header(frame->ulpdu);
-    FUZZ_CHECK(header.ok() && rdmap::check_control(*header).ok());
-    if (*rdmap::check_control(*header) == Opcode::kReadRequest) {
-      const auto read = rdmap::ReadRequest::parse(frame->ulpdu.subspan(ddp::UntaggedHeader::kSize));
-      FUZZ_CHECK(read.has_value());
-      reads_.push_back({read->sink_stag, read->sink_to, read->size});
-    }
+    note_request(frame->ulpdu);
     parsed_ += frame->fpdu_bytes;
+  }
+}
+
+// Its header is one of those that the connection may send. Remembers its Reads and Atomics.
+void World::note_request(ConstBytes ulpdu) {
+  const auto header = ddp::parse_segment_header(ulpdu);
+  const auto known = rfc7306_ ? rdmap::Extensions::kRfc7306 : rdmap::Extensions::kNone;
+  FUZZ_CHECK(header.ok() && rdmap::check_control(*header, known).ok());
+  const Opcode opcode = *rdmap::check_control(*header, known);
+  const ConstBytes payload = ulpdu.subspan(ddp::header_size(*header));
+  if (opcode == Opcode::kReadRequest) {
+    const auto read = rdmap::ReadRequest::parse(payload);
+    FUZZ_CHECK(read.has_value());
+    reads_.push_back({read->sink_stag, read->sink_to, read->size});
+  } else if (opcode == Opcode::kAtomicRequest) {
+    const auto atomic = rdmap::AtomicRequest::parse(payload);
+    FUZZ_CHECK(atomic.has_value() && atomic->known());
+    reads_.push_back({.atomic = atomic->id});
+  } else if (opcode == Opcode::kAtomicResponse) {
+    FUZZ_CHECK(rdmap::AtomicResponse::parse(payload).has_value());
+  } else if (rdmap::is_immediate(opcode)) {
+    FUZZ_CHECK(payload.size() == rdmap::kImmediateBytes);
   }
 }
 
@@ -181,7 +200,7 @@ void World::end_tcp(stream::TcpEnd how) {
 // the queue until then.
 
 void World::post(const rdmap::SendWr& wr) {
-  if (!is_read(wr.op)) {
+  if (!awaits_response(wr.op)) {
     for (const rdmap::Sge& sge : wr.sges.view()) unsteady_ |= sge.lkey != memory_.back().region->stag();
   }
   if (peer_.end.conn().post_send(wr).ok()) posted_sends_.push_back(wr.wr_id);

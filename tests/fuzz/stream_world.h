@@ -35,7 +35,8 @@ inline constexpr std::size_t kStarts = 10;
 struct Setup {
   Start start;
   bool crc, peer_to_peer;
-  bool shares;  // its Receives are those of a shared receive queue
+  bool shares;   // its Receives are those of a shared receive queue
+  bool rfc7306;  // it knows Immediate Data and Atomics
   std::size_t scratch_bytes;
 
   explicit Setup(Script& in);
@@ -67,6 +68,7 @@ class World {
     Stag sink{};
     std::uint64_t to = 0;
     std::uint32_t left = 0;
+    std::optional<std::uint32_t> atomic{};  // it is an Atomic Request, with this identifier
   };
 
   void add_memory(std::size_t bytes, ddp::Access access, std::uint64_t base_to, bool constant,
@@ -82,6 +84,10 @@ class World {
   void finish();
 
   [[nodiscard]] Bytes made_ulpdu(Script& in);
+  [[nodiscard]] Bytes made_rfc7306(Script& in, std::uint8_t kind);
+  [[nodiscard]] Bytes atomic_response(std::uint32_t id);
+  void become_rfc7306(Script& in, rdmap::SendWr& wr);
+  void note_request(ConstBytes ulpdu);
   [[nodiscard]] std::pair<Stag, std::uint64_t> target(Script& in);
   [[nodiscard]] rdmap::SgeList pieces(Script& in, std::size_t most);
   void post(const rdmap::SendWr& wr);
@@ -94,7 +100,7 @@ class World {
   void transmit(std::size_t limit);
   void note_requests();
 
-  bool shares_;
+  bool shares_, rfc7306_;
   rdmap::SharedReceives shared_{8};
   test::RawPeer peer_;
   Chunking chunking_;
@@ -109,7 +115,7 @@ class World {
   Bytes sent_;
   std::size_t parsed_ = 0;  // octets of sent_ that were looked at, or are our Reply
   std::deque<PeerRead> reads_;
-  std::uint32_t send_msn_ = 1, send_mo_ = 0, read_msn_ = 1;
+  std::uint32_t send_msn_ = 1, send_mo_ = 0, read_msn_ = 1, atomic_msn_ = 1;
   std::uint64_t next_id_ = 1;
   std::vector<std::uint64_t> posted_sends_, posted_recvs_;
 };

@@ -95,10 +95,17 @@ void Generator::end(std::size_t pair) {
   const auto qp = static_cast<std::uint8_t>(pair * kHosts + r_.below(kHosts));
   const auto peer = static_cast<std::uint8_t>(peer_of(qp));
   const std::uint32_t kind = r_.below(20);
+  for (int attempt = 0; attempt < 100 && model_.stands_still(qp); ++attempt) {
+    if (attempt % 20 == 10) settle();
+    (void)emit(receive(model_.waits(qp) ? qp : peer));
+  }
   if (kind < 3 && trespass(qp)) {
     // What else may happen before the peer notices is below.
-  } else if (kind < 15) {
+  } else if (kind < 12) {
     (void)emit({.what = Do::kDisconnect, .qp = qp});
+  } else if (kind < 15) {
+    if (r_.once_in(2)) settle();
+    (void)emit({.what = Do::kLeave, .qp = qp});
   } else if (kind < 18) {
     (void)emit({.what = Do::kAbort, .qp = qp, .more = r_.below(3)});
   } else {
@@ -225,7 +232,7 @@ std::vector<Piece> Generator::pieces(std::uint32_t total, std::size_t most, std:
 }
 
 Step Generator::receive(std::uint8_t qp) {
-  const std::uint32_t length = some_length();
+  const std::uint32_t length = std::max(some_length(), static_cast<std::uint32_t>(model_.needed(qp)));
   return {.what = Do::kReceive, .qp = qp, .pieces = pieces(length, rdmap::kMaxSge, kPrivate)};
 }
 

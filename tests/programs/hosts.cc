@@ -69,6 +69,7 @@ void Hosts::make_end(std::size_t number) {
   o.stream.fpdu = setup.fpdu;
   o.stream.direct_placement = setup.direct_placement;
   o.stream.early_wake = setup.early_wake;
+  if (setup.receive_wait) o.stream.receive_wait = std::chrono::milliseconds::max();
   end->qp = std::make_shared<QueuePair>(hosts_[index].pd, o);
   {
     const auto lock = end->qp->lock();
@@ -202,6 +203,12 @@ void Hosts::disconnect(std::size_t qp) {
     const auto lock = ends_[qp]->qp->lock();
     ends_[qp]->qp->core().disconnect(now_);
   }
+  after(*ends_[qp]);
+}
+
+// With a driver, so it looks at the clock: its deadline is far ahead in the time of this network.
+void Hosts::leave(std::size_t qp) {
+  ends_[qp]->qp->leave();
   after(*ends_[qp]);
 }
 

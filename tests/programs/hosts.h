@@ -82,6 +82,7 @@ class Hosts {
 
   // --- Ends.
   void disconnect(std::size_t qp);
+  void leave(std::size_t qp);
   // `how` is Step::more.
   void abort(std::size_t qp, std::uint32_t how);
 

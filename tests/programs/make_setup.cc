@@ -11,6 +11,7 @@ HostSetup host_setup(Random& r) {
   h.direct_placement = !r.once_in(4);
   h.early_wake = !r.once_in(3);
   h.ask_markers = r.once_in(3);
+  h.receive_wait = r.once_in(3);
   const std::uint32_t forms = 1 + r.below(7);
   h.rtr_send = (forms & 1) != 0;
   h.rtr_write = (forms & 2) != 0;

@@ -96,6 +96,9 @@ void Model::apply(const Step& s) {
     case Do::kAbort:
     case Do::kLose:
       return end(s);
+    case Do::kLeave:
+      end(s);
+      return leave(s.qp);
     case Do::kMove:
     case Do::kPoll:
     case Do::kSettle:
@@ -122,13 +125,39 @@ void Model::fill(const Step& s) {
 }
 
 void Model::end(const Step& s) {
-  pairs_[pair_of(s.qp)].causes.push_back({s.what, s.qp, s.what == Do::kAbort ? s.more : s.amount});
+  const std::uint32_t how = s.what == Do::kAbort   ? s.more
+                            : s.what == Do::kLeave ? (mid_message(s.qp) ? 1 : 0)
+                                                   : s.amount;
+  pairs_[pair_of(s.qp)].causes.push_back({s.what, s.qp, how});
   qps_[s.qp].ended_here = true;
   // What was posted before a message that has come has come as well, and is answered before the end.
   Qp& peer = qps_[peer_of(s.qp)];
   const std::size_t came = qps_[s.qp].delivered;
   if (s.what == Do::kDisconnect && came != 0) peer.served = peer.messages[came - 1];
   if (s.what == Do::kLose) qps_[peer_of(s.qp)].ended_here = true;
+}
+
+bool Model::mid_message(std::size_t qp) const {
+  const Qp &q = qps_[qp], &peer = qps_[peer_of(qp)];
+  const auto open = [](const Request& r) { return !r.drain; };
+  const auto asks = [](const Request& r) { return r.answered(); };
+  return std::any_of(q.sends.begin() + static_cast<std::ptrdiff_t>(q.done), q.sends.end(), open) ||
+         std::any_of(peer.sends.begin() + static_cast<std::ptrdiff_t>(peer.done), peer.sends.end(), asks);
+}
+
+// What has not completed never does, and all its memory is free.
+void Model::leave(std::size_t qp) {
+  Qp& q = qps_[qp];
+  q.left = true;
+  for (std::size_t i = q.done; i < q.sends.size() && fault_.empty(); ++i) {
+    if (!q.sends[i].drain) resolve(qp, i, Status::kFlushed);
+  }
+  q.done = q.sends.size();
+  for (; q.received < q.receives.size() && fault_.empty(); ++q.received) {
+    const Receive r = q.receives[q.received];
+    memory_.end_uses([&](const Use& u) { return u.kind == Use::Kind::kReceive && u.request == r.id; });
+    receive_flushed(qp, r);
+  }
 }
 
 void Model::use(std::size_t qp, const Piece& p, Use::Kind kind, std::size_t by, std::size_t request) {

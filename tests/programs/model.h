@@ -11,6 +11,8 @@
 //     (items 5, 12 and 17)
 //   - a Read brings what earlier Writes and Atomics have put there (item 12), an Atomic what was there (RFC 7306 s5)
 //   - all other memory stays as it is
+//   - a message that finds no Receive waits where it may, and so does all behind it; it is no end of the connection
+//   - who leaves hears of nothing more, and its memory stays as it is from then on
 //   - nothing fails before an end; an orderly one (RFC 5040 s6.2) lets what was posted before it complete well; at
 //   others
 //     what was not done is flushed
@@ -33,6 +35,7 @@ namespace iwarp::programs {
 struct Tally {
   std::array<std::size_t, kSendOps> done{}, flushed{};  // by operation
   std::size_t received = 0, receives_flushed = 0;
+  std::size_t waited = 0;                               // times that nothing moved, as a message waited for a Receive
   std::size_t ended_in_order = 0, ended_otherwise = 0;  // connections
 };
 
@@ -55,7 +58,7 @@ class Model {
   // A completion from the queue of sends or of receives.
   void completed(std::size_t qp, bool receive, const verbs::Completion& c);
   void established(std::size_t qp);
-  void ended(std::size_t qp, Errc reason);
+  void ended(std::size_t qp, const Error& reason);
   void happened(std::size_t host, const verbs::AsyncEvent& event, std::size_t qp);
   // Nothing moves any more, and all completions and events were polled: the time for what must have happened by now.
   void settled();
@@ -79,8 +82,14 @@ class Model {
   [[nodiscard]] bool is_established(std::size_t qp) const { return qps_[qp].established; }
   // Whether something has been done that ends the connection.
   [[nodiscard]] bool ending(std::size_t qp) const { return !pairs_[pair_of(qp)].causes.empty(); }
-  // Octets that the next message of `qp` may have; nullopt: the peer has no Receive for it.
+  // Octets that the next message of `qp` may have; nullopt: the peer has no Receive for it, and it may not wait.
   [[nodiscard]] std::optional<std::size_t> room(std::size_t qp) const;
+  // Octets that the next Receive of `qp` must have room for: a message is on its way that may take it.
+  [[nodiscard]] std::size_t needed(std::size_t qp) const;
+  // Whether a message to `qp`, or to another queue pair with the same Receives, waits for one (Options::receive_wait).
+  [[nodiscard]] bool waits(std::size_t qp) const;
+  // Whether one waits at either end: then nothing behind it comes, Responses neither, and nothing has to.
+  [[nodiscard]] bool stands_still(std::size_t qp) const { return waits(qp) || waits(peer_of(qp)); }
   // Requests that certainly find room in the send queue.
   [[nodiscard]] std::size_t sends_room(std::size_t qp) const;
   // Requests whose completions were not seen.
@@ -142,7 +151,7 @@ class Model {
     bool done = false;
   };
   // How one end, or the network, ended a connection. `how`: of kLose Step::amount, of kAbort Step::more, of kTrespass
-  // the operation.
+  // the operation, of kLeave whether a message of that end may have been under way.
   struct Cause {
     Do what;
     std::size_t qp;
@@ -167,7 +176,7 @@ class Model {
     bool flushed_receive = false;
     std::size_t delivered = 0;  // messages of the peer that came
     std::size_t taken = 0;      // Receives that completed, flushed ones too
-    bool established = false, ended = false, ended_here = false;
+    bool established = false, ended = false, ended_here = false, left = false;
     Errc reason = Errc::kOk, fatal_reason = Errc::kOk;
     std::size_t fatal = 0, last = 0;  // asynchronous events
   };
@@ -187,18 +196,22 @@ class Model {
   [[nodiscard]] bool legal_remote(const Step& s) const;
   [[nodiscard]] bool legal_revocation(const Step& s) const;
   [[nodiscard]] bool legal_trespass(const Step& s) const;
+  [[nodiscard]] bool legal_leave(std::size_t qp) const;
   [[nodiscard]] bool legal_fill(const Step& s) const;
   [[nodiscard]] bool idle(std::size_t qp, std::size_t region) const;
   [[nodiscard]] bool valid(std::size_t qp, std::size_t region) const;
   [[nodiscard]] std::size_t fence_of(const Step& s) const;
   [[nodiscard]] std::size_t messages_to(std::size_t host) const;
   [[nodiscard]] std::size_t longest_message_to(std::size_t host) const;
+  [[nodiscard]] bool may_wait(std::size_t qp) const;
 
   void post(const Step& s);
   void enter(const Step& s, Request& r, std::size_t number);
   void fill(const Step& s);
   void use(std::size_t qp, const Piece& piece, Use::Kind kind, std::size_t by, std::size_t request);
   void end(const Step& s);
+  void leave(std::size_t qp);
+  [[nodiscard]] bool mid_message(std::size_t qp) const;
 
   void send_completed(std::size_t qp, const verbs::Completion& c);
   void check_completion(std::size_t qp, const Request& r, const verbs::Completion& c);
@@ -216,6 +229,7 @@ class Model {
 
   [[nodiscard]] bool opened(std::size_t pair) const;
   void settle_live(std::size_t qp);
+  void settle_waiting(std::size_t qp);
   void settle_ended(std::size_t pair);
   void settle_writes(std::size_t qp);
   void check_events(std::size_t qp);

@@ -46,7 +46,7 @@ bool Model::legal(const Step& s) const {
     case Do::kPost:
       return legal_post(s);
     case Do::kTrespass:
-      return both_established && legal_trespass(s);
+      return both_established && !stands_still(s.qp) && legal_trespass(s);
     case Do::kInvalidate:
       return s.region != kReadOnly && valid(s.qp, s.region) && idle(s.qp, s.region);
     case Do::kRereg:
@@ -58,18 +58,21 @@ bool Model::legal(const Step& s) const {
       return setup_.hosts[host_of(s.qp)].shares && s.amount <= setup_.hosts[host_of(s.qp)].srq_depth;
     case Do::kDisconnect:
       // A Responder that was not spoken to cannot send what is left to send.
-      return both_established && !q.ended_here && !q.ended &&
+      return both_established && !q.ended_here && !q.ended && !stands_still(s.qp) &&
              (host_of(s.qp) == setup_.initiator || opened(pair_of(s.qp)));
+    case Do::kLeave:
+      return both_established && pair.causes.empty() && !stands_still(s.qp) && legal_leave(s.qp);
     case Do::kAbort: {
       const bool aborted = std::any_of(pair.causes.begin(), pair.causes.end(), [&](const Cause& c) {
         return c.what == Do::kLose || (c.what == Do::kAbort && c.qp == s.qp);
       });
-      return both_established && !aborted && !q.ended;
+      return both_established && !aborted && !q.ended && !q.left && !stands_still(s.qp);
     }
     case Do::kLose:
-      return both_established && !q.ended && !qps_[peer_of(s.qp)].ended &&
+      return both_established && !q.ended && !qps_[peer_of(s.qp)].ended && !stands_still(s.qp) &&
              std::none_of(pair.causes.begin(), pair.causes.end(), [](const Cause& c) { return c.what == Do::kLose; });
     case Do::kDrain:
+      return !q.left;
     case Do::kMove:
     case Do::kPoll:
     case Do::kSettle:
@@ -103,8 +106,8 @@ bool Model::legal_fill(const Step& s) const {
 }
 
 bool Model::legal_receive(const Step& s) const {
-  if (s.pieces.size() > rdmap::kMaxSge || overlap(s.pieces)) return false;
-  if (setup_.hosts[host_of(s.qp)].shares && s.length() < longest_message_to(host_of(s.qp))) return false;
+  if (s.pieces.size() > rdmap::kMaxSge || overlap(s.pieces) || qps_[s.qp].left) return false;
+  if (s.length() < needed(s.qp)) return false;
   return std::all_of(s.pieces.begin(), s.pieces.end(), [&](const Piece& p) {
     const Use wanted{Use::Kind::kReceive, s.qp, 0, p.offset, p.offset + p.length};
     return memory_.within(s.qp, p) && (p.length == 0 || (p.region != kReadOnly && valid(s.qp, p.region) &&
@@ -114,7 +117,7 @@ bool Model::legal_receive(const Step& s) const {
 
 bool Model::legal_post(const Step& s) const {
   const bool revokes = s.op == SendOp::kSendInvalidate || invalidates_here(s.op);
-  if (revokes && qps_[s.qp].walled) return false;
+  if ((revokes && qps_[s.qp].walled) || qps_[s.qp].left) return false;
   return s.pieces.size() <= rdmap::kMaxSge && legal_operands(s) && legal_local(s) && legal_remote(s) &&
          legal_revocation(s);
 }
@@ -186,6 +189,16 @@ bool Model::legal_revocation(const Step& s) const {
                      [&](const Use& u) { return u.qp == s.qp && !u.remote() && u.kind != Use::Kind::kReceive; });
 }
 
+// With Receives of its own: of shared ones it may take one along. And when nobody would know whether an STag was
+// revoked.
+bool Model::legal_leave(std::size_t qp) const {
+  const Qp& q = qps_[qp];
+  return !setup_.hosts[host_of(qp)].shares &&
+         std::none_of(q.sends.begin() + static_cast<std::ptrdiff_t>(q.done), q.sends.end(), [](const Request& r) {
+           return !r.drain && (r.op == SendOp::kSendInvalidate || invalidates_here(r.op));
+         });
+}
+
 // What a peer with a dead STag does is not legal, but what follows is known (RFC 5040 s7.1, RFC 5041 s7.1).
 bool Model::legal_trespass(const Step& s) const {
   const Region& target = memory_.region(peer_of(s.qp), s.remote.region);
@@ -223,16 +236,43 @@ std::size_t Model::longest_message_to(std::size_t host) const {
   return longest;
 }
 
+// Not where it could keep a connection from ending, nor one that is about to from taking a Receive.
+bool Model::may_wait(std::size_t qp) const {
+  const bool none_ends =
+      std::all_of(pairs_.begin(), pairs_.end(), [](const Pair& pair) { return pair.over || pair.causes.empty(); });
+  return setup_.hosts[host_of(peer_of(qp))].receive_wait && none_ends && pairs_[pair_of(qp)].causes.empty();
+}
+
+bool Model::waits(std::size_t qp) const {
+  if (pairs_[pair_of(qp)].over) return false;
+  const std::size_t host = host_of(qp);
+  return setup_.hosts[host].shares ? messages_to(host) > hosts_[host].posted
+                                   : qps_[peer_of(qp)].messages.size() > qps_[qp].receives.size();
+}
+
+std::size_t Model::needed(std::size_t qp) const {
+  const std::size_t host = host_of(qp);
+  const bool shares = setup_.hosts[host].shares;
+  if (shares && setup_.pairs > 1) return longest_message_to(host);
+  const Qp& peer = qps_[peer_of(qp)];
+  const std::size_t next = shares ? hosts_[host].posted : qps_[qp].receives.size();
+  if (pairs_[pair_of(qp)].over || next >= peer.messages.size()) return 0;
+  const Request& m = peer.sends[peer.messages[next]];
+  return has_immediate(m.op) ? 0 : m.payload.size();
+}
+
 std::optional<std::size_t> Model::room(std::size_t qp) const {
   const std::size_t peer = peer_of(qp), host = host_of(peer), sent = qps_[qp].messages.size();
+  // Later Receives are made for what waits.
+  std::optional<std::size_t> least;
+  if (may_wait(qp)) least = setup_.region_bytes / 2;
   if (!setup_.hosts[host].shares) {
     const auto& receives = qps_[peer].receives;
-    return sent < receives.size() ? std::optional<std::size_t>(receives[sent].length) : std::nullopt;
+    return sent < receives.size() ? std::optional<std::size_t>(receives[sent].length) : least;
   }
   const Host& h = hosts_[host];
-  if (h.posted <= messages_to(host)) return std::nullopt;
+  if (h.posted <= messages_to(host) && (!least || setup_.pairs == 1)) return least;
   // Which of them it takes depends on the other connections.
-  std::optional<std::size_t> least;
   for (const Receive& r : h.receives) {
     if (!r.done) least = std::min<std::size_t>(r.length, least.value_or(r.length));
   }

@@ -13,13 +13,14 @@ void Model::established(std::size_t qp) {
   qps_[qp].established = true;
 }
 
-void Model::ended(std::size_t qp, Errc reason) {
+void Model::ended(std::size_t qp, const Error& reason) {
   Qp& q = qps_[qp];
   if (q.ended) wrong("qp" + std::to_string(qp) + " ended twice");
-  if (!ending(qp)) wrong("qp" + std::to_string(qp) + " ended by itself: " + iwarp::name(reason));
+  if (!ending(qp)) wrong("qp" + std::to_string(qp) + " ended by itself: " + iwarp::name(reason.code));
   q.ended = true;
-  q.reason = reason;
-  if (!may_end_with(qp, reason)) wrong("qp" + std::to_string(qp) + " ended with " + iwarp::name(reason));
+  q.reason = reason.code;
+  if (!may_end_with(qp, reason.code))
+    wrong("qp" + std::to_string(qp) + " ended with " + iwarp::name(reason.code) + ": " + reason.why);
 }
 
 bool Model::may_end_with(std::size_t qp, Errc reason) const {
@@ -33,7 +34,10 @@ bool Model::may_end_with(std::size_t qp, Errc reason) const {
       return reason == Errc::kRemoteTerminate || (reason == Errc::kConnectionLost && causes.size() > 1);
     }
     if (c.qp == qp) return reason == Errc::kAborted;
-    return reason == (c.what == Do::kDisconnect ? Errc::kPeerClosed : Errc::kConnectionLost);
+    // Who leaves may do so inside an FPDU.
+    if (c.what == Do::kLeave && c.how != 0 && reason == Errc::kConnectionLost) return true;
+    const bool in_order = c.what == Do::kDisconnect || c.what == Do::kLeave;
+    return reason == (in_order ? Errc::kPeerClosed : Errc::kConnectionLost);
   });
 }
 
@@ -96,7 +100,11 @@ void Model::settled() {
     }
     for (std::size_t qp = pair * kHosts; qp < (pair + 1) * kHosts; ++qp) {
       if (!qps_[qp].established) wrong("qp" + std::to_string(qp) + " was not established");
-      if (opened(pair) || host_of(qp) == setup_.initiator) settle_live(qp);
+      if (stands_still(qp)) {
+        settle_waiting(qp);
+      } else if (opened(pair) || host_of(qp) == setup_.initiator) {
+        settle_live(qp);
+      }
     }
   }
   for (std::size_t qp = 0; qp < qps_.size(); ++qp) {
@@ -115,6 +123,16 @@ void Model::resolve_silent(std::size_t qp) {
   }
 }
 
+// What was sent to `qp` before the message that waits has come, unless the other direction stands still as well: then
+// its sender may wait for Responses.
+void Model::settle_waiting(std::size_t qp) {
+  tally_.waited += waits(qp) ? 1 : 0;
+  if (setup_.hosts[host_of(qp)].shares || waits(peer_of(qp)) || !may_send(peer_of(qp))) return;
+  if (qps_[qp].delivered != std::min(qps_[qp].receives.size(), qps_[peer_of(qp)].messages.size()))
+    wrong("qp" + std::to_string(qp) + ": " + std::to_string(qps_[qp].delivered) +
+          " messages have come, and a Receive waits");
+}
+
 void Model::settle_live(std::size_t qp) {
   resolve_silent(qp);
   Qp& q = qps_[qp];
@@ -129,6 +147,7 @@ void Model::settle_ended(std::size_t pair) {
   const auto& causes = pairs_[pair].causes;
   const bool in_order =
       std::all_of(causes.begin(), causes.end(), [](const Cause& c) { return c.what == Do::kDisconnect; });
+  const bool left = causes.size() == 1 && causes[0].what == Do::kLeave;
   for (std::size_t qp = pair * kHosts; qp < (pair + 1) * kHosts; ++qp) {
     Qp& q = qps_[qp];
     const std::string id = "qp" + std::to_string(qp);
@@ -147,10 +166,13 @@ void Model::settle_ended(std::size_t pair) {
     const bool one_leaves = std::any_of(causes.begin(), causes.end(), [](const Cause& c) {
       return c.what == Do::kTrespass || (c.what == Do::kAbort && c.how == 1);
     });
-    if (came > sent + (one_leaves ? 1 : 0) || (in_order && came != sent))
+    // Of who leaves that comes of which it has heard, and maybe more.
+    const bool may_be_more = q.left;
+    if ((came > sent + (one_leaves ? 1 : 0) && !may_be_more) || (in_order && came != sent) ||
+        (left && q.left && came < sent))
       wrong("qp" + std::to_string(qp) + ": " + std::to_string(came) + " messages have come, " + std::to_string(sent) +
             " were sent");
-    if (in_order) {
+    if (in_order || (left && q.left)) {
       const auto first_unsent = std::find_if(q.sends.begin(), q.sends.end(), [](const Request& r) {
         return r.posted_late || (r.status == Status::kFlushed && !r.answered());
       });
@@ -214,6 +236,7 @@ void Model::assume_settled() {
     if (!pair.connected) continue;
     q.established = true;
     const bool over = !pair.causes.empty();
+    if (!over && stands_still(qp)) continue;
     if (!over && !opened(pair_of(qp)) && host_of(qp) != setup_.initiator) continue;
     for (; q.done < q.sends.size(); ++q.done) {
       const Request& r = q.sends[q.done];

@@ -14,7 +14,7 @@ void check_queue_pair(std::size_t qp, Hosts& hosts, Model& model) {
                                       : model.connected(qp) ? verbs::QueuePairState::kRts
                                                             : verbs::QueuePairState::kInit;
   if (a.state != state || hosts.qp(qp).state() != state) model.wrong(id + "in state " + verbs::name(a.state));
-  if ((model.may_send(qp) || model.is_over(qp)) && a.sends_posted != 0)
+  if (((model.may_send(qp) && !model.stands_still(qp)) || model.is_over(qp)) && a.sends_posted != 0)
     model.wrong(id + std::to_string(a.sends_posted) + " requests are left in the send queue");
   if (a.receives_posted != model.receives_open(qp))
     model.wrong(id + std::to_string(a.receives_posted) + " Receives are left");

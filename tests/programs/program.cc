@@ -54,6 +54,7 @@ std::string text(const HostSetup& h) {
   if (!h.direct_placement) out += " no-direct-placement";
   if (!h.early_wake) out += " no-wake";
   if (h.ask_markers) out += " asks-for-markers";
+  if (h.receive_wait) out += " receive-wait";
   return out;
 }
 
@@ -73,10 +74,10 @@ std::uint32_t Step::length() const {
 }
 
 const char* name(Do what) {
-  constexpr std::array<const char*, kDos> kNames = {"connect",    "receive",    "post",  "drain",     "invalidate",
-                                                    "reregister", "fill",       "move",  "poll",      "settle",
-                                                    "time",       "emss",       "arm",   "srq-limit", "resize",
-                                                    "events",     "disconnect", "abort", "trespass",  "lose"};
+  constexpr std::array<const char*, kDos> kNames = {
+      "connect", "receive", "post",       "drain", "invalidate", "reregister", "fill",
+      "move",    "poll",    "settle",     "time",  "emss",       "arm",        "srq-limit",
+      "resize",  "events",  "disconnect", "leave", "abort",      "trespass",   "lose"};
   return kNames[static_cast<std::size_t>(what)];
 }
 
@@ -121,6 +122,7 @@ std::string to_string(const Step& s) {
     case Do::kSettle:
     case Do::kEvents:
     case Do::kDisconnect:
+    case Do::kLeave:
       return out;
   }
   return out;

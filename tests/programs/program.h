@@ -46,6 +46,7 @@ struct HostSetup {
   bool direct_placement = true;
   bool early_wake = true;
   bool ask_markers = false;
+  bool receive_wait = false;  // a message that finds no Receive waits for one, for ever
   bool rtr_send = false, rtr_write = true, rtr_read = true;
   std::uint16_t ird = 8, ord = 8;
   std::uint32_t sq_depth = 16, rq_depth = 16, srq_depth = 32, max_inline = 64;
@@ -108,11 +109,12 @@ enum class Do : std::uint8_t {
   kResize,      // another capacity, `amount`, for the queue that kPoll would poll
   kEvents,      // polls the asynchronous events of `qp`'s host
   kDisconnect,  // `qp` ends its connection in order
+  kLeave,       // `qp` goes without a trace, and its connection ends in order behind the scenes
   kAbort,       // or abruptly. `more`: 1 with regard to a peer that was not heard, 2 by asking for the state kError
   kTrespass,    // posts a request that names a dead region of the peer, as kPost: the peer ends the connection
   kLose,        // TCP ends, at both ends. `amount`: 0 reset, 1 silence, 2 FIN
 };
-inline constexpr std::size_t kDos = 20;
+inline constexpr std::size_t kDos = 21;
 
 struct Step {
   Do what = Do::kSettle;

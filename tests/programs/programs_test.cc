@@ -39,6 +39,7 @@ struct Sum {
     }
     tally.received += out.tally.received;
     tally.receives_flushed += out.tally.receives_flushed;
+    tally.waited += out.tally.waited;
     tally.ended_in_order += out.tally.ended_in_order;
     tally.ended_otherwise += out.tally.ended_otherwise;
   }
@@ -51,8 +52,9 @@ std::ostream& operator<<(std::ostream& out, const Sum& s) {
   for (std::size_t i = 0; i < kSendOps; ++i)
     out << "  " << name(static_cast<rdmap::SendOp>(i)) << " " << s.tally.done[i] << " done, " << s.tally.flushed[i]
         << " flushed\n";
-  return out << "  messages " << s.tally.received << ", Receives flushed " << s.tally.receives_flushed
-             << "\n  ended in order " << s.tally.ended_in_order << ", otherwise " << s.tally.ended_otherwise << "\n";
+  return out << "  messages " << s.tally.received << ", Receives flushed " << s.tally.receives_flushed << ", waited "
+             << s.tally.waited << "\n  ended in order " << s.tally.ended_in_order << ", otherwise "
+             << s.tally.ended_otherwise << "\n";
 }
 
 void report(const Program& program, const Outcome& out) {
@@ -88,6 +90,7 @@ TEST(Programs, KeepTheRules) {
     EXPECT_TRUE(sum.tally.done[i] > count / 10 && sum.tally.flushed[i] > count / 50)
         << name(static_cast<rdmap::SendOp>(i)) << "\n"
         << sum;
+  EXPECT_GT(sum.tally.waited, count / 10) << sum;
   EXPECT_LT(sum.skipped, count) << sum;
   if (from_environment("IWARP_PROGRAMS_TALLY", 0) != 0) std::cout << sum;
 }

@@ -58,6 +58,7 @@ class Runner {
   void fill(const Step& s);
   void reregister(const Step& s);
   void poll(std::size_t host, bool receives, std::size_t most);
+  void leave(const Step& s);
   void arm(const Step& s);
   void resize(const Step& s);
   void poll_events(std::size_t host);
@@ -129,6 +130,8 @@ void Runner::take(const Step& s) {
     case Do::kDisconnect:
       model_.apply(s);
       return hosts_.disconnect(s.qp);
+    case Do::kLeave:
+      return leave(s);
     case Do::kAbort:
       model_.apply(s);
       return hosts_.abort(s.qp, s.more);
@@ -263,6 +266,14 @@ void Runner::arm(const Step& s) {
   notifications_.arm(host_of(s.qp), receives, s.solicited);
 }
 
+// What has completed by then is in the completion queues; nothing more comes there.
+void Runner::leave(const Step& s) {
+  hosts_.leave(s.qp);
+  poll(host_of(s.qp), false, Hosts::kAll);
+  poll(host_of(s.qp), true, Hosts::kAll);
+  model_.apply(s);
+}
+
 void Runner::resize(const Step& s) {
   if (const auto ok = hosts_.cq(host_of(s.qp), s.more != 0).resize(s.amount); !ok.ok())
     model_.wrong(std::string("a completion queue cannot be resized: ") + ok.error().why);
@@ -297,7 +308,7 @@ void Runner::see_connection(std::size_t qp) {
     } else if (const auto* end = std::get_if<stream::Disconnected>(&event)) {
       if ((end->sent || end->received) && !model_.may_terminate(qp))
         model_.wrong("qp" + std::to_string(qp) + ": a Terminate");
-      model_.ended(qp, end->reason.code);
+      model_.ended(qp, end->reason);
     } else {
       model_.wrong("qp" + std::to_string(qp) + ": a fallback");
     }

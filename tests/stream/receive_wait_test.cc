@@ -9,6 +9,7 @@ namespace iwarp::stream {
 namespace {
 
 using namespace std::chrono_literals;
+using test::operator|;
 using test::Bytes;
 using test::list;
 using test::Pair;
@@ -157,6 +158,54 @@ TEST(ReceiveWait, GoesOnWhileTheConnectionClosesInOrder) {
   EXPECT_EQ(peer.end.conn().phase(), Phase::kClosed);
 }
 
+// The peer waits for this end, and will not wait for ever.
+TEST(ReceiveWait, IsShorterOnceThePeerHasEnded) {
+  for (const bool comes : {true, false}) {
+    RawPeerOptions o = waiting(1h);
+    o.stream.close_timeout = 2s;
+    RawPeer peer(o);
+    auto& sink = peer.end.region(64);
+    peer.feed_ulpdu(send_segment(pattern(5)));
+    peer.end.conn().fin_is_behind(peer.now);
+    EXPECT_EQ(peer.end.conn().deadline(), peer.now + 2s);
+    peer.now += 1s;
+    peer.end.conn().fin_is_behind(peer.now);
+    EXPECT_EQ(peer.end.conn().deadline(), peer.now + 1s) << "from the first time on";
+    if (comes) {
+      peer.end.post(rdmap::RecvWr{1, list({sink.all()})});
+      resume(peer);
+      ASSERT_EQ(peer.end.recvs.size(), 1U);
+      EXPECT_EQ(peer.end.recvs[0].status, Errc::kOk);
+      EXPECT_FALSE(peer.end.conn().deadline());
+    } else {
+      peer.expire();
+      EXPECT_EQ(peer.terminate().substr(0, 4), "1202");
+    }
+    peer.end.end(TcpEnd::kFin, peer.now);
+    ASSERT_NE(peer.end.disconnected(), nullptr);
+    EXPECT_EQ(peer.end.disconnected()->reason.code, comes ? Errc::kPeerClosed : Errc::kUntaggedNoBuffer);
+  }
+}
+
+// Nothing that lies behind such a message comes back.
+TEST(ReceiveWait, EndsSoonBehindAnOrderlyEnd) {
+  RawPeer peer(waiting(1h));
+  auto& target = peer.end.region(8, test::kRemoteAll, 0x20000);
+  peer.feed(peer.framed(send_segment(pattern(5))) | peer.framed(write_segment(target.stag(), target.to(), pattern(8))));
+  peer.end.disconnect(peer.now);
+  (void)peer.ulpdus();
+  EXPECT_EQ(peer.link_action(), LinkAction::kShutdownWrite);
+  peer.expire();
+  EXPECT_FALSE(peer.end.conn().holding());
+  EXPECT_EQ(peer.end.conn().phase(), Phase::kEndWait);
+  Bytes scratch(64);
+  EXPECT_FALSE(peer.end.conn().rx_buffers(scratch).empty()) << "the rest is read, and dropped";
+  peer.end.conn().rx_commit(10, peer.now);
+  peer.end.end(TcpEnd::kFin, peer.now);
+  EXPECT_EQ(peer.link_action(), LinkAction::kClose);
+  EXPECT_EQ(target.bytes(), Bytes(8));
+}
+
 TEST(ReceiveWait, SharedReceivesAreAskedAgain) {
   rdmap::SharedReceives shared(4);
   RawPeerOptions o = waiting();
@@ -179,12 +228,12 @@ TEST(ReceiveWait, ItsLimitIsNotBelowZero) {
   EXPECT_NE(std::string(invalid.error().why).find("receive_wait"), std::string::npos);
 }
 
-struct Shape {
+struct WaitShape {
   bool crc, markers;
   std::size_t scratch;
 };
 
-class ReceiveWaitTransfer : public ::testing::TestWithParam<Shape> {};
+class ReceiveWaitTransfer : public ::testing::TestWithParam<WaitShape> {};
 
 // However the octets come, and wherever the messages begin in them: what arrives is what would have come without a
 // wait.
@@ -244,8 +293,9 @@ TEST_P(ReceiveWaitTransfer, LosesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ReceiveWaitTransfer,
-                         ::testing::Values(Shape{true, false, 65536}, Shape{false, false, 65536},
-                                           Shape{false, false, 300}, Shape{true, true, 65536}, Shape{true, false, 300}),
+                         ::testing::Values(WaitShape{true, false, 65536}, WaitShape{false, false, 65536},
+                                           WaitShape{false, false, 300}, WaitShape{true, true, 65536},
+                                           WaitShape{true, false, 300}),
                          [](const auto& shape) {
                            return std::string(shape.param.crc ? "crc" : "no_crc") +
                                   (shape.param.markers ? "_markers" : "") + "_" + std::to_string(shape.param.scratch);

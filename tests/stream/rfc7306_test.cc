@@ -102,6 +102,42 @@ TEST(Rfc7306, AtomicsAmongReads) {
   EXPECT_EQ(p.responder.conn().rx_counters().atomics, 6U);
 }
 
+// RFC 7306 s7 promises of a Read and an Atomic behind it only the order of their Responses. What the Read brings may be
+// the later value, as it may with a Write behind it (RFC 5040 s5.5): its octets are looked at when they leave. So with
+// CRC on, where they are copied before, it is the value before, and with CRC off the later one. Nobody may rely on
+// either; on a fence everybody may.
+TEST(Rfc7306, AReadMayBringWhatALaterAtomicPutsThereUnlessThatIsFenced) {
+  COVERS("RFC7306-7-15");
+  for (const bool crc : {false, true}) {
+    for (const bool fence : {false, true}) {
+      SCOPED_TRACE(std::string(crc ? "crc" : "no crc") + (fence ? ", fence" : ""));
+      PairOptions o;
+      o.initiator.rfc7306 = o.responder.rfc7306 = true;
+      o.initiator_policy.crc = o.responder_policy.crc = crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kOff;
+      Pair p(o);
+      p.establish();
+      auto& brought = p.initiator.region(16);
+      auto& memory = p.responder.region(2000, test::kRemoteAll);
+      auto& sink = p.initiator.region(2000);
+      const std::uint64_t five = 5;
+      std::memcpy(memory.bytes().data(), &five, sizeof five);
+      p.initiator.post(test::read_wr(1, sink.all(), memory));
+      rdmap::SendWr add = atomic_wr(2, rdmap::SendOp::kFetchAdd, brought.sge(0, 8), memory, {.data = 3});
+      add.fence = fence;
+      p.initiator.post(add);
+      p.settle();
+      ASSERT_EQ(p.initiator.sends.size(), 2U) << p.log();
+      EXPECT_EQ(word(brought, 0), 5U);
+      EXPECT_EQ(word(memory, 0), 8U);
+      if (fence) {
+        EXPECT_EQ(word(sink, 0), 5U);
+      } else {
+        EXPECT_TRUE(word(sink, 0) == 5U || word(sink, 0) == 8U) << word(sink, 0);
+      }
+    }
+  }
+}
+
 TEST(Rfc7306, OnlyAFenceHoldsBackWhatIsPostedBehindAnAtomic) {
   COVERS("RFC7306-7-2");
   COVERS("RFC7306-7-7");

@@ -47,6 +47,13 @@ TEST(PerfSpec, RefusesProfilesThatThereAreNot) {
   EXPECT_THROW((void)j.get<Spec>(), std::invalid_argument);
 }
 
+TEST(PerfSpec, MarkersAreAskedForWhenWished) {
+  Spec s = spec_of(perf::Test::kWriteBw, 8);
+  EXPECT_EQ(policy_of(s).markers, mpa::Policy{}.markers);
+  s.markers = true;
+  EXPECT_EQ(policy_of(nlohmann::json(s).get<Spec>()).markers, mpa::Policy::Markers::kAsk);
+}
+
 TEST(PerfSpec, RawTestsAreTheirOwnBaseline) {
   for (const perf::Test test : all_tests()) {
     if (!is_raw(test)) continue;

@@ -3,7 +3,10 @@
 
 #include <array>
 #include <atomic>
+#include <map>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "iwarp/verbs/completion_channel.h"
 #include "tests/verbs/joined.h"
@@ -316,6 +319,64 @@ TEST_F(CompletionQueueControl, AnAlarmOfADestroyedQueueTellsNobody) {
   EXPECT_EQ(bell_.use_count(), 1) << "it may go with its engine";
   shared->period_over();
   EXPECT_EQ(ear_.times, 0);
+}
+
+// Those of one engine, all in turn.
+TEST(CompletionQueueDrivers, AreGivenInTurn) {
+  struct Idle final : Driver {
+    void kick() override {}
+  };
+  struct Engine final : Progress {
+    bool wait(CompletionQueue&, std::chrono::steady_clock::time_point) override { return false; }
+    void wake(CompletionQueue&) override {}
+  } engine, other;
+  CompletionQueue cq(8);
+  CompletionQueue::Shared& shared = *cq.shared();
+  std::vector<std::shared_ptr<Driver>> drivers;
+  for (int i = 0; i < 5; ++i) drivers.push_back(std::make_shared<Idle>());
+  for (const auto& driver : drivers) shared.join(driver == drivers[4] ? other : engine, driver, driver.get());
+  shared.join(engine, drivers[0], drivers[0].get());  // twice
+  const auto next = [&](const Progress& of, std::size_t expected_of_all) {
+    std::array<std::shared_ptr<Driver>, 3> out;
+    std::size_t all = 0;
+    const std::size_t n = shared.next_drivers(of, out, all);
+    EXPECT_EQ(all, expected_of_all);
+    return std::vector(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n));
+  };
+  std::map<std::shared_ptr<Driver>, int> times;
+  for (int i = 0; i < 4; ++i) {
+    const auto some = next(engine, 5);
+    EXPECT_EQ(some.size(), 3U);
+    for (const auto& driver : some) ++times[driver];
+  }
+  EXPECT_EQ(times.size(), 4U);
+  for (const auto& [driver, n] : times) EXPECT_EQ(n, 3);
+  EXPECT_EQ(next(other, 5), std::vector{drivers[4]});
+  for (int i = 0; i < 3; ++i) shared.part(drivers[static_cast<std::size_t>(i)].get());
+  times.clear();
+  EXPECT_EQ(next(engine, 2), std::vector{drivers[3]});
+  drivers.clear();
+  EXPECT_TRUE(next(engine, 2).empty()) << "it is gone";
+}
+
+TEST(CompletionQueueLook, SeemsEmptyWhenItIs) {
+  CompletionQueue cq(8);
+  EXPECT_TRUE(cq.seems_empty());
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    Completion c;
+    c.qp_number = i;
+    ASSERT_TRUE(cq.push(c));
+  }
+  EXPECT_FALSE(cq.seems_empty());
+  EXPECT_EQ(cq.drop(1), 1U);
+  EXPECT_FALSE(cq.seems_empty());
+  ASSERT_TRUE(cq.resize(4).ok());
+  std::array<Completion, 4> out;
+  EXPECT_EQ(cq.poll(out), 2U);
+  EXPECT_TRUE(cq.seems_empty());
+  ASSERT_TRUE(cq.push(Completion{}));
+  EXPECT_EQ(cq.drop(0), 1U);
+  EXPECT_TRUE(cq.seems_empty());
 }
 
 }  // namespace

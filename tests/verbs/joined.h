@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -28,8 +29,12 @@ namespace iwarp::test {
 
 // Counts the kicks of a queue pair, which it leaves to be driven by pump().
 struct CountingDriver final : verbs::Driver {
-  void kick() override { ++kicks; }
+  void kick() override {
+    ++kicks;
+    if (on_kick) on_kick();
+  }
   int kicks = 0;
+  std::function<void()> on_kick;  // with the queue pair's lock held
 };
 
 class Joined {

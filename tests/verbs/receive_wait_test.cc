@@ -88,6 +88,72 @@ TEST_F(ReceiveWait, ASharedQueueServesThoseThatWaitInTheirOrder) {
   EXPECT_EQ(first->receives_taken(), 2U);
 }
 
+// However many messages one of them has.
+TEST_F(ReceiveWait, ASharedQueueServesEachInTurn) {
+  SharedReceiveQueue srq(pd_, {.depth = 16});
+  const auto first = patient(&srq), second = patient(&srq);
+  CompletionQueue peers_cq(64);
+  const auto other_peer = test::make_qp(pd_, peers_cq);
+  Joined one(peer_, first), two(other_peer, second);
+  for (std::size_t i = 0; i < 5; ++i) send(*peer_, 10 + i);
+  for (std::size_t i = 0; i < 3; ++i) send(*other_peer, 20 + i);
+  one.pump();
+  two.pump();
+  EXPECT_TRUE(cq_.empty());
+  std::vector<RecvWr> list(12, RecvWr{.wr_id = 1, .sges = sge(mr_, 0, 100)});
+  ASSERT_TRUE(srq.post_recv(list).ok());
+  EXPECT_EQ(lengths(), std::vector<std::uint32_t>({10, 20, 11, 21, 12, 22, 13, 14}));
+  EXPECT_EQ(srq.posted(), 4U);
+  send(*other_peer, 30);
+  two.pump();
+  EXPECT_EQ(lengths(), std::vector<std::uint32_t>({30})) << "nobody waits any more";
+}
+
+// One that comes later does not take what others wait for: here while a Receive is being given to the first.
+TEST_F(ReceiveWait, WhoWaitsIsNotPassed) {
+  SharedReceiveQueue srq(pd_, {.depth = 16});
+  const auto first = patient(&srq), second = patient(&srq), third = patient(&srq);
+  CompletionQueue peers_cq(64);
+  const auto peer_of_second = test::make_qp(pd_, peers_cq), peer_of_third = test::make_qp(pd_, peers_cq);
+  Joined one(peer_, first), two(peer_of_second, second), three(peer_of_third, third);
+  send(*peer_, 10);
+  send(*peer_of_second, 20);
+  one.pump();
+  two.pump();
+  send(*peer_of_third, 30);
+  one.responder_driver.on_kick = [&] { three.pump(); };
+  ASSERT_TRUE(srq.post_recv(std::vector<RecvWr>(2, RecvWr{.wr_id = 1, .sges = sge(mr_, 0, 100)})).ok());
+  EXPECT_EQ(lengths(), std::vector<std::uint32_t>({10, 20}));
+  ASSERT_TRUE(srq.post_recv({.wr_id = 1, .sges = sge(mr_, 0, 100)}).ok());
+  EXPECT_EQ(lengths(), std::vector<std::uint32_t>({30}));
+}
+
+// Those that end while they wait are no burden, and keep nobody from a Receive.
+TEST_F(ReceiveWait, WhoEndsWhileItWaitsIsPassed) {
+  SharedReceiveQueue srq(pd_, {.depth = 16});
+  CompletionQueue peers_cq(64);
+  std::vector<std::shared_ptr<QueuePair>> gone;
+  for (int i = 0; i < 4; ++i) {
+    gone.push_back(patient(&srq));
+    const auto peer = test::make_qp(pd_, peers_cq);
+    Joined joined(peer, gone.back());
+    send(*peer, 10);
+    joined.pump();
+    gone.back()->abort();
+  }
+  gone.resize(2);  // the others are destroyed
+  const auto last = patient(&srq);
+  Joined joined(peer_, last);
+  send(*peer_, 20);
+  send(*peer_, 21);
+  joined.pump();
+  EXPECT_TRUE(cq_.empty());
+  ASSERT_TRUE(srq.post_recv({.wr_id = 1, .sges = sge(mr_, 0, 100)}).ok());
+  EXPECT_EQ(lengths(), std::vector<std::uint32_t>({20}));
+  ASSERT_TRUE(srq.post_recv({.wr_id = 1, .sges = sge(mr_, 0, 100)}).ok());
+  EXPECT_EQ(lengths(), std::vector<std::uint32_t>({21}));
+}
+
 TEST_F(ReceiveWait, AQueuePairThatIsGoneIsNotTold) {
   SharedReceiveQueue srq(pd_, {.depth = 8});
   auto qp = patient(&srq);

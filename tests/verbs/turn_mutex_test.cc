@@ -1,7 +1,11 @@
 #include "iwarp/verbs/turn_mutex.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -61,6 +65,41 @@ TEST(TurnMutex, CountsEveryTurn) {
   }
   EXPECT_EQ(count, kThreads * kTurns);
   EXPECT_FALSE(mu.wanted());
+}
+
+// By one that locks and unlocks without a pause, on a processor that both share: without the limit it does so until its
+// time slice is over, some hundred turns.
+TEST(TurnMutex, NobodyIsKeptWaitingForLong) {
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  (void)::sched_setaffinity(0, sizeof one, &one);  // the thread that follows inherits it
+  TurnMutex mu;
+  std::atomic<std::uint64_t> turns{0};
+  std::atomic<bool> over{false};
+  std::uint64_t most = 0;
+  {
+    std::jthread busy([&] {
+      while (!over) {
+        const std::lock_guard lock(mu);
+        turns.fetch_add(1);
+        for (const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds{5};
+             std::chrono::steady_clock::now() < end;) {
+        }
+      }
+    });
+    for (int i = 0; i < 100; ++i) {
+      const std::uint64_t now = turns.load();
+      mu.lock();
+      most = std::max(most, turns.load() - now);
+      mu.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds{100});
+    }
+    over = true;
+  }
+  (void)::sched_setaffinity(0, sizeof before, &before);
+  EXPECT_LT(most, 16 * TurnMutex::kMostPassed);
 }
 
 // With nobody there it is not even unlocked for long.

@@ -19,7 +19,7 @@ void look(std::span<const std::byte> region, std::size_t size, std::size_t slot,
 class Bulk final : public Active {
  public:
   Bulk(const Spec& spec, const std::string& host, std::uint16_t port)
-      : engine_(mode_of(spec)), side_(spec, engine_, 0), list_(std::max(1U, spec.depth / 2)) {
+      : engine_(mode_of(spec)), side_(spec, engine_, 0), list_(spec.list) {
     side_.connect(host, port);
     work_.resize(list_);
   }

@@ -51,6 +51,7 @@ mpa::Policy policy_of(const Spec& spec) {
   mpa::Policy p;
   stream::find_profile(spec.profile)->apply(p);
   p.crc = spec.crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kOff;
+  if (spec.markers) p.markers = mpa::Policy::Markers::kAsk;
   return p;
 }
 

@@ -130,6 +130,11 @@ std::uint32_t default_depth(Test test, std::uint32_t size) {
   return size <= 65536 ? 32 : 16;  // as much as TCP holds; more only takes caches
 }
 
+std::uint32_t default_list(Test test, std::uint32_t depth) {
+  const bool bulk = test == Test::kWriteBw || test == Test::kReadBw;
+  return bulk ? std::max(1U, depth / 2) : 64;
+}
+
 std::size_t Spec::region_bytes() const {
   return std::max({std::size_t{depth}, least_slots(*this), (kMinRegion + size - 1) / size}) * size;
 }
@@ -154,6 +159,7 @@ void to_json(nlohmann::json& j, const Spec& s) {
        {"call", s.call},
        {"receive", s.receive},
        {"crc", s.crc},
+       {"markers", s.markers},
        {"manual", s.manual},
        {"direct", s.direct},
        {"stable", s.stable},
@@ -177,6 +183,7 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("call").get_to(s.call);
   j.at("receive").get_to(s.receive);
   j.at("crc").get_to(s.crc);
+  j.at("markers").get_to(s.markers);
   j.at("manual").get_to(s.manual);
   j.at("direct").get_to(s.direct);
   j.at("stable").get_to(s.stable);

@@ -52,21 +52,24 @@ enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicros
 [[nodiscard]] std::vector<std::uint32_t> all_sizes();
 // Operations outstanding when the user does not choose.
 [[nodiscard]] std::uint32_t default_depth(Test test, std::uint32_t size);
+// Work requests that a test posts by one call, if nothing is said.
+[[nodiscard]] std::uint32_t default_list(Test test, std::uint32_t depth);
 
 struct Spec {
   Test test = Test::kWriteBw;
   std::uint32_t size = 65536;     // octets per operation, 1 to 16 Mi; raw tests may be longer by the framing of iwarp
   std::uint32_t depth = 16;       // operations outstanding at a time, per thread
   std::uint32_t threads = 1;      // connections, each with a thread of its own at both ends
-  std::uint32_t list = 1;         // send_rate: work requests posted by one call
+  std::uint32_t list = 1;         // send_rate, write_bw, read_bw: work requests posted by one call
   std::uint32_t call = 65536;     // raw tests: octets given to one sending call
   std::uint32_t receive = 65536;  // raw tests: octets that one receiving call may take
   bool nodelay = true;            // tcp_rate: TCP_NODELAY
   bool fetch = false;             // tcp_bw: the passive end sends, as in read_bw
   bool crc = true;
-  bool manual = false;  // manual progress, or for raw tests: spinning instead of blocking
-  bool direct = true;   // with CRC off, receive large payloads straight into their place
-  bool stable = true;   // read tests: the memory read is registered as one that nothing changes meanwhile
+  bool markers = false;  // both ends ask for MPA Markers; else as the profile has it
+  bool manual = false;   // manual progress, or for raw tests: spinning instead of blocking
+  bool direct = true;    // with CRC off, receive large payloads straight into their place
+  bool stable = true;    // read tests: the memory read is registered as one that nothing changes meanwhile
   std::string fpdu = "max";
   std::string profile = "generic";   // of both ends, a name of stream::profiles(); crc and fpdu go before it
   std::uint32_t milliseconds = 500;  // length of a sample, at most kLongestSample: the passive end waits no longer

@@ -16,7 +16,10 @@ std::string long_size(std::uint32_t size) {
 std::string how_text(const Spec& s) {
   std::string text;
   if (!is_raw(s.test)) text = s.crc ? "crc" : "no crc";
-  if (s.test == Test::kSendRate) text += fmt::format(", lists of {}", s.list);
+  if (!is_raw(s.test) && s.markers) text += ", Markers";
+  const bool bulk = s.test == Test::kWriteBw || s.test == Test::kReadBw;
+  if (s.test == Test::kSendRate || (bulk && s.list != default_list(s.test, s.depth)))
+    text += fmt::format(", lists of {}", s.list);
   const bool reads = s.test == Test::kReadBw || s.test == Test::kReadLat;
   if (reads && s.crc && !s.stable) text += ", copied";
   if (!is_raw(s.test) && s.profile != Spec{}.profile) text += fmt::format(", profile {}", s.profile);
