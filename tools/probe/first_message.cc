@@ -40,7 +40,10 @@ FirstMessage of_ulpdu(ConstBytes ulpdu) {
       return {.kind = Kind::kTerminate, .code = message->code};
     }
     case rdmap::Opcode::kReadResponse:
-    case rdmap::Opcode::kImmediate:  // a bad segment above: RFC 7306 is not spoken here
+    // Bad segments above: none of these is spoken here.
+    case rdmap::Opcode::kSendWithImmediate:
+    case rdmap::Opcode::kSendSolicitedWithImmediate:
+    case rdmap::Opcode::kImmediate:
     case rdmap::Opcode::kImmediateSolicited:
     case rdmap::Opcode::kAtomicRequest:
     case rdmap::Opcode::kAtomicResponse:
