@@ -47,8 +47,6 @@ FirstMessage of_ulpdu(ConstBytes ulpdu) {
     case rdmap::Opcode::kImmediateSolicited:
     case rdmap::Opcode::kAtomicRequest:
     case rdmap::Opcode::kAtomicResponse:
-    case rdmap::Opcode::kSendWithImmediate:
-    case rdmap::Opcode::kSendSolicitedWithImmediate:
       break;
   }
   return {.kind = Kind::kOther, .what = "a Read Response, though nothing was read"};
