@@ -160,8 +160,8 @@ struct Completion {
   std::uint64_t wr_id = 0;  // of the work request
   WcOp op = WcOp::kSend;    // its kind
   Errc status = Errc::kOk;  // kFlushed when the connection ended first
-  // Received octets (kRecv; of Immediate Data those of the Write right before it, 0: there was none), requested octets
-  // (kRead), 8 of Atomics.
+  // Received octets (kRecv; of WriteImmediate those of the Write; of Immediate Data alone those of a Write right before
+  // it, or 0), requested octets (kRead), 8 of Atomics.
   std::uint32_t byte_len = 0;
   bool solicited = false;       // kRecv: the peer asked for a solicited event
   bool invalidated = false;     // invalidated_stag is revoked: by the peer (kRecv), or as was asked for (kRead,

@@ -278,6 +278,7 @@ void Generator::operands(Step& s) {
       s.region = static_cast<std::uint8_t>(r_.below(kReadOnly));
       break;
     case SendOp::kImmediate:
+    case SendOp::kSendImmediate:  // not of these programs
       break;
     case SendOp::kFetchAdd:
     case SendOp::kCmpSwap:

@@ -14,6 +14,7 @@ WcOp completion_of(SendOp op) {
   switch (op) {
     case SendOp::kSend:
     case SendOp::kSendInvalidate:
+    case SendOp::kSendImmediate:
     case SendOp::kImmediate:
       return WcOp::kSend;
     case SendOp::kWrite:
@@ -191,13 +192,22 @@ void Model::delivered(std::size_t qp, const Receive& r, const verbs::Completion&
   Qp& peer = qps_[peer_of(qp)];
   const std::string id = who(qp, c.wr_id);
   if (q.delivered == peer.messages.size()) return wrong(id + "completed, though the peer has sent no more");
+  const std::size_t first = q.delivered == 0 ? 0 : peer.messages[q.delivered - 1] + 1;
   const std::size_t number = peer.messages[q.delivered++];
   const Request& m = peer.sends[number];
   const bool immediate = has_immediate(m.op), revokes = m.op == SendOp::kSendInvalidate;
   const Bytes payload = immediate ? Bytes{} : m.payload;
-  if (c.byte_len != payload.size())
+  // Of Immediate Data that is posted alone: the Write before it, unless a wake came between.
+  std::size_t length = m.payload.size();
+  if (m.op == SendOp::kImmediate) {
+    length = 0;
+    for (std::size_t i = first; i < number && c.byte_len != 0; ++i) {
+      if (peer.sends[i].op == SendOp::kWrite) length = peer.sends[i].payload.size();
+    }
+  }
+  if (c.byte_len != length)
     wrong(id + std::to_string(c.byte_len) + " octets of the message " + std::to_string(m.id) + " of " +
-          std::to_string(payload.size()));
+          std::to_string(length));
   if (c.solicited != m.solicited) wrong(id + "solicited event not as sent");
   if (c.has_immediate != immediate) wrong(id + (immediate ? "no Immediate Data" : "Immediate Data"));
   if (immediate && c.immediate != m.immediate) wrong(id + "other Immediate Data");
