@@ -114,6 +114,9 @@ class Endpoint {
   [[nodiscard]] bool done_receiving() const { return phase_ > Phase::kFull && !receiving() && !alone_; }
   // The peer has gone, and the queues do not know yet (Options::outlive_peer). The phase is kClosed.
   [[nodiscard]] bool alone() const { return alone_; }
+  // Time enough has passed since: what is to be sent, now or later, fails (Options::outlive_peer). Does nothing unless
+  // alone().
+  void give_up_peer();
   // What was received so far.
   [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return rx_.counters(); }
   [[nodiscard]] const rdmap::TxCounters& tx_counters() const { return tx_.counters(); }  // what was sent
@@ -270,7 +273,7 @@ class Endpoint {
   Told told_ = Told::kNothing;
   Ending ending_ = Ending::kError;
   bool left_ = false;  // leave()
-  bool alone_ = false;
+  bool alone_ = false, given_up_ = false;
   std::size_t ord_ = 0;
   Error reason_ = make_error(Errc::kAborted);
   std::optional<rdmap::TerminateMessage> sent_terminate_;
