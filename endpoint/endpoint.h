@@ -248,7 +248,6 @@ class Endpoint {
   void flush();
   // Behind our end: what the peer still sends is dropped.
   void serve_no_more();
-  void lose_peer();
   void end_alone();
   [[nodiscard]] bool accept(const Result<void>& ok) {
     if (!ok) refuse(ok.error());
