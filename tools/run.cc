@@ -91,6 +91,11 @@ void put_before(const char* name, const std::string& value) {
   ::setenv(name, all.c_str(), 1);
 }
 
+bool presents_roce() {
+  const char* const present = std::getenv("IWARP_PRESENT");
+  return present != nullptr && std::string(present) == "roce";
+}
+
 void set_environment(const Flags& flags, const fs::path& from) {
   if (flags.preload) {
     put_before("LD_PRELOAD", (from / "librdmacm.so.1").string());
@@ -99,6 +104,9 @@ void set_environment(const Flags& flags, const fs::path& from) {
   put_before("LD_LIBRARY_PATH", from.string());
   if (flags.crc) ::setenv("IWARP_CRC", flags.crc->c_str(), 1);
   if (flags.present) ::setenv("IWARP_PRESENT", flags.present->c_str(), 1);
+  // UCX looks for the device's file before it asks for devices, and turns those of iWARP away.
+  if (presents_roce() && !fs::exists("/dev/infiniband"))
+    put_before("LD_PRELOAD", (from / "libiwarp-paths.so").string());
   if (flags.rfc7306) ::setenv("IWARP_RFC7306", "on", 1);
   if (!flags.address.empty()) ::setenv("IWARP_ADDRESS", flags.address.c_str(), 1);
   if (flags.profile.name() != "generic") ::setenv("IWARP_PROFILE", flags.profile.name().c_str(), 1);
@@ -122,11 +130,9 @@ int run(const Flags& flags) {
     return failed(kExitCannotRun, program.string() + " is linked statically: it loads no libraries");
   set_environment(flags, from);
   if (!flags.quiet) {
-    const char* const present = std::getenv("IWARP_PRESENT");
-    const bool is_roce = present != nullptr && std::string(present) == "roce";
     std::cerr << "iwarp run: device iwarp0, "
-              << (is_roce ? "presented as RoCE to programs that reach others of iwarp run --present roce only,"
-                          : "an RNIC of iWARP,")
+              << (presents_roce() ? "presented as RoCE to programs that reach others of iwarp run --present roce only,"
+                                  : "an RNIC of iWARP,")
               << " at " << (flags.address.empty() ? "this host's first address" : flags.address) << '\n';
   }
   std::vector<char*> words;
