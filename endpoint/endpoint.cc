@@ -106,7 +106,7 @@ Result<void> Endpoint::post_send(const rdmap::SendWr& wr) {
   }
   if (alone_) [[unlikely]] {
     if (!sends_.post(wr)) return not_posted(sends_.full());
-    lose_peer();
+    if (given_up_) give_up_peer();
     return {};
   }
   if (phase_ > Phase::kFull) [[unlikely]]                                         // nothing of it is sent any more
@@ -140,7 +140,7 @@ void Endpoint::step(Input on) {
 void Endpoint::enter(Phase phase) {
   phase_ = phase;
   if (phase == Phase::kClosed || (phase == Phase::kEndWait && ending_ != Ending::kOrderly)) {
-    alone_ ? lose_peer() : flush();
+    if (!alone_) flush();
     tx_.abandon();
   }
   if (!receiving()) held_until_.reset();
@@ -172,9 +172,9 @@ void Endpoint::flush() {
   reads_.clear();
 }
 
-// Whoever sends learns that there is no peer; else nobody does.
-void Endpoint::lose_peer() {
-  if (sends_.fail_oldest(Errc::kConnectionLost)) end_alone();
+void Endpoint::give_up_peer() {
+  given_up_ = alone_;
+  if (alone_ && sends_.fail_oldest(Errc::kConnectionLost)) end_alone();
 }
 
 void Endpoint::end_alone() {

@@ -112,6 +112,9 @@ class Endpoint {
   [[nodiscard]] bool done_receiving() const { return phase_ > Phase::kFull && !receiving() && !alone_; }
   // The peer has gone, and the queues do not know yet (Options::outlive_peer). The phase is kClosed.
   [[nodiscard]] bool alone() const { return alone_; }
+  // Time enough has passed since: what is to be sent, now or later, fails (Options::outlive_peer). Does nothing unless
+  // alone().
+  void give_up_peer();
   // What was received so far.
   [[nodiscard]] const rdmap::RxCounters& rx_counters() const { return rx_.counters(); }
   [[nodiscard]] const rdmap::TxCounters& tx_counters() const { return tx_.counters(); }  // what was sent
@@ -238,7 +241,6 @@ class Endpoint {
   void admit_reads(std::uint32_t ird);
   void refuse_vain_reads();
   void flush();
-  void lose_peer();
   void end_alone();
   [[nodiscard]] bool accept(const Result<void>& ok) {
     if (!ok) refuse(ok.error());
@@ -262,7 +264,7 @@ class Endpoint {
   Heard opener_ = Heard::kParameters;
   Told told_ = Told::kNothing;
   Ending ending_ = Ending::kError;
-  bool alone_ = false;
+  bool alone_ = false, given_up_ = false;
   std::size_t ord_ = 0;
   Error reason_ = make_error(Errc::kAborted);
   std::optional<rdmap::TerminateMessage> sent_terminate_;

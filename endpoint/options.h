@@ -35,10 +35,11 @@ struct Options {
   // harmless one.
   bool rfc7306 = false;
   // What a peer that ends the stream, is lost, or cannot be reached does to the queues. Default off: all that is posted
-  // completes with kFlushed. On: a queue pair that has nothing to send goes on as if nothing had happened, with its
-  // Receives posted; what it is sending then, or the next request that is posted, completes with kConnectionLost, and
-  // only then all else with kFlushed. For applications that were written for InfiniBand, where nobody hears of a peer
-  // that has gone before sending to it. An end that this side asks for, and a Terminate, flush either way.
+  // completes with kFlushed. On: the queue pair goes on as if nothing had happened, with all that is posted, until its
+  // owner gives the peer up (QueuePair::give_up_peer()). Then the oldest request that is to be sent, if there is one,
+  // else the next that is posted, completes with kConnectionLost, and only then all else with kFlushed. For
+  // applications that were written for InfiniBand, where nobody hears of a peer that has gone before having sent to it
+  // for a while. An end that this side asks for, and a Terminate, flush at once either way.
   bool outlive_peer = false;
   // With rfc7306: Sends with Immediate (SendOp::kSendImmediate), by opcodes of no RFC. Default off. On: both ends have
   // agreed on them.

@@ -145,6 +145,14 @@ void QueuePair::leave(Unfinished what) {
   kick();
 }
 
+void QueuePair::give_up_peer() {
+  if (!pd_.context()->alive()) return;
+  const std::lock_guard lock(mu_);
+  endpoint_.give_up_peer();
+  drain_completions();
+  kick();
+}
+
 // Without a driver nobody would send a last wake.
 void QueuePair::end(const Error& reason) {
   driver_ != nullptr ? core_.abort_sparing(reason, std::chrono::steady_clock::now()) : core_.abort(reason);

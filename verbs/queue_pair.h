@@ -83,6 +83,10 @@ class QueuePair {
   // error state.
   void leave(Unfinished what = Unfinished::kDropped);
 
+  // With stream::Options::outlive_peer, when the peer has gone: no longer does anything that is to be sent wait for it.
+  // Else nothing happens.
+  void give_up_peer();
+
   // Where it is in its life, at this moment; kError in a forked child. A peer that has gone unnoticed
   // (Options::outlive_peer) leaves it in kRts.
   [[nodiscard]] QueuePairState state() const;

@@ -9,6 +9,7 @@
 #include "dropin/rdmacm/entry.h"
 #include "dropin/rdmacm/presented.h"
 #include "dropin/rdmacm/queues.h"
+#include "dropin/verbs/lost_peer.h"
 #include "iwarp/cm/connector.h"
 
 namespace iwarp::dropin::rdmacm {
@@ -121,6 +122,8 @@ void on_outcome(const std::weak_ptr<Id>& weak, bool active, const Error& error,
   }
   self->tell(std::move(event));
   if (connection != nullptr && !error) watch_end(*self, connection);
+  if (connection != nullptr && presents_roce())
+    error ? connection->qp()->give_up_peer() : give_up_after_end(connection);
 }
 
 cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {

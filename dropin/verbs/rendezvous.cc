@@ -9,6 +9,7 @@
 
 #include "dropin/verbs/device.h"
 #include "dropin/verbs/interface.h"
+#include "dropin/verbs/lost_peer.h"
 #include "dropin/verbs/translate.h"
 #include "iwarp/cm/connector.h"
 #include "iwarp/verbs/completion_queue.h"
@@ -56,10 +57,12 @@ cm::ConnectOptions options_for(const Peer& peer, const RendezvousMessage& messag
 
 // The peer is lost before there was a connection.
 void lose(verbs::QueuePair& qp, Errc why) {
-  const auto lock = qp.lock();
-  if (qp.driver() != nullptr || qp.core().phase() != stream::Phase::kIdle) return;
-  qp.core().abort(make_error(why));
-  qp.drain_completions();
+  {
+    const auto lock = qp.lock();
+    if (qp.driver() != nullptr || qp.core().phase() != stream::Phase::kIdle) return;
+    qp.core().abort(make_error(why));
+  }
+  qp.give_up_peer();
 }
 
 }  // namespace
@@ -191,7 +194,9 @@ void Rendezvous::connect(std::uint32_t number, Entry& entry, Work& work) {
                                   .from_psn = *entry.psn,
                                   .to_psn = entry.peer.psn};
   work.add([qp = entry.ends.sender, options = options_for(entry.peer, message, entry.patience)] {
-    cm::connect(engine(), qp, options, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
+    cm::connect(engine(), qp, options, [qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+      error ? qp->give_up_peer() : give_up_after_end(connection);
+    });
   });
 }
 
@@ -282,8 +287,10 @@ void Rendezvous::match(std::uint32_t number, Entry& entry, Held held, Work& work
   if (entry.timer) work.add([timer = entry.timer] { timer->cancel(); });
   work.add([request = held.request, qp = entry.ends.receiver] {
     request->accept(qp, {.ird = kMostReads, .ord = kMostReads},
-                    [qp](const Error& error, const std::shared_ptr<cm::Connection>&) {
-                      if (error) lose(*qp, Errc::kConnectionLost);
+                    [qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+                      if (!error) return give_up_after_end(connection);
+                      lose(*qp, Errc::kConnectionLost);
+                      qp->give_up_peer();
                     });
   });
 }

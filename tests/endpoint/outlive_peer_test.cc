@@ -34,6 +34,8 @@ TEST_F(OutlivePeer, ReceivesStayPostedUntilSomethingIsSent) {
   pair_.a.post(RecvWr{.wr_id = 2});
   pair_.a.expire(pair_.now);
   EXPECT_TRUE(pair_.a.recvs.empty());
+  pair_.a.core().give_up_peer();
+  EXPECT_TRUE(pair_.a.core().alone()) << "nobody sends";
   pair_.a.post(test::send_wr(3, {}));
   pair_.a.expire(pair_.now);
   expect(pair_.a.sends, {{3, Errc::kConnectionLost}});
@@ -53,7 +55,12 @@ TEST_F(OutlivePeer, WhatIsBeingSentFailsAndTheRestIsFlushed) {
   ASSERT_TRUE(pair_.a.send(1000, pair_.now));
   pair_.a.post(test::send_wr(3, {}));
   lose(Input::kLost, Errc::kConnectionLost);
-  expect(pair_.a.sends, {{2, Errc::kConnectionLost}, {3, Errc::kFlushed}});
+  pair_.a.post(test::send_wr(4, {}));
+  pair_.a.expire(pair_.now);
+  EXPECT_TRUE(pair_.a.sends.empty()) << "the peer may answer yet";
+  pair_.a.core().give_up_peer();
+  pair_.a.expire(pair_.now);
+  expect(pair_.a.sends, {{2, Errc::kConnectionLost}, {3, Errc::kFlushed}, {4, Errc::kFlushed}});
   expect(pair_.a.recvs, {{1, Errc::kFlushed}});
 }
 
@@ -66,6 +73,7 @@ TEST_F(OutlivePeer, APeerThatWasNeverReached) {
     EXPECT_TRUE(pair.a.core().alone());
     EXPECT_TRUE(pair.a.recvs.empty());
     pair.a.post(test::send_wr(2, {}));
+    pair.a.core().give_up_peer();
     pair.a.expire(pair.now);
     expect(pair.a.sends, {{2, Errc::kConnectionLost}});
     expect(pair.a.recvs, {{1, Errc::kFlushed}});
@@ -100,6 +108,9 @@ TEST_F(OutlivePeer, WithoutTheOptionAllIsFlushed) {
   pair.a.end(Input::kPeerEnd, make_error(Errc::kPeerClosed), pair.now);
   expect(pair.a.recvs, {{1, Errc::kFlushed}});
   EXPECT_FALSE(pair.a.core().alone());
+  pair.a.core().give_up_peer();
+  pair.a.expire(pair.now);
+  EXPECT_EQ(pair.a.recvs.size(), 1U);
 }
 
 }  // namespace
