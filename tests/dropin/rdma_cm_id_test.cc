@@ -104,8 +104,14 @@ TEST(RdmaCmBind, AddressesOfOthersAreNotAvailable) {
 
 TEST(RdmaCmListen, PortIsFreeWhenTheIdIsDestroyed) {
   Channel channel;
-  rdma_cm_id* const first = make_listener(channel);
-  auto address = loopback(ntohs(::rdma_get_src_port(first)));
+  rdma_cm_id* const first = make_id(channel);
+  // Not of the ports that the system gives to anybody.
+  auto address = loopback(static_cast<std::uint16_t>(20000 + ::getpid() % 10000));
+  for (int i = 0; ::rdma_bind_addr(first, as_sockaddr(address)) != 0; ++i) {
+    ASSERT_LT(i, 1000);
+    address = loopback(static_cast<std::uint16_t>(ntohs(address.sin_port) + 1));
+  }
+  ASSERT_EQ(::rdma_listen(first, 8), 0);
   rdma_cm_id* const refused = make_id(channel);
   EXPECT_EQ(::rdma_bind_addr(refused, as_sockaddr(address)), -1);
   EXPECT_EQ(errno, EADDRINUSE);
