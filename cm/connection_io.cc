@@ -85,6 +85,7 @@ void Connection::hear() {
   const unsigned fired = fired_.load() == 0 ? 0 : fired_.exchange(0);
   if ((fired & kPosted) != 0) drive_posted_ = false;
   if ((fired & kTimer) != 0) timer_deadline_.reset();  // it has rung: whatever is due is set anew
+  if ((fired & kHungUp) != 0) look_at_ = {};
   if ((fired & kReadable) != 0) step(rx_side_, SideInput::kFired);
   if ((fired & kWritable) == 0) return;
   step(tx_side_, SideInput::kFired);
@@ -182,7 +183,7 @@ bool Connection::receive(Turn& turn) {
     stop_reading(core.holding(), turn.now());
   if (spans.empty()) {
     step(rx_side_, SideInput::kWhole);
-    return core.holding() && look_behind(turn.now());
+    return core.holding() && turn.now() >= look_at_ && look_behind(turn.now());
   }
   const Transfer got = early_.empty() ? receive_pieces(socket_->native_handle(), spans) : receive_early(spans);
   if (tap_ != nullptr && got.n > 0) [[unlikely]]
@@ -207,12 +208,13 @@ bool Connection::receive(Turn& turn) {
 
 void Connection::stop_reading(bool stop, TimePoint now) {
   if (!stop) return stopped_.reset();
-  if (stopped_ == nullptr || now >= look_at_) look_at_ = now + kLookBehind;
+  if (stopped_ == nullptr) look_at_ = now + kLookBehind;
   stopped_ = shared_from_this();
 }
 
 // Nothing is read, so the end of TCP is looked for without. True when it has ended with a reset, or the like.
 bool Connection::look_behind(TimePoint now) {
+  look_at_ = now + kLookBehind;
   const SocketEnd end = end_behind(socket_->native_handle());
   // With both FINs under way TCP says the same as behind a reset.
   const bool over = end.error != 0 || (end.hung_up && qp_->core().phase() < stream::Phase::kEndWait);

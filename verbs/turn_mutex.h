@@ -14,7 +14,7 @@ namespace iwarp::verbs {
 class TurnMutex {
  public:
   static constexpr std::chrono::microseconds kPatience{500};
-  static constexpr unsigned kMostPassed = 16;
+  static constexpr unsigned kMostPassed = 64;
 
   void lock() {
     if (mu_.try_lock()) {
