@@ -156,8 +156,9 @@ void PerfRunFlags::add(CLI::App& run) {
       ->capture_default_str();
   run.add_option("--depth", depth, "Operations outstanding (throughput: 32, 16 above 64 KiB; send_rate: 512)")
       ->check(CLI::Range(1, 4096));
-  run.add_option("--list", list,
-                 "Operations handed over by one call: send_rate (64), write_bw and read_bw (half of what is outstanding)")
+  run.add_option(
+         "--list", list,
+         "Operations handed over by one call: send_rate (64), write_bw and read_bw (half of what is outstanding)")
       ->check(CLI::Range(1, 4096));
   run.add_option("--threads", spec.threads, "Connections, with a thread each at both ends")
       ->check(CLI::Range(1, 64))

@@ -24,6 +24,7 @@ inline Row row_of(Test test, std::uint32_t size, const std::vector<std::pair<dou
   Row row;
   row.spec.test = test;
   row.spec.size = size;
+  row.spec.list = default_list(test, row.spec.depth);
   row.congestion_control = "cubic";
   row.rivals.push_back({baseline_spec(row.spec), {}});
   for (const auto& [iwarp, tcp] : pairs) {

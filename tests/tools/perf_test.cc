@@ -79,7 +79,8 @@ TEST_P(PerfRun, MeasuresBesideItsBaseline) {
 INSTANTIATE_TEST_SUITE_P(
     Tests, PerfRun,
     ::testing::Values(Words{"tcp_bw", "--size=64k"}, Words{"tcp_lat"}, Words{"tcp_rate"}, Words{"tcp_connect"},
-                      Words{"write_bw", "--size=64k"}, Words{"read_bw", "--size=64k", "--list=1"}, Words{"write_bw", "--size=1000", "--crc=off", "--depth=3"},
+                      Words{"write_bw", "--size=64k"}, Words{"read_bw", "--size=64k", "--list=1"},
+                      Words{"write_bw", "--size=1000", "--crc=off", "--depth=3"},
                       Words{"read_bw", "--size=64k", "--placement=staged", "--crc=off"},
                       Words{"read_bw", "--size=1m", "--fpdu=16k"}, Words{"read_bw", "--size=64k", "--source=changing"},
                       Words{"write_bw", "--size=64k", "--markers"}, Words{"send_rate", "--crc=off", "--markers"},
