@@ -34,7 +34,9 @@ TEST_P(WrongUsage, ExitsWith2AndSaysWhatWouldBeRight) {
 INSTANTIATE_TEST_SUITE_P(
     Command, WrongUsage,
     ::testing::Values(
-        Wrong{"NoSubcommand", {}, "iwarp: choose a command: gateway, perf, probe, profiles, rping, run, top, trace or help"},
+        Wrong{"NoSubcommand",
+              {},
+              "iwarp: choose a command: gateway, perf, probe, profiles, rping, run, top, trace or help"},
         Wrong{"UnknownSubcommand", {"rdma"}, "iwarp: there is no command 'rdma': choose gateway, perf"},
         Wrong{"NearlyASubcommand", {"gatway"}, "iwarp: there is no command 'gatway'; did you mean gateway?"},
         Wrong{"HelpOfUnknown", {"help", "prof"}, "iwarp help: there is no command 'prof'; did you mean perf?"},
