@@ -48,14 +48,14 @@ Sizes checked(Sizes sizes) {
 }
 
 template <class T>
-T take(Result<T> result) {
+T value_of(Result<T> result) {
   if (!result) throw std::system_error(to_errno(result.error().code), std::generic_category());
   return std::move(result).value();
 }
 
 verbs::MemoryRegion registered(const verbs::ProtectionDomain& pd, std::byte* memory, std::size_t size,
                                ddp::Access access) {
-  return take(verbs::MemoryRegion::register_memory(pd, {memory, size}, {.access = access}));
+  return value_of(verbs::MemoryRegion::register_memory(pd, {memory, size}, {.access = access}));
 }
 
 std::size_t table_size(const Sizes& sizes) {
@@ -106,8 +106,7 @@ Stream::Stream(const Sizes& sizes, std::function<void()> rung)
       words_(std::make_unique<std::byte[]>(receives(sizes_) * Message::kSize)),
       ring_(sizes_.send_octets),
       received_(sizes_.receive_octets / 2),
-      credits_due_(sizes_.receive_requests / 2),
-      peer_maps_() {
+      credits_due_(static_cast<std::uint16_t>(sizes_.receive_requests / 2)) {
   constexpr auto kByPeer = ddp::Access::kLocalWrite | ddp::Access::kRemoteWrite;
   send_region_ = registered(pd_, send_memory_.get(), sizes_.send_octets, ddp::Access::kLocalWrite);
   receive_region_ = registered(pd_, receive_memory_.get(), sizes_.receive_octets, kByPeer);
@@ -120,7 +119,7 @@ Stream::Stream(const Sizes& sizes, std::function<void()> rung)
   options.stream.max_inline = 64;
   // Where a device presents itself as RoCE nothing tells of the peer's end. Here it is to be told.
   options.stream.outlive_peer = options.stream.rfc7306 = options.stream.send_immediate = false;
-  link_ = take(cm::Link::make(pd_, options));
+  link_ = value_of(cm::Link::make(pd_, options));
   for (std::uint32_t i = 0; i < receives(sizes_); ++i) to_repost_.push_back(i);
   repost();
   if (error_ != 0) throw std::system_error(error_, std::generic_category());
@@ -163,6 +162,7 @@ void Stream::end(int error) {
 void Stream::fail(int error) {
   over_ = true;
   if (error_ == 0) error_ = error;
+  if (link_) link_->abort();
 }
 
 bool Stream::process() {
