@@ -1,0 +1,52 @@
+// Memory that the peer may write: riomap(), riounmap(), riowrite().
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "dropin/rdmacm/entry.h"
+#include "dropin/rsocket/socket.h"
+
+namespace iwarp::dropin::rsockets {
+
+using rdmacm::fail;
+
+off_t Socket::map(void* memory, std::size_t size, int protection, off_t offset) {
+  if ((protection & ~PROT_WRITE) != 0 || memory == nullptr || size == 0 || size > UINT32_MAX) return fail(EINVAL);
+  Turn turn(*this);
+  if (state_ != State::kConnected) return fail(state_ == State::kClosed ? EBADF : ENOTCONN);
+  turn.process();
+  // The memory's own address, where nothing else is asked for.
+  if (offset == -1) offset = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(memory));
+  if ((protection & PROT_WRITE) == 0) return offset;  // nobody is told of it
+  const int error = stream_->map({static_cast<std::byte*>(memory), size}, static_cast<std::uint64_t>(offset));
+  return error == 0 ? offset : fail(error);
+}
+
+int Socket::unmap(void* memory, std::size_t size) {
+  const Turn turn(*this);
+  if (stream_ == nullptr) return fail(EINVAL);
+  return stream_->unmap({static_cast<std::byte*>(memory), size}) ? 0 : fail(EINVAL);
+}
+
+ssize_t Socket::write_mapped(const void* octets, std::size_t size, off_t offset, int flags) {
+  Turn turn(*this);
+  if (const int error = await_connection(turn, flags); error != 0) return fail(error);
+  ConstBytes rest(static_cast<const std::byte*>(octets), size);
+  auto to = static_cast<std::uint64_t>(offset);
+  const auto result = [&](int error) { return rest.size() < size ? static_cast<ssize_t>(size - rest.size()) : fail(error); };
+  while (!rest.empty()) {
+    if (state_ == State::kClosed) return result(EBADF);
+    turn.process();
+    const std::size_t written = stream_->write_mapped(rest, to);
+    rest = rest.subspan(written);
+    to += written;
+    if (written > 0) continue;
+    if (const int error = stream_->why_not_send(); error != 0) return result(error);
+    if (stream_->can_write_mapped() && !stream_->peer_maps(to)) break;  // nobody has mapped that
+    if (!waits(flags)) return result(EAGAIN);
+    if (!turn.wait()) return result(EINTR);
+  }
+  return static_cast<ssize_t>(size - rest.size());
+}
+
+}  // namespace iwarp::dropin::rsockets
