@@ -84,6 +84,7 @@ class Call {
       if (watched_[i].revents != 0) ++ready;
     }
     if (plain_.empty()) make_plain();
+    if (!any_plain_) return ready;
     if (poll_plainly(plain_, Nanoseconds{0}) < 0) return -1;
     for (std::size_t i = 0; i < watched_.size(); ++i) {
       if (sockets_[i] != nullptr) continue;
@@ -95,8 +96,10 @@ class Call {
   // As `watched_`, without the rsockets, and with the alarm behind them.
   void make_plain() {
     plain_.assign(watched_.begin(), watched_.end());
-    for (std::size_t i = 0; i < watched_.size(); ++i)
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
       if (sockets_[i] != nullptr) plain_[i].fd = -1;
+      if (sockets_[i] == nullptr) any_plain_ = true;
+    }
     plain_.push_back({.fd = -1, .events = POLLIN, .revents = 0});
   }
   void ring() {
@@ -109,6 +112,7 @@ class Call {
   const std::span<pollfd> watched_;
   const std::vector<std::shared_ptr<Socket>> sockets_;  // null: no rsocket
   std::vector<pollfd> plain_;
+  bool any_plain_ = false;
   std::unique_ptr<Alarm> alarm_;
 };
 

@@ -115,6 +115,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
     std::optional<int> linger;               // seconds
     std::set<std::pair<int, int>> switches;  // levels and names of those that are on, and change nothing
     int keepalive_seconds = 7200;
+    int inline_octets = 64;  // told again only: all data are copied
   };
 
   void make_stream();
