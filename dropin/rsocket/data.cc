@@ -60,6 +60,7 @@ ssize_t Socket::send(std::span<const iovec> pieces, int flags) {
   Turn turn(*this);
   if (const int error = await_connection(turn, flags); error != 0) return fail(error);
   std::size_t done = 0;
+  bool driven = false;
   for (Cursor at(pieces); !at.at_end();) {
     if (state_ == State::kClosed) return result(done, EBADF);
     std::size_t sent = stream_->send(at.now());
@@ -76,8 +77,13 @@ ssize_t Socket::send(std::span<const iovec> pieces, int flags) {
       const int cause = stream_->take_error();
       return result(done, cause != 0 && error != EPIPE ? cause : error);
     }
-    if (!waits(flags)) return result(done, EAGAIN);
-    if (!turn.wait()) return result(done, EINTR);
+    if (waits(flags)) {
+      if (!turn.wait()) return result(done, EINTR);
+    } else {
+      if (done > 0 || driven) return result(done, EAGAIN);
+      driven = true;
+      turn.drive();
+    }
   }
   return static_cast<ssize_t>(done);
 }
@@ -89,6 +95,7 @@ ssize_t Socket::receive(std::span<const iovec> pieces, int flags) {
   Turn turn(*this);
   if (const int error = await_connection(turn, flags); error != 0) return fail(error);
   std::size_t done = 0;
+  bool driven = false;
   for (Cursor at(pieces); !at.at_end();) {
     if (state_ == State::kClosed) return result(done, EBADF);
     const std::size_t skip = peek ? done : 0;
@@ -105,8 +112,13 @@ ssize_t Socket::receive(std::span<const iovec> pieces, int flags) {
       break;
     }
     if (done > 0) turn.process();  // the peer may go on where this was read
-    if (!waits(flags)) return result(done, EAGAIN);
-    if (!turn.wait()) return result(done, EINTR);
+    if (waits(flags)) {
+      if (!turn.wait()) return result(done, EINTR);
+    } else {
+      if (done > 0 || driven) return result(done, EAGAIN);
+      driven = true;
+      turn.drive();
+    }
   }
   if (done > 0 && !peek) turn.process();
   return static_cast<ssize_t>(done);

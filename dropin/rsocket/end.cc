@@ -34,7 +34,7 @@ void Socket::close() {
   std::unique_ptr<cm::Listener> listener;
   std::deque<std::shared_ptr<Socket>> arrived;
   std::shared_ptr<cm::Canceller> canceller;
-  std::unique_ptr<Stream> stream;
+  std::shared_ptr<Stream> stream;
   {
     Turn turn(*this);
     turn.changed();

@@ -34,6 +34,7 @@ ssize_t Socket::write_mapped(const void* octets, std::size_t size, off_t offset,
   ConstBytes rest(static_cast<const std::byte*>(octets), size);
   auto to = static_cast<std::uint64_t>(offset);
   const auto result = [&](int error) { return rest.size() < size ? static_cast<ssize_t>(size - rest.size()) : fail(error); };
+  bool driven = false;
   while (!rest.empty()) {
     if (state_ == State::kClosed) return result(EBADF);
     turn.process();
@@ -43,8 +44,13 @@ ssize_t Socket::write_mapped(const void* octets, std::size_t size, off_t offset,
     if (written > 0) continue;
     if (const int error = stream_->why_not_send(); error != 0) return result(error);
     if (stream_->can_write_mapped() && !stream_->peer_maps(to)) break;  // nobody has mapped that
-    if (!waits(flags)) return result(EAGAIN);
-    if (!turn.wait()) return result(EINTR);
+    if (waits(flags)) {
+      if (!turn.wait()) return result(EINTR);
+    } else {
+      if (rest.size() < size || driven) return result(EAGAIN);
+      driven = true;
+      turn.drive();
+    }
   }
   return static_cast<ssize_t>(size - rest.size());
 }

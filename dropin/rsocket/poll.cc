@@ -60,11 +60,11 @@ class Call {
     const Uncancelled uncancelled;
     std::optional<Clock::time_point> deadline;
     if (timeout && *timeout < std::chrono::hours{24 * 365}) deadline = Clock::now() + *timeout;
-    int found = look();
+    int found = look(true);
     if (found != 0 || (timeout && *timeout <= Nanoseconds{0})) return found;
     ring();
     for (;;) {
-      found = look();
+      found = look(false);
       if (found != 0) return found;
       std::optional<Nanoseconds> left;
       if (deadline) left = *deadline - Clock::now();
@@ -75,12 +75,12 @@ class Call {
   }
 
  private:
-  // Of rsockets, and of the others. -1, with errno.
-  int look() {
+  // At rsockets, and at the others. -1, with errno.
+  int look(bool drive) {
     int ready = 0;
     for (std::size_t i = 0; i < watched_.size(); ++i) {
       if (sockets_[i] == nullptr) continue;
-      watched_[i].revents = sockets_[i]->ready(watched_[i].events);
+      watched_[i].revents = sockets_[i]->ready(watched_[i].events, drive);
       if (watched_[i].revents != 0) ++ready;
     }
     if (plain_.empty()) make_plain();
@@ -124,7 +124,7 @@ int poll(std::span<pollfd> watched, std::optional<Nanoseconds> timeout) {
   return Call(watched, std::move(sockets)).run(timeout);
 }
 
-short Socket::ready(short events) {
+short Socket::ready(short events, bool drive) {
   Turn turn(*this);
   switch (state_) {
     case State::kIdle:
@@ -137,7 +137,9 @@ short Socket::ready(short events) {
       return static_cast<short>((events & (POLLIN | POLLOUT)) | POLLERR);
     case State::kConnected:
       turn.process();
-      return ready_stream(events);
+      if (const short ready = ready_stream(events); ready != 0 || !drive) return ready;
+      turn.drive();
+      return state_ == State::kConnected ? ready_stream(events) : short{POLLNVAL};
     case State::kClosed:
       break;
   }

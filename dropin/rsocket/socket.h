@@ -61,7 +61,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
   void close();
 
   // --- Readiness, as poll(2) has it: poll.cc.
-  [[nodiscard]] short ready(short events);
+  // `drive`: octets are moved first where nothing is ready.
+  [[nodiscard]] short ready(short events, bool drive);
   [[nodiscard]] Waiters& waiters() { return *waiters_; }
 
   // --- Options: options.cc.
@@ -96,6 +97,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
 
     // Takes what has come.
     void process();
+    // For who does not wait: moves octets in this thread, without the lock meanwhile, and takes what has come.
+    void drive();
     // Waits until something changes: without the lock meanwhile. False, with errno: a signal.
     [[nodiscard]] bool wait();
     // The same until a moment; true then as well. No signal ends it.
@@ -151,7 +154,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   std::deque<std::shared_ptr<Socket>> arrived_;
 
   std::shared_ptr<cm::Canceller> canceller_;
-  std::unique_ptr<Stream> stream_;  // from connecting on
+  std::shared_ptr<Stream> stream_;  // from connecting on
   std::shared_ptr<cm::Connection> connection_;
 };
 

@@ -48,6 +48,8 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& queue_pair() const { return link_.qp(); }
+  // Thread-safe by itself.
+  [[nodiscard]] verbs::CompletionQueue& queue() { return queue_; }
   // For the private data of this end.
   [[nodiscard]] ConnectionData connection_data() const;
   // That of the peer. To be called before process().
