@@ -33,7 +33,9 @@ ssize_t Socket::write_mapped(const void* octets, std::size_t size, off_t offset,
   if (const int error = await_connection(turn, flags); error != 0) return fail(error);
   ConstBytes rest(static_cast<const std::byte*>(octets), size);
   auto to = static_cast<std::uint64_t>(offset);
-  const auto result = [&](int error) { return rest.size() < size ? static_cast<ssize_t>(size - rest.size()) : fail(error); };
+  const auto result = [&](int error) {
+    return rest.size() < size ? static_cast<ssize_t>(size - rest.size()) : fail(error);
+  };
   bool driven = false;
   while (!rest.empty()) {
     if (state_ == State::kClosed) return result(EBADF);

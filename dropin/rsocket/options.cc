@@ -25,8 +25,8 @@ bool is_switch(int level, int name) {
 
 // As set: Linux has it twice, for its own needs.
 std::uint32_t doubled(int octets) {
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(std::int64_t{octets} * 2, Stream::kLeastOctets,
-                                                             Stream::kMostOctets));
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(std::int64_t{octets} * 2, Stream::kLeastOctets, Stream::kMostOctets));
 }
 
 std::uint16_t requests(int n) {

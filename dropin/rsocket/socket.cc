@@ -14,8 +14,8 @@ namespace {
 // A thread that waits moves the octets itself for so long before it sleeps: handing them from thread to thread costs
 // more. No signal ends it meanwhile.
 constexpr std::chrono::microseconds kLeads{200};
-// Looks in vain in a row, of a thread, behind which it gives its processor away: where programs spin on all of them, the
-// engine's own thread else runs when their time slice is over.
+// Looks in vain in a row, of a thread, behind which it gives its processor away: where programs spin on all of them,
+// the engine's own thread else runs when their time slice is over.
 constexpr unsigned kVainPolls = 16;
 
 thread_local unsigned vain_polls = 0;

@@ -403,8 +403,8 @@ int Stream::map(MutBytes memory, std::uint64_t offset) {
   if (over_ || !known_) return ENOTCONN;
   const auto place = std::find_if(maps_.begin(), maps_.end(), [](const Map& m) { return !m.region; });
   if (place == maps_.end()) return ENOMEM;
-  auto region = verbs::MemoryRegion::register_memory(
-      pd_, memory, {.access = ddp::Access::kLocalWrite | ddp::Access::kRemoteWrite});
+  auto region = verbs::MemoryRegion::register_memory(pd_, memory,
+                                                     {.access = ddp::Access::kLocalWrite | ddp::Access::kRemoteWrite});
   if (!region) return to_errno(region.error().code);
   *place = Map{.memory = memory, .region = std::move(region).value(), .offset = offset};
   maps_to_tell_.push_back(static_cast<std::size_t>(place - maps_.begin()));
@@ -462,8 +462,8 @@ std::size_t Stream::write_mapped(ConstBytes octets, std::uint64_t offset) {
     const std::uint64_t into = offset + done - map->offset;
     const std::size_t length = std::min({octets.size() - done, kMostOctetsOfWrite, ring_.in_a_row(),
                                          static_cast<std::size_t>(map->buffer.length - into)});
-    SendWr wr = write_from_ring(octets.subspan(done, length),
-                                {.address = map->buffer.address + into, .key = map->buffer.key});
+    SendWr wr =
+        write_from_ring(octets.subspan(done, length), {.address = map->buffer.address + into, .key = map->buffer.key});
     wr.wr_id = kDirect | length;
     ++data_requests_;
     if (!post({&wr, 1})) break;

@@ -162,8 +162,8 @@ class Stream {
   std::deque<std::size_t> maps_to_tell_;
   std::vector<Mapping> peer_maps_;
 
-  bool reads_ = true, writes_ = true;             // this end
-  bool peer_writes_ = true, peer_takes_ = true;   // the other one
+  bool reads_ = true, writes_ = true;            // this end
+  bool peer_writes_ = true, peer_takes_ = true;  // the other one
   bool over_ = false;
   int error_ = 0;
 };

@@ -1,6 +1,6 @@
-// What rsockets say to each other, as rdma-core's librdmacm/docs/rsocket has it, and as it is on iWARP devices: data are
-// RDMA Writes into the peer's receive buffer, each followed by a Send of one message of 32 bits, where InfiniBand has a
-// Write with immediate data. Pure functions over values.
+// What rsockets say to each other, as rdma-core's librdmacm/docs/rsocket has it, and as it is on iWARP devices: data
+// are RDMA Writes into the peer's receive buffer, each followed by a Send of one message of 32 bits, where InfiniBand
+// has a Write with immediate data. Pure functions over values.
 //
 // Private data of the connection, the same in both directions, are in network order. Everything later is in the order
 // of the hosts, which must be the same: Debian's library tells its order, but leaves the messages of iWARP alone.

@@ -388,8 +388,10 @@ TEST_F(RsocketTest, SignalsEndAWait) {
 
 TEST_F(RsocketTest, OptionsAreTold) {
   connect();
-  for (const auto& [level, name] : {std::pair{SOL_SOCKET, SO_REUSEADDR}, {SOL_SOCKET, SO_KEEPALIVE},
-                                    {SOL_SOCKET, SO_OOBINLINE}, {int{IPPROTO_TCP}, TCP_NODELAY}}) {
+  for (const auto& [level, name] : {std::pair{SOL_SOCKET, SO_REUSEADDR},
+                                    {SOL_SOCKET, SO_KEEPALIVE},
+                                    {SOL_SOCKET, SO_OOBINLINE},
+                                    {int{IPPROTO_TCP}, TCP_NODELAY}}) {
     EXPECT_EQ(option(client, level, name), 0);
     set_option(client, level, name, 1);
     EXPECT_EQ(option(client, level, name), 1);

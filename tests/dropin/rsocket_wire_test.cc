@@ -33,7 +33,7 @@ TEST(RsocketMessage, ReservedKindsAreNone) {
 
 // As a host of little-endian order sends it.
 constexpr std::array<std::uint8_t, 40> kPrivateData{
-    1, 2, 0x01, 0x80, 0, 0, 0, 1,                            // version, flags, 384 credits, one mapping
+    1, 2, 0x01, 0x80, 0, 0, 0, 1,                             // version, flags, 384 credits, one mapping
     0, 0, 0x7F, 1,    2, 3, 4, 0x10, 0, 0, 5, 6, 0, 0, 0, 2,  // table of buffers
     0, 0, 0x7F, 1,    2, 3, 5, 0,    0, 0, 7, 8, 0, 1, 0, 0,  // first buffer
 };
