@@ -9,7 +9,6 @@ namespace iwarp::dropin::rsockets {
 namespace {
 
 using rdmacm::fail;
-using namespace std::chrono_literals;
 
 // Until TCP has all that was sent, where SO_LINGER says nothing.
 constexpr std::chrono::seconds kUsualLinger{60};

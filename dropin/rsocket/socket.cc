@@ -36,6 +36,7 @@ Socket::Turn::~Turn() {
 }
 
 void Socket::Turn::process() {
+  seen_ = socket_.waiters_->wakes();  // before the look: what comes later wakes
   if (socket_.stream_ != nullptr && socket_.stream_->process()) changed_ = true;
 }
 
@@ -52,7 +53,7 @@ void Socket::Turn::drive() {
 }
 
 bool Socket::Turn::wait() {
-  const auto seen = socket_.waiters_->wakes();
+  const auto seen = seen_;
   const bool tell = std::exchange(changed_, false);
   lock_.unlock();
   bool woken = true;
@@ -64,16 +65,18 @@ bool Socket::Turn::wait() {
   }
   const int error = errno;
   lock_.lock();
+  seen_ = socket_.waiters_->wakes();
   errno = error;
   return woken;
 }
 
 void Socket::Turn::wait_until(TimePoint deadline) {
-  const auto seen = socket_.waiters_->wakes();
+  const auto seen = seen_;
   lock_.unlock();
   if (std::exchange(changed_, false)) socket_.waiters_->wake();
   (void)engine().wait_until([&] { return socket_.waiters_->wakes() != seen; }, deadline);
   lock_.lock();
+  seen_ = socket_.waiters_->wakes();
 }
 
 // What rings holds no socket, not even for a moment: where it is called the last reference must not go.

@@ -90,7 +90,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   // The lock for one call. Its end wakes those who wait, if anything has changed.
   class Turn {
    public:
-    explicit Turn(Socket& socket) : socket_(socket), lock_(socket.mutex_) {}
+    explicit Turn(Socket& socket) : socket_(socket), lock_(socket.mutex_), seen_(socket.waiters_->wakes()) {}
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -99,7 +99,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
     void process();
     // For who does not wait: moves octets in this thread, without the lock meanwhile, and takes what has come.
     void drive();
-    // Waits until something changes: without the lock meanwhile. False, with errno: a signal.
+    // Waits until something changes that was not there when process(), or the lock, was called for last: without the
+    // lock meanwhile. False, with errno: a signal.
     [[nodiscard]] bool wait();
     // The same until a moment; true then as well. No signal ends it.
     void wait_until(TimePoint deadline);
@@ -109,6 +110,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
    private:
     Socket& socket_;
     std::unique_lock<std::mutex> lock_;
+    std::uint32_t seen_;  // wakes
     bool changed_ = false;
   };
   struct Options {
