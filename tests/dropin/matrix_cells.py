@@ -38,6 +38,17 @@ def rdmacm_utils():
     yield Cell('cmtime', ['cmtime', '-s', '127.0.0.1', '-p', 'PORT', '-c', '1000'], ['cmtime', '-p', 'PORT', '-c', '1000'], server_stays=True)
 
 
+def rsockets():
+    ways = {'blocking': ['-T', 'b'], 'nonblocking': ['-T', 'n'], 'polling': ['-T', 'a'], 'polling-blocking': ['-T', 'a', '-T', 'b']}
+    for name, options in ways.items():
+        words = ['rstream', '-p', 'PORT', '-T', 'v', '-S', '10000', '-C', '100', '-I', '10', *options]
+        yield Cell('rstream-' + name, [*words, '-s', '127.0.0.1'], words)
+        words = ['riostream', '-p', 'PORT', '-S', '10000', '-C', '10', '-I', '10', *options]
+        yield Cell('riostream-' + name, [*words, '-s', '127.0.0.1'], words)
+    words = ['rstream', '-p', 'PORT', '-S', 'all', '-T', 'b']
+    yield Cell('rstream-all', [*words, '-s', '127.0.0.1'], words, limit=300, most=5)
+
+
 def perftest():
     ways = {'': ['-n', '1000'], '-8-queue-pairs': ['-n', '1000', '-q', '8'], '-both': ['-n', '1000', '-b'], '-lists': ['-n', '1024', '-l', '64', '-t', '128', '-s', '64'],
             '-inline': ['-n', '1000', '-I', '64', '-s', '64'], '-srq': ['-n', '1000', '--use-srq'], '-events': ['-n', '1000', '-e'], '-all': ['-n', '100', '-a'],
@@ -87,4 +98,4 @@ def qperf():
 
 
 def all_cells():
-    return [cell for group in (rdmacm_utils, perftest, atomics, mpi, libfabric, qperf) for cell in group()]
+    return [cell for group in (rdmacm_utils, rsockets, perftest, atomics, mpi, libfabric, qperf) for cell in group()]
