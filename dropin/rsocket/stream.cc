@@ -369,8 +369,6 @@ std::size_t Stream::send(ConstBytes octets) {
     }
     if (n == 0 || !post(std::span{list}.first(2 * n))) break;
     done += sent;
-    if (!can_send()) look_for_grants();
-    if (!can_send()) break;
   }
   return done;
 }
