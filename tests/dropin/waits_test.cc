@@ -190,7 +190,7 @@ class Forked : public RdmaCmPair {
     active.expect(RDMA_CM_EVENT_ESTABLISHED);
   }
   void SetUp() override {
-    if (kSanitized)
+    if (iwarp::test::kSanitized)
       GTEST_SKIP() << "libsanitizer's allocator does not give back at fork() what another thread has locked";
   }
   ~Forked() override {
