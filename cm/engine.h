@@ -104,7 +104,7 @@ class Engine final : public verbs::Progress {
   // Manual mode: does what can be done without blocking.
   void poll();
   // For a thread that polls `cq`, before each look at it: does nothing when a completion waits there, else as poll(),
-  // in automatic mode too. From the 16th call in a row that found the queue empty (pace::kEmptyPolls), each within 50
+  // in automatic mode too. From the 16th call that found the queue empty (pace::kEmptyPolls), each of these within 200
   // us of the one before, the background thread leaves the I/O to such calls, except while `cq` is armed. Any thread,
   // any number of them.
   void poll(verbs::CompletionQueue& cq);

@@ -6,6 +6,8 @@
 #include <system_error>
 #include <type_traits>
 
+#include "dropin/verbs/uncancelled.h"
+
 // For a function that librdmacm.so.1 forwards to.
 #define IWARP_ENTRY extern "C" __attribute__((visibility("default")))
 
@@ -17,9 +19,10 @@ inline int fail(int error) noexcept {
   return -1;
 }
 
-// The result of `act`, an int or a pointer. What it throws becomes -1 or null, with errno.
+// The result of `act`, an int or a pointer. What it throws becomes -1 or null, with errno. Not cancelled.
 template <class Act>
 auto guarded(const Act& act) noexcept -> decltype(act()) {
+  const Uncancelled whole;
   using Result = decltype(act());
   int error = EIO;
   try {

@@ -114,6 +114,33 @@ TEST_P(Waits, OneThatWasCancelledBeforeDoesNotSleep) {
   EXPECT_EQ(result, PTHREAD_CANCELED);
 }
 
+// What it calls until it sleeps is no cancellation point, though it makes system calls that are.
+TEST(Cancellation, WaitsForTheEndOfACall) {
+  Channel channel;
+  rdma_cm_id* const id = make_id(channel);
+  auto peer = loopback(1);
+  ASSERT_EQ(::rdma_resolve_addr(id, nullptr, as_sockaddr(peer), 1000), 0);
+  ASSERT_TRUE(readable(channel->fd));
+  std::atomic<bool> go{false}, took{false};
+  Sleeper sleeper{.wait = [&] {
+    while (!go) {
+    }
+    rdma_cm_event* event = nullptr;
+    const int result = ::rdma_get_cm_event(channel, &event);
+    took = result == 0;
+    if (took) ::rdma_ack_cm_event(event);
+    ::rdma_destroy_id(make_id(channel));
+    return result;
+  }};
+  pthread_t thread{};
+  begin(thread, sleeper);
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  go = true;
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+  EXPECT_TRUE(took);
+  ::rdma_destroy_id(id);
+}
+
 TEST_P(Waits, ASignalEndsIt) {
   handle(0);
   Sleeper sleeper{.wait = [this] { return wait(); }};
