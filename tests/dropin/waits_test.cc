@@ -205,24 +205,15 @@ bool connects() {
 
 class Forked : public RdmaCmPair {
  protected:
-  Forked() {
-    auto wanted = parameters();
-    EXPECT_EQ(::rdma_connect(client, &wanted), 0);
-    rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
-    server = event->id;
-    ::rdma_ack_cm_event(event);
-    make_queue_pair(server);
-    EXPECT_EQ(::rdma_accept(server, &wanted), 0);
-    passive.expect(RDMA_CM_EVENT_ESTABLISHED);
-    active.expect(RDMA_CM_EVENT_ESTABLISHED);
-  }
   void SetUp() override {
     if (iwarp::test::kSanitized)
       GTEST_SKIP() << "libsanitizer's allocator does not give back at fork() what another thread has locked";
+    server = establish(client);
+    ASSERT_NE(server, nullptr);
   }
   ~Forked() override {
     destroy(client);
-    destroy(server);
+    if (server != nullptr) destroy(server);
     destroy(listener);
   }
   rdma_cm_id* server = nullptr;
