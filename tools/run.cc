@@ -49,13 +49,14 @@ fs::path libraries() {
 
 // As execvp() finds it; empty: nowhere.
 fs::path found(const std::string& program) {
-  if (program.find('/') != std::string::npos) return fs::exists(program) ? fs::path(program) : fs::path();
+  std::error_code ec;  // a folder without rights is as none
+  if (program.find('/') != std::string::npos) return fs::exists(program, ec) ? fs::path(program) : fs::path();
   const char* const path = std::getenv("PATH");
   std::string rest = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
   for (rest += ':'; !rest.empty();) {
     const std::size_t end = rest.find(':');
     const fs::path at = fs::path(end == 0 ? "." : rest.substr(0, end)) / program;
-    if (::access(at.c_str(), X_OK) == 0 && !fs::is_directory(at)) return at;
+    if (::access(at.c_str(), X_OK) == 0 && !fs::is_directory(at, ec)) return at;
     rest.erase(0, end + 1);
   }
   return {};
@@ -130,10 +131,11 @@ int run(const Flags& flags) {
     return failed(kExitCannotRun, program.string() + " is linked statically: it loads no libraries");
   set_environment(flags, from);
   if (!flags.quiet) {
+    const char* const address = std::getenv("IWARP_ADDRESS");
     std::cerr << "iwarp run: device iwarp0, "
               << (presents_roce() ? "presented as RoCE to programs that reach others of iwarp run --present roce only,"
                                   : "an RNIC of iWARP,")
-              << " at " << (flags.address.empty() ? "this host's first address" : flags.address) << '\n';
+              << " at " << (address == nullptr ? "this host's first address" : address) << '\n';
   }
   std::vector<char*> words;
   for (const std::string& word : flags.words) words.push_back(const_cast<char*>(word.c_str()));

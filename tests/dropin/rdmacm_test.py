@@ -93,6 +93,14 @@ class Run(Pairs):
         self.assertIn('IWARP_CRC=off\n', done.stdout)
         self.assertIn('device iwarp0, an RNIC of iWARP, at 127.0.0.1', done.stderr)
 
+    def test_programs_presented_roce_find_the_files_of_a_device(self):
+        if os.path.exists('/dev/infiniband'):
+            self.skipTest('this host has such files')
+        for present, path, kind, there in (('roce', '/dev/infiniband/uverbs0', '-c', 0), ('roce', '/dev/infiniband', '-d', 0), ('roce', '/dev/infinibandx', '-e', 1),
+                                           ('iwarp', '/dev/infiniband', '-e', 1)):
+            done = self.run_it('--quiet', '--present', present, '--', 'test', kind, path)
+            self.assertEqual(done.returncode, there, f'{present} {path}: {done.stderr}')
+
     def test_exit_status_and_arguments(self):
         done = self.run_it('--quiet', '--', 'sh', '-c', 'echo "$0" "$1"; exit 7', 'a b', '-R')
         self.assertEqual((done.returncode, done.stdout, done.stderr), (7, 'a b -R\n', ''))
