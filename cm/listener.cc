@@ -153,7 +153,11 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   void release_port() {
     // A thread in accept(2) holds the socket until it returns: it listens no more, so that others may bind and listen.
     // So does a child that was forked.
-    if (!options_.shared_socket) (void)::shutdown(acceptor_.native_handle(), SHUT_RDWR);
+    if (!options_.shared_socket) {
+      const int one = 1;
+      (void)::setsockopt(acceptor_.native_handle(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+      (void)::shutdown(acceptor_.native_handle(), SHUT_RDWR);
+    }
     const int nothing = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (nothing < 0) return;
     (void)::dup3(nothing, acceptor_.native_handle(), O_CLOEXEC);

@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 // As env(1) and shells have it.
 constexpr int kExitCannotRun = 126, kExitNotFound = 127;
 
+// Preloaded: tells programs of the files of a device.
+constexpr const char* kPaths = "libiwarp-paths.so";
+
 struct Flags {
   std::vector<std::string> words;  // the program and its arguments
   std::optional<std::string> crc, present;
@@ -106,8 +109,7 @@ void set_environment(const Flags& flags, const fs::path& from) {
   if (flags.crc) ::setenv("IWARP_CRC", flags.crc->c_str(), 1);
   if (flags.present) ::setenv("IWARP_PRESENT", flags.present->c_str(), 1);
   // UCX looks for the device's file before it asks for devices, and turns those of iWARP away.
-  if (presents_roce() && !fs::exists("/dev/infiniband"))
-    put_before("LD_PRELOAD", (from / "libiwarp-paths.so").string());
+  if (presents_roce() && !fs::exists("/dev/infiniband")) put_before("LD_PRELOAD", (from / kPaths).string());
   if (flags.rfc7306) ::setenv("IWARP_RFC7306", "on", 1);
   if (!flags.address.empty()) ::setenv("IWARP_ADDRESS", flags.address.c_str(), 1);
   if (flags.profile.name() != "generic") ::setenv("IWARP_PROFILE", flags.profile.name().c_str(), 1);
@@ -115,7 +117,7 @@ void set_environment(const Flags& flags, const fs::path& from) {
 
 int run(const Flags& flags) {
   const fs::path from = libraries();
-  for (const char* name : {"libibverbs.so.1", "librdmacm.so.1"}) {
+  for (const char* name : {"libibverbs.so.1", "librdmacm.so.1", kPaths}) {
     if (!fs::exists(from / name)) {
       return failed(kExitFailed, "there is no " + (from / name).string() +
                                      ": this iwarp was built without the verbs libraries, or they are not installed");

@@ -145,14 +145,12 @@ void on_outcome(const std::weak_ptr<Id>& weak, const std::shared_ptr<verbs::Queu
       event->set_private_data(
           as_presented(active ? own_part(how->private_data) : ConstBytes{how->private_data}, kRejectionRoom));
   }
+  // To the error state before the program hears of it, as InfiniBand has it.
+  if (error && presents_roce()) qp->leave(verbs::QueuePair::Unfinished::kFlushed);
   self->tell(std::move(event));
-  if (connection != nullptr && !error) watch_end(*self, connection);
-  if (!presents_roce()) return;
-  if (error) {
-    qp->leave(verbs::QueuePair::Unfinished::kFlushed);  // to the error state, as InfiniBand has it
-  } else {
-    give_up_after_end(connection);
-  }
+  if (error || connection == nullptr) return;
+  watch_end(*self, connection);
+  if (presents_roce()) give_up_after_end(connection);
 }
 
 cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {

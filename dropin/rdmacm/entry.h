@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cerrno>
-#include <new>
-#include <system_error>
 #include <type_traits>
 
-#include "dropin/verbs/uncancelled.h"
+#include "dropin/verbs/c_face.h"
 
 // For a function that librdmacm.so.1 forwards to.
 #define IWARP_ENTRY extern "C" __attribute__((visibility("default")))
@@ -24,16 +22,11 @@ template <class Act>
 auto guarded(const Act& act) noexcept -> decltype(act()) {
   const Uncancelled whole;
   using Result = decltype(act());
-  int error = EIO;
   try {
     return act();
-  } catch (const std::bad_alloc&) {
-    error = ENOMEM;
-  } catch (const std::system_error& failed) {
-    if (failed.code().value() > 0) error = failed.code().value();
   } catch (...) {
+    errno = errno_of_exception();
   }
-  errno = error;
   if constexpr (std::is_pointer_v<Result>) {
     return nullptr;
   } else if constexpr (!std::is_void_v<Result>) {

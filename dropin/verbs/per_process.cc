@@ -12,9 +12,11 @@ std::atomic_flag entering;  // of who puts itself into that list
 
 }  // namespace
 
+// When the library is loaded. Without it a child would use its parent's.
+const bool PerProcessBase::kWatches = ::pthread_atfork(nullptr, nullptr, forget_all) == 0;
+
 void PerProcessBase::enter() {
-  static const int kWatching = ::pthread_atfork(nullptr, nullptr, forget_all);
-  if (kWatching != 0) std::abort();  // a child would use its parent's
+  if (!kWatches) std::abort();
   if (entered_.load()) return;
   // In the list before anybody uses what a child has to forget.
   while (entering.test_and_set()) {
@@ -29,7 +31,10 @@ void PerProcessBase::enter() {
 
 void PerProcessBase::forget_all() {
   entering.clear();
-  for (PerProcessBase* one = first.load(); one != nullptr; one = one->next_) one->it_.store(nullptr);
+  for (PerProcessBase* one = first.load(); one != nullptr; one = one->next_) {
+    one->entered_.store(true);  // fork() may have come between the two
+    one->it_.store(nullptr);
+  }
 }
 
 }  // namespace iwarp::dropin

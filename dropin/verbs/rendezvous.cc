@@ -201,17 +201,17 @@ void Rendezvous::connect(std::uint32_t number, Entry& entry, Work& work) {
   });
 }
 
-// With a queue pair that is of no other use.
+// With a queue pair that is of no other use, and reaches no memory: who accepts the knock may do as it likes until it
+// hears of the end.
 void Rendezvous::knock(std::uint32_t number, Entry& entry, Work& work) {
   const RendezvousMessage message{
       .kind = Kind::kKnock, .from = number, .to = entry.peer.number, .from_psn = *entry.psn, .to_psn = entry.peer.psn};
   work.add([this, number, receiver = entry.ends.receiver, options = options_for(entry.peer, message, entry.patience)] {
     verbs::CompletionQueue none(1);
-    const auto qp = std::make_shared<verbs::QueuePair>(receiver->pd(),
+    const auto qp = std::make_shared<verbs::QueuePair>(verbs::ProtectionDomain(engine().context()),
                                                        verbs::QueuePair::Options{.send_cq = &none, .recv_cq = &none});
     cm::connect(engine(), qp, options,
                 [this, number, receiver](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-                  // Who accepts it would have a connection to the program's memory that nobody knows.
                   if (!error) connection->abort(make_error(Errc::kAborted));
                   const auto how = connection == nullptr ? std::nullopt : connection->disconnected();
                   const auto why = how ? parse_refusal(how->private_data) : std::nullopt;

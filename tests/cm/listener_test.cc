@@ -164,7 +164,6 @@ TEST(ListenerPort, IsFreeThoughAForkedChildHasTheSocket) {
   boost::asio::io_context io;
   boost::asio::ip::tcp::acceptor bound(io), childs(io);
   bound.open(boost::asio::ip::tcp::v4());
-  bound.set_option(boost::asio::socket_base::reuse_address(true));
   bound.bind({boost::asio::ip::make_address("127.0.0.1"), 0});
   ListenOptions options;
   options.endpoint = bound.local_endpoint();

@@ -2,11 +2,14 @@
 #include "dropin/verbs/rendezvous.h"
 
 #include <algorithm>
+#include <array>
 #include <future>
 #include <memory>
 #include <optional>
 
 #include "iwarp/cm/connector.h"
+#include "iwarp/cm/listener.h"
+#include "iwarp/verbs/memory_region.h"
 #include "tests/dropin/roce_end.h"
 
 namespace iwarp::dropin {
@@ -79,6 +82,41 @@ TEST(DropinRendezvous, TooManyRequestsForOneQueuePair) {
   EXPECT_EQ(std::count_if(answers.begin(), answers.end(), is_there), 0);
   end.destroy();
   for (auto& answer : answers) EXPECT_EQ(answer.get(), Refusal::kNoQueuePair);
+}
+
+// Of a peer that answers a knock by accepting it, to come to the program's memory.
+TEST(DropinRendezvous, AnAcceptedKnockReachesNoMemoryAndIsClosed) {
+  const verbs::ProtectionDomain pd(engine().context());
+  verbs::CompletionQueue cq(8);
+  const auto qp = std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq});
+  auto listening = cm::Listener::listen(engine(), {.endpoint = {boost::asio::ip::make_address("127.0.0.1"), 0}});
+  ASSERT_TRUE(listening);
+  const End first(1);  // the next one has the larger number, and so knocks
+  End end(2);
+  const char secret[] = "not yours to write";
+  std::copy(std::begin(secret), std::end(secret), end.memory.begin());
+  std::promise<void> over;
+  verbs::SendWr write;
+  std::array<std::byte, 1> octet{std::byte{1}};
+  auto region = verbs::MemoryRegion::register_memory(pd, octet, {});
+  ASSERT_TRUE(region);
+  write.op = verbs::SendOp::kWrite;
+  write.remote_stag = Stag{end.mr->rkey};
+  write.remote_to = end.address(0);
+  write.sges = verbs::Sge{.address = octet.data(), .length = 1, .lkey = region->stag()};
+  ASSERT_TRUE(qp->post_send(write));  // goes as early as can be
+  (*listening)->accept([&](const Error&, const std::unique_ptr<cm::ConnectRequest>& request) {
+    ASSERT_NE(request, nullptr);
+    request->accept(qp, {}, [&](const Error&, const std::shared_ptr<cm::Connection>& connection) {
+      if (connection == nullptr) return over.set_value();
+      connection->async_wait_disconnected([&](const stream::Disconnected&) { over.set_value(); });
+    });
+  });
+  ASSERT_EQ(end.rtr((*listening)->local().port(), 7), 0);
+  ASSERT_EQ(end.rts(), 0);
+  EXPECT_EQ(over.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_STREQ(end.memory.data(), secret);
+  qp->abort();
 }
 
 TEST(DropinRendezvousMessage, ParsesWhatItWrites) {

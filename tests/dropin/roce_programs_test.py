@@ -40,7 +40,7 @@ class Pingpong(shared.Pairs):
 
     def test_without_a_gid(self):
         words = ['ibv_rc_pingpong', '-p', 'PORT']
-        self.pair(words, words + ['127.0.0.1'], server_code=1, client_code=1, says='')
+        self.pair(words, words + ['127.0.0.1'], server_code=1, client_code=1, says='Failed to modify QP to RTR')
 
 
 class Perftest(shared.PerftestCases, shared.Pairs):
@@ -85,6 +85,8 @@ class RdmaCm(shared.Pairs):
             try:
                 self.assertNotIn(two.wait(), (0, 'hangs'), two.text())
                 self.assertRegex(two.text(), 'REJECTED|reject|refus')
+                self.assertIsNone(one.process.poll(), one.text())
+                self.assertTrue(shared.listens(int(port)))
             finally:
                 two.close()
         finally:

@@ -63,5 +63,35 @@ TEST_F(SendImmediate, BringsBoth) {
   EXPECT_EQ(::ibv_dereg_mr(mr), 0);
 }
 
+// As librdmacm leaves it: in the error state when the program hears of it, with its Receives flushed.
+TEST(RoceRefused, TheQueuePairIsInError) {
+  Channel channel;
+  auto nobody = [] {
+    Channel passing;
+    rdma_cm_id* const id = make_listener(passing);
+    const std::uint16_t port = ntohs(::rdma_get_src_port(id));
+    ::rdma_destroy_id(id);
+    return port;
+  };
+  rdma_cm_id* const id = make_client(channel, nobody());
+  ibv_recv_wr receive{};
+  receive.wr_id = 3;
+  ibv_recv_wr* bad = nullptr;
+  ASSERT_EQ(::ibv_post_recv(id->qp, &receive, &bad), 0);
+  auto wanted = parameters();
+  ASSERT_EQ(::rdma_connect(id, &wanted), 0);
+  rdma_cm_event* const event = channel.take(RDMA_CM_EVENT_REJECTED);
+  ASSERT_NE(event, nullptr);
+  ::rdma_ack_cm_event(event);
+  ibv_qp_attr attributes_now{};
+  ibv_qp_init_attr made{};
+  ASSERT_EQ(::ibv_query_qp(id->qp, &attributes_now, IBV_QP_STATE, &made), 0);
+  EXPECT_EQ(attributes_now.qp_state, IBV_QPS_ERR);
+  const ibv_wc wc = next_completion(id->recv_cq);
+  EXPECT_EQ(wc.wr_id, 3U);
+  EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+  destroy(id);
+}
+
 }  // namespace
 }  // namespace iwarp::dropin::test
