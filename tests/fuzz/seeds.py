@@ -137,6 +137,23 @@ def stream():
             begin = bytes([number, options]) + first(number)
             write('stream', f'{starts[number]}-{kind}-rfc7306', begin + immediate + immediate_solicited + fetch_add + cmp_swap +
                   drain + posts + drain + answer * 6 + drain + fin)
+    # Options + 64: Markers in both directions. How a PDU is sent: 192 and more damages its first Marker, 224 and more leaves a part for later.
+    how = lambda pdu, octets: pdu[:-1] + octets
+    for number, name in enumerate(starts):
+        for kind, options in (('crc', 64), ('no-crc', 65), ('crc-small-reads', 68), ('no-crc-small-reads', 73), ('rfc7306', 96), ('shared', 80)):
+            begin = bytes([number, options])
+            extension = immediate + fetch_add + posts if options & 32 else b''
+            write('stream', f'{name}-markers-{kind}', begin + (drain if number == 0 else first(number)) + post_recv + write_small + send_part + send + write_large +
+                  extension + read_request + drain + post_send + drain + answer * 6 + how(write_large, b'\xe0\x02\x0c') + rest +
+                  how(write_large, b'\xe0\x01\xfe') + post_send + b'\x07\x30' + rest + drain + send_invalidate + fin)
+    for kind, options in (('crc', b'\x40'), ('no-crc', b'\x41')):
+        begin = b'\x03' + options
+        for octet in range(4):
+            write('stream', f'marker-octet-{octet}-{kind}', begin + write_small + how(write_large, bytes([0xc4 + octet])) + drain + fin)
+        write('stream', f'marker-cut-{kind}', begin + write_small * 3 + how(write_large, b'\xe0\x00\x72') + drain + rest + send + fin)
+        write('stream', f'marker-alone-{kind}', begin + b'\x03\x04' + bytes(4) + b'\x0b\x01')
+        write('stream', f'marker-left-out-{kind}', begin + b'\x03\x08' + bytes(8) + send + drain + fin)
+        write('stream', f'marked-read-of-much-{kind}', begin + bytes([0, 1, 0, 0x4e, 0x20, 0, 0, 0, 0, 0x12, 0x34, 0, 0, 0]) + b'\x07\xff' * 3 + drain + fin)
     write('stream', 'reads-and-atomics-no-crc', b'\x03\x21' + read_request + fetch_add + read_request + cmp_swap + drain + fin)
     write('stream', 'atomic-misaligned', b'\x03\x20' + atomic(0, 9)[:9] + b'\x01\x05\x00\x00' + drain)
     write('stream', 'atomic-at-the-end', b'\x03\x20' + atomic(0, 184) + atomic(0, 192) + drain)
