@@ -111,7 +111,7 @@ std::optional<Heard> Peer::decode() {
 std::optional<Heard> Peer::take_segment(const Bytes& ulpdu) {
   const auto header = ddp::parse_segment_header(ulpdu);
   if (!header) return Heard{Kind::kUnreadable, ulpdu};
-  const auto opcode = rdmap::check_control(*header, known);
+  const auto opcode = rdmap::check_control(*header, extensions);
   if (!opcode) return Heard{Kind::kUnreadable, ulpdu};
   const Bytes payload(ulpdu.begin() + static_cast<std::ptrdiff_t>(ddp::header_size(*header)), ulpdu.end());
   if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&*header)) {

@@ -59,7 +59,7 @@ class Peer {
   bool crc;
   Bytes private_data;                                  // of the victim's startup frame, the ULP's part
   int settle_ms;                                       // Target::settle()
-  rdmap::Extensions known = rdmap::Extensions::kNone;  // what the victim may send; the rest is kUnreadable
+  rdmap::Extensions extensions = rdmap::Extensions::kNone;  // what the victim may send; the rest is kUnreadable
 
   // Octets as they are; an FPDU as it should be around a ULPDU that may be anything. What the victim does not take any
   // more is not missed.

@@ -50,7 +50,7 @@ Reaction where_off(Target& target, const Bytes& ulpdu) {
 // To one that does.
 Peer knowing(Target& target) {
   Peer peer = open(target, Flavour::kRfc7306);
-  peer.known = rdmap::Extensions::kRfc7306;
+  peer.extensions = rdmap::Extensions::kRfc7306;
   return peer;
 }
 
