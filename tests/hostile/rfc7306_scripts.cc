@@ -247,7 +247,9 @@ const Script kScripts[] = {
     {"immediate_well",
      [](Target& t) {
        Peer peer = knowing(t);
-       for (const Opcode op : {Opcode::kImmediate, Opcode::kImmediateSolicited}) peer.send(Bytes(8), op);
+       peer.send(Bytes(8), Opcode::kImmediate);
+       if (const Reaction before = verdict(peer); before != kIgnore) return before;
+       peer.send(Bytes(8), Opcode::kImmediateSolicited);
        return verdict(peer);
      }},
     {"immediate_invalidate_field", [](Target& t) { return odd_immediate(t, Opcode::kImmediate); }},
