@@ -57,8 +57,8 @@ class Peer {
 
   RawTcp tcp;
   bool crc;
-  Bytes private_data;                                  // of the victim's startup frame, the ULP's part
-  int settle_ms;                                       // Target::settle()
+  Bytes private_data;                                       // of the victim's startup frame, the ULP's part
+  int settle_ms;                                            // Target::settle()
   rdmap::Extensions extensions = rdmap::Extensions::kNone;  // what the victim may send; the rest is kUnreadable
 
   // Octets as they are; an FPDU as it should be around a ULPDU that may be anything. What the victim does not take any
