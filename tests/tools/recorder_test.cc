@@ -85,7 +85,7 @@ TEST(Recorder, CaptureWithMarkersIsReadBackAsTheTraceSaid) {
   ASSERT_EQ(f.code, 0) << f.output;
   ASSERT_EQ(server.wait(), 0) << server.output();
   const Lines lines = lines_in(scratch.file("client"));
-  EXPECT_THAT(with(with(lines, " mpa Re"), "M=1"), SizeIs(2));
+  EXPECT_THAT(with(with(lines, " mpa Re"), "markers=1"), SizeIs(2));
   EXPECT_THAT(with(lines, "length=40000"), SizeIs(4));
   EXPECT_THAT(with(lines, "undecoded=0, lost=0, bad_crc=0, malformed=0)"), SizeIs(2));
   EXPECT_THAT(read_back(scratch.file("pcap")), ElementsAreArray(comparable(lines)));
