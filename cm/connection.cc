@@ -121,6 +121,7 @@ void Connection::disconnect() {
   {
     const auto lock = qp_->lock();
     qp_->core().disconnect(advance(Clock::now()));
+    qp_->drain_completions();  // of a peer that had gone unnoticed: nobody drives it any more
   }
   drive(kApplication, Clock::now());
 }

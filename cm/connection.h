@@ -102,9 +102,9 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // How it ended; nullopt while it lives.
   [[nodiscard]] std::optional<stream::Disconnected> disconnected() const;
 
-  // The TCP connection of an attempt that the peer has rejected (kPeerRejected), where ConnectOptions asked to keep it:
-  // with the octets that came behind the Reply. Given once; owns nothing in every other case. It is closed with this
-  // object, or with the engine, if nobody takes it.
+  // The TCP connection of an attempt that the peer (kPeerRejected) or ConnectOptions::judge_reply has rejected, where
+  // it was asked to keep it: with the octets that came behind the Reply. Given once; owns nothing in every other case.
+  // It is closed with this object, or with the engine, if nobody takes it.
   [[nodiscard]] TcpConnection take_tcp();
 
   // --- For Connector, before start().

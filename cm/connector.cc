@@ -160,8 +160,8 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     return socket_.local_endpoint(no_local) == socket_.remote_endpoint(no_remote) && !no_local && !no_remote;
   }
 
-  // The application's TCP connection.
-  void take_over() {  // req: RFC5044-7.1-4, RFC5044-7.1.3-1
+  // The application's TCP connection, whichever end has opened it.
+  void take_over() {  // req: RFC5044-7.1-4, RFC5044-7.1-9, RFC5044-7.1.3-1
     auto socket = given_->socket(engine_.get_executor());
     if (!socket) return fail(socket.error());
     if (auto ok = set_congestion_control(socket->native_handle(), options_.socket.congestion_control); !ok)

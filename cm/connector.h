@@ -30,11 +30,11 @@ struct ConnectOptions {
   // For programs whose servers open a port when their clients are on the way already.
   std::chrono::milliseconds refusal_patience{0};
   SocketOptions socket{};  // of TCP
-  // Whether a peer's Reply with R=1 leaves TCP to the application (RFC 5044 s7.1.2 rule 3): Connection::take_tcp().
-  // Default off: it is closed.
+  // Whether a peer's Reply with R=1, or one that judge_reply refuses, leaves TCP to the application (RFC 5044 s7.1.2
+  // rule 3): Connection::take_tcp(). Default off: it is closed.
   bool keep_tcp_if_rejected = false;
   // Asked when a Reply that accepts has come, with the queue pair's lock held: what its private data agree on, or an
-  // error, which ends the attempt with a reset. Empty (default): nothing but what the queue pair was made with.
+  // error, with which the attempt ends. Empty (default): nothing but what the queue pair was made with.
   stream::ReplyJudge judge_reply{};
 };
 

@@ -124,15 +124,24 @@ bool Engine::step(BackgroundInput on) {
   return to.has_value();
 }
 
+bool Engine::step(PollingInput on) {
+  Polling was = polling_.load();
+  for (;;) {
+    const auto to = next(was, on);
+    if (!to) return false;
+    if (polling_.compare_exchange_weak(was, *to)) return true;
+  }
+}
+
 void Engine::background() {
   std::unique_lock lock(mu_);
   std::uint64_t seen = busy();
   unsigned looks = 0;
   while (background_ != Background::kStopping) {
     const bool quiet = seen == busy();
-    if (waiters_ == 0 && (quiet || handed_over_.load()) && step(LeaderInput::kBackgroundComes)) {
-      handed_over_.store(false);
-      evicted_.store(false);
+    const bool wanted = quiet || polling_.load() == Polling::kHandedOver;
+    if (waiters_ == 0 && wanted && step(LeaderInput::kBackgroundComes)) {
+      step(PollingInput::kBackgroundLeads);
       seen = busy();
       step(BackgroundInput::kFree);
       lock.unlock();

@@ -104,7 +104,7 @@ class Engine final : public verbs::Progress {
   // Manual mode: does what can be done without blocking.
   void poll();
   // For a thread that polls `cq`, before each look at it: does nothing when a completion waits there, else as poll(),
-  // in automatic mode too. From the 16th call in a row that found the queue empty (pace::kEmptyPolls), each within 50
+  // in automatic mode too. From the 16th call that found the queue empty (pace::kEmptyPolls), each of these within 200
   // us of the one before, the background thread leaves the I/O to such calls, except while `cq` is armed. Any thread,
   // any number of them.
   void poll(verbs::CompletionQueue& cq);
@@ -186,6 +186,8 @@ class Engine final : public verbs::Progress {
   // Precondition of these two: mu_ held. False when the table has no such transition.
   bool step(LeaderInput on);
   bool step(BackgroundInput on);
+  // The same, but no lock is needed: pollers take none.
+  bool step(PollingInput on);
   // Somebody else may lead now. Precondition: mu_ held.
   void pass_on();
   // Until there is something to look at again.
@@ -228,11 +230,10 @@ class Engine final : public verbs::Progress {
   std::atomic<std::uint64_t> polls_{0};   // that kept the background thread away
   std::atomic<unsigned> empty_polls_{0};  // in a row
   std::atomic<TimePoint> empty_poll_{};   // the last of them
-  std::atomic<bool> evicted_{false};      // the background thread was asked to let the pollers lead
-  std::atomic<bool> handed_over_{false};  // the pollers are about to sleep
-  std::uint64_t waits_when_armed_ = 0;    // waits_, when a queue was armed last
-  std::atomic<unsigned> askers_{0};       // threads in wait_until() of something else than queues and futures
-  std::atomic<bool> ask_again_{false};    // by look_again() in the thread that leads
+  std::atomic<Polling> polling_{Polling::kSettled};
+  std::uint64_t waits_when_armed_ = 0;  // waits_, when a queue was armed last
+  std::atomic<unsigned> askers_{0};     // threads in wait_until() of something else than queues and futures
+  std::atomic<bool> ask_again_{false};  // a note of the leading thread to itself, by look_again()
   std::atomic<std::size_t> followers_{0};
   std::atomic<std::size_t> future_followers_{0};             // those of them that no completion will wake
   std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};  // a kQueueWaiter's

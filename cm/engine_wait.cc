@@ -41,7 +41,7 @@ class Engine::Leading {
     const bool polled = e_.leader_.load() == Leader::kPoller;
     e_.step(LeaderInput::kLeaves);
     if (polled) e_.pass_on();  // who waits does so when its wait ends
-    if (polled && e_.handed_over_.load()) e_.reactor_->background_cv.notify_one();
+    if (polled && e_.polling_.load() == Polling::kHandedOver) e_.reactor_->background_cv.notify_one();
   }
   Leading(const Leading&) = delete;
   Leading& operator=(const Leading&) = delete;
@@ -251,7 +251,7 @@ void Engine::poll(verbs::CompletionQueue& cq) {
   const auto now = Clock::now();
   if (mode_ == Mode::kAutomatic && !cq.armed() && polls_in_a_row(now) >= pace::kEmptyPolls) {
     polls_.fetch_add(1, std::memory_order_relaxed);
-    if (leader_.load() == Leader::kBackground && !evicted_.exchange(true)) interrupt();
+    if (leader_.load() == Leader::kBackground && step(PollingInput::kEvict)) interrupt();
   }
   move(now, &cq);
 }
@@ -265,12 +265,15 @@ unsigned Engine::polls_in_a_row(TimePoint now) {
 void Engine::armed() {
   empty_polls_.store(0, std::memory_order_relaxed);
   if (mode_ != Mode::kAutomatic || polls_.load(std::memory_order_relaxed) == 0) return;
-  if (leader_.load() == Leader::kBackground && !evicted_.load()) return;
+  const auto leads_anyway = [this] {
+    return leader_.load() == Leader::kBackground && polling_.load() == Polling::kSettled;
+  };
+  if (leads_anyway()) return;
   const std::lock_guard lock(mu_);
-  if (waiters_ > 0) return;
+  if (waiters_ > 0 || leads_anyway()) return;  // it may have begun to meanwhile
   // Who waits in the engine between two times takes the I/O over again.
   if (std::exchange(waits_when_armed_, waits_) != waits_) return;
-  handed_over_.store(true);
+  step(PollingInput::kArm);
   reactor_->background_cv.notify_one();
 }
 

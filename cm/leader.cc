@@ -40,6 +40,18 @@ constexpr std::array kBackgroundRows = {
     Row<B, BI>{B::kAsleep, BI::kStop, B::kStopping},
 };
 
+using P = Polling;
+using PI = PollingInput;
+constexpr std::array kPollingRows = {
+    Row<P, PI>{P::kSettled, PI::kEvict, P::kEvicting},
+    Row<P, PI>{P::kSettled, PI::kArm, P::kHandedOver},
+    Row<P, PI>{P::kEvicting, PI::kArm, P::kHandedOver},
+    Row<P, PI>{P::kHandedOver, PI::kArm, P::kHandedOver},
+    Row<P, PI>{P::kSettled, PI::kBackgroundLeads, P::kSettled},
+    Row<P, PI>{P::kEvicting, PI::kBackgroundLeads, P::kSettled},
+    Row<P, PI>{P::kHandedOver, PI::kBackgroundLeads, P::kSettled},
+};
+
 template <class State, class Input, std::size_t kRows>
 std::optional<State> find(const std::array<Row<State, Input>, kRows>& rows, State from, Input on) {
   for (const auto& row : rows) {
@@ -55,6 +67,9 @@ std::optional<Leader> next(Leader from, LeaderInput on) {
 }
 std::optional<Background> next(Background from, BackgroundInput on) {
   return find(kBackgroundRows, from, on);
+}
+std::optional<Polling> next(Polling from, PollingInput on) {
+  return find(kPollingRows, from, on);
 }
 
 const char* name(Leader leader) {
@@ -73,6 +88,14 @@ const char* name(Background background) {
 }
 const char* name(BackgroundInput input) {
   constexpr std::array<const char*, kBackgroundInputs> kNames = {"start", "free", "served", "quiet", "told", "stop"};
+  return kNames[static_cast<std::size_t>(input)];
+}
+const char* name(Polling polling) {
+  constexpr std::array<const char*, kPollings> kNames = {"SETTLED", "EVICTING", "HANDED_OVER"};
+  return kNames[static_cast<std::size_t>(polling)];
+}
+const char* name(PollingInput input) {
+  constexpr std::array<const char*, kPollingInputs> kNames = {"evict", "arm", "background leads"};
   return kNames[static_cast<std::size_t>(input)];
 }
 

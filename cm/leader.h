@@ -1,5 +1,5 @@
-// Who runs an engine's io_context, and what its background thread does, as data: which input moves each of them where.
-// An absent pair means that it may not: who comes then follows, or goes away.
+// Who runs an engine's io_context, what its background thread does, and what threads that poll have told it, as data:
+// which input moves each of them where. An absent pair means that it may not: who comes then follows, or goes away.
 #pragma once
 
 #include <cstddef>
@@ -40,13 +40,29 @@ enum class BackgroundInput : std::uint8_t {
   kStop,
 };
 
-inline constexpr std::size_t kLeaders = 5, kLeaderInputs = 5, kBackgrounds = 5, kBackgroundInputs = 6;
+// Between the threads that poll a queue and the background thread.
+enum class Polling : std::uint8_t {
+  kSettled,     // nothing is to be told
+  kEvicting,    // the background thread was asked to let the pollers lead
+  kHandedOver,  // the pollers are about to sleep: the background thread is to lead at once
+};
+enum class PollingInput : std::uint8_t {
+  kEvict,            // a poller finds the background thread leading: it is asked once
+  kArm,              // the queue is armed
+  kBackgroundLeads,  // it has begun to
+};
+
+inline constexpr std::size_t kLeaders = 5, kLeaderInputs = 5, kBackgrounds = 5, kBackgroundInputs = 6, kPollings = 3,
+                             kPollingInputs = 3;
 
 [[nodiscard]] std::optional<Leader> next(Leader from, LeaderInput on);
 [[nodiscard]] std::optional<Background> next(Background from, BackgroundInput on);
+[[nodiscard]] std::optional<Polling> next(Polling from, PollingInput on);
 [[nodiscard]] const char* name(Leader leader);
 [[nodiscard]] const char* name(LeaderInput input);
 [[nodiscard]] const char* name(Background background);
 [[nodiscard]] const char* name(BackgroundInput input);
+[[nodiscard]] const char* name(Polling polling);
+[[nodiscard]] const char* name(PollingInput input);
 
 }  // namespace iwarp::cm

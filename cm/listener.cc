@@ -74,7 +74,6 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       (void)::close(descriptor);
       return listen_error(ec);
     }
-    given_ = true;
     return start();
   }
 
@@ -153,8 +152,12 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   // accept(2) that comes between fails. Without another descriptor to be had the port is free when that thread comes.
   void release_port() {
     // A thread in accept(2) holds the socket until it returns: it listens no more, so that others may bind and listen.
-    // Not for one that the application has made: it may go on with a duplicate.
-    if (!given_) (void)::shutdown(acceptor_.native_handle(), SHUT_RDWR);
+    // So does a child that was forked.
+    if (!options_.shared_socket) {
+      const int one = 1;
+      (void)::setsockopt(acceptor_.native_handle(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+      (void)::shutdown(acceptor_.native_handle(), SHUT_RDWR);
+    }
     const int nothing = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (nothing < 0) return;
     (void)::dup3(nothing, acceptor_.native_handle(), O_CLOEXEC);
@@ -257,7 +260,6 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   tcp::acceptor acceptor_;
   AcceptPause pause_;
   tcp::endpoint local_;
-  bool given_ = false;  // acceptor_, by the application
   bool closed_ = false, accepting_ = false;
   std::size_t pending_ = 0;
   std::unordered_set<std::shared_ptr<RequestReader>> startups_;

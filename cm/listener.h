@@ -24,6 +24,9 @@ struct ListenOptions {
   // 5 s. Beyond it accepting pauses. Default 256, at least 1; lower lets few slow peers keep others out, higher costs a
   // descriptor each.
   std::size_t max_pending = 256;
+  // Of a socket that the application has bound: it keeps a duplicate, which is to go on listening when the Listener
+  // goes, as processes do that share a port. Then that port is not free.
+  bool shared_socket = false;
   SocketOptions socket{};  // of the TCP connections
   // Engines that serve the connections: each gets the Request that comes when it has the fewest. Of one Context with
   // the listener's, which takes part only when it is named here; empty: all are the listener's. They must outlive the
@@ -47,12 +50,12 @@ class Listener {
   // of another Context).
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, const ListenOptions& options);
   // With a socket that the application has opened and bound, where a port must be known, or kept, before anybody is to
-  // come. `options.endpoint` counts for nothing. Errors as above, and kInvalidArgument: it is not bound. Where the
-  // application keeps a duplicate of the descriptor, that one goes on listening when the Listener has gone.
+  // come. `options.endpoint` counts for nothing. Errors as above, and kInvalidArgument: it is not bound.
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(Engine& engine, boost::asio::ip::tcp::acceptor bound,
                                                                 const ListenOptions& options);
-  // Stops accepting, and the port is free when it returns; unfinished startups are closed, requests not yet taken
-  // rejected, a waiting accept() is called with kAborted. When it returns, it gives no engine anything any more.
+  // Stops accepting, and the port is free when it returns, also where a forked child has the socket (but see
+  // ListenOptions::shared_socket); unfinished startups are closed, requests not yet taken rejected, a waiting accept()
+  // is called with kAborted. When it returns, it gives no engine anything any more.
   ~Listener();
 
   // The address that it listens at, with the port that the system picked.

@@ -114,6 +114,8 @@ class Endpoint {
   [[nodiscard]] bool done_receiving() const { return phase_ > Phase::kFull && !receiving() && !alone_; }
   // The peer has gone, and the queues do not know yet (Options::outlive_peer). The phase is kClosed.
   [[nodiscard]] bool alone() const { return alone_; }
+  // Likewise, and what is posted now waits for give_up_peer().
+  [[nodiscard]] bool waits_alone() const { return alone_ && !given_up_; }
   // Time enough has passed since: what is to be sent, now or later, fails (Options::outlive_peer). Does nothing unless
   // alone().
   void give_up_peer();

@@ -180,7 +180,10 @@ void Connection::on_negotiated(const mpa::Established& e) {
   peer_private_data_.assign(e.private_data.begin(), e.private_data.end());
   if (judge_) {
     const auto known = judge_(e.private_data);
-    if (!known) return endpoint_.end(Input::kStartupFailed, known.error());
+    if (!known) {
+      behind_reject_.emplace();  // req: RFC5044-7.1.2-15
+      return endpoint_.end(Input::kStartupFailed, known.error());
+    }
     endpoint_.set_extensions(*known);
   }
   decoder_ = mpa::FpduDecoder(negotiated_.crc, negotiated_.markers_received);  // req: RFC5044-7.1-7 RFC5044-7.1.2-10

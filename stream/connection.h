@@ -178,8 +178,8 @@ class Connection {
   [[nodiscard]] Phase phase() const { return endpoint_.phase(); }
   // What both ends have agreed on; meaningful after Established.
   [[nodiscard]] const mpa::Negotiated& negotiated() const { return negotiated_; }
-  // The octets that came behind a Reply with R=1; null: the peer has not rejected. TCP belongs to the application then
-  // (RFC 5044 s7.1.2 rule 3), and so do they.
+  // The octets behind a Reply with R=1, or behind one that the judge has refused; else null. TCP belongs to the
+  // application then (RFC 5044 s7.1.2 rule 3), and so do they.
   [[nodiscard]] const std::vector<std::byte>* behind_reject() const {
     return behind_reject_ ? &*behind_reject_ : nullptr;
   }

@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 // As env(1) and shells have it.
 constexpr int kExitCannotRun = 126, kExitNotFound = 127;
 
+// Preloaded: tells programs of the files of a device.
+constexpr const char* kPaths = "libiwarp-paths.so";
+
 struct Flags {
   std::vector<std::string> words;  // the program and its arguments
   std::optional<std::string> crc, present;
@@ -49,13 +52,14 @@ fs::path libraries() {
 
 // As execvp() finds it; empty: nowhere.
 fs::path found(const std::string& program) {
-  if (program.find('/') != std::string::npos) return fs::exists(program) ? fs::path(program) : fs::path();
+  std::error_code ec;  // a folder without rights is as none
+  if (program.find('/') != std::string::npos) return fs::exists(program, ec) ? fs::path(program) : fs::path();
   const char* const path = std::getenv("PATH");
   std::string rest = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
   for (rest += ':'; !rest.empty();) {
     const std::size_t end = rest.find(':');
     const fs::path at = fs::path(end == 0 ? "." : rest.substr(0, end)) / program;
-    if (::access(at.c_str(), X_OK) == 0 && !fs::is_directory(at)) return at;
+    if (::access(at.c_str(), X_OK) == 0 && !fs::is_directory(at, ec)) return at;
     rest.erase(0, end + 1);
   }
   return {};
@@ -105,8 +109,7 @@ void set_environment(const Flags& flags, const fs::path& from) {
   if (flags.crc) ::setenv("IWARP_CRC", flags.crc->c_str(), 1);
   if (flags.present) ::setenv("IWARP_PRESENT", flags.present->c_str(), 1);
   // UCX looks for the device's file before it asks for devices, and turns those of iWARP away.
-  if (presents_roce() && !fs::exists("/dev/infiniband"))
-    put_before("LD_PRELOAD", (from / "libiwarp-paths.so").string());
+  if (presents_roce() && !fs::exists("/dev/infiniband")) put_before("LD_PRELOAD", (from / kPaths).string());
   if (flags.rfc7306) ::setenv("IWARP_RFC7306", "on", 1);
   if (!flags.address.empty()) ::setenv("IWARP_ADDRESS", flags.address.c_str(), 1);
   if (flags.profile.name() != "generic") ::setenv("IWARP_PROFILE", flags.profile.name().c_str(), 1);
@@ -114,7 +117,7 @@ void set_environment(const Flags& flags, const fs::path& from) {
 
 int run(const Flags& flags) {
   const fs::path from = libraries();
-  for (const char* name : {"libibverbs.so.1", "librdmacm.so.1"}) {
+  for (const char* name : {"libibverbs.so.1", "librdmacm.so.1", kPaths}) {
     if (!fs::exists(from / name)) {
       return failed(kExitFailed, "there is no " + (from / name).string() +
                                      ": this iwarp was built without the verbs libraries, or they are not installed");
@@ -130,10 +133,11 @@ int run(const Flags& flags) {
     return failed(kExitCannotRun, program.string() + " is linked statically: it loads no libraries");
   set_environment(flags, from);
   if (!flags.quiet) {
+    const char* const address = std::getenv("IWARP_ADDRESS");
     std::cerr << "iwarp run: device iwarp0, "
               << (presents_roce() ? "presented as RoCE to programs that reach others of iwarp run --present roce only,"
                                   : "an RNIC of iWARP,")
-              << " at " << (flags.address.empty() ? "this host's first address" : flags.address) << '\n';
+              << " at " << (address == nullptr ? "this host's first address" : address) << '\n';
   }
   std::vector<char*> words;
   for (const std::string& word : flags.words) words.push_back(const_cast<char*>(word.c_str()));

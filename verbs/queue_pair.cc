@@ -154,7 +154,7 @@ void QueuePair::leave(Unfinished what) {
   if (!pd_.context()->alive()) return;
   const std::lock_guard lock(mu_);
   drain_completions();
-  left_ = what == Unfinished::kDropped;
+  left_ = left_ || what == Unfinished::kDropped;
   const Error reason = make_error(Errc::kAborted, "the application has left");
   driver_ != nullptr ? core_.leave(reason, std::chrono::steady_clock::now()) : core_.abort(reason);
   drain_completions();

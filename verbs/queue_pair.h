@@ -201,7 +201,9 @@ class QueuePair {
     std::size_t most_;
   };
   // Whether a request of the send queue completes when it is posted.
-  [[nodiscard]] bool sends_end_at_once() const { return core_.phase() > stream::Phase::kDraining; }
+  [[nodiscard]] bool sends_end_at_once() const {
+    return core_.phase() > stream::Phase::kDraining && !endpoint_.waits_alone();
+  }
   void finish_post();
   // Precondition: mu_ held.
   [[nodiscard]] Result<void> post_in_turn(std::span<const SendWr> list, const Room& room, std::size_t* posted);

@@ -1,6 +1,5 @@
 #include "dropin/rdmacm/cm_id.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -104,12 +103,8 @@ int Id::complete() {
   if (!synchronous) return 0;
   forget_event();
   rdma_cm_event* event = nullptr;
-  // Of a call that has begun: it is not given up half done.
-  int before = 0;
-  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-  const int got = channel->get(&event);
-  ::pthread_setcancelstate(before, nullptr);
-  if (got != 0) return -1;
+  // Of a call that has begun, which is not given up half done: it is not cancelled (guarded()).
+  if (channel->get(&event) != 0) return -1;
   shown_.c.event = event;
   if (event->status == 0) return 0;
   return fail(event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED

@@ -108,8 +108,8 @@ void watch_end(Id& id, const std::shared_ptr<cm::Connection>& connection) {
 }
 
 // How connecting or accepting ended.
-void on_outcome(const std::weak_ptr<Id>& weak, bool active, const Error& error,
-                const std::shared_ptr<cm::Connection>& connection) {
+void on_outcome(const std::weak_ptr<Id>& weak, const std::shared_ptr<verbs::QueuePair>& qp, bool active,
+                const Error& error, const std::shared_ptr<cm::Connection>& connection) {
   const auto self = weak.lock();
   std::shared_ptr<cm::ConnectRequest> used_up;  // goes without the lock
   bool wanted_still = false;
@@ -145,10 +145,12 @@ void on_outcome(const std::weak_ptr<Id>& weak, bool active, const Error& error,
       event->set_private_data(
           as_presented(active ? own_part(how->private_data) : ConstBytes{how->private_data}, kRejectionRoom));
   }
+  // To the error state before the program hears of it, as InfiniBand has it.
+  if (error && presents_roce()) qp->leave(verbs::QueuePair::Unfinished::kFlushed);
   self->tell(std::move(event));
-  if (connection != nullptr && !error) watch_end(*self, connection);
-  if (connection != nullptr && presents_roce())
-    error ? connection->qp()->give_up_peer() : give_up_after_end(connection);
+  if (error || connection == nullptr) return;
+  watch_end(*self, connection);
+  if (presents_roce()) give_up_after_end(connection);
 }
 
 cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {
@@ -193,8 +195,8 @@ int connect(Id& id, const rdma_conn_param* param) {
   }
   cm::connect(
       engine(), qp, std::move(options),
-      [weak = id.weak_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-        on_outcome(weak, true, error, connection);
+      [weak = id.weak_from_this(), qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+        on_outcome(weak, qp, true, error, connection);
       },
       canceller);
   return id.complete();
@@ -224,8 +226,8 @@ int accept(Id& id, const rdma_conn_param* param) {
   }
   request->accept(
       qp, options,
-      [weak = id.weak_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-        on_outcome(weak, false, error, connection);
+      [weak = id.weak_from_this(), qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+        on_outcome(weak, qp, false, error, connection);
       },
       canceller);
   return id.complete();

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cerrno>
-#include <new>
-#include <system_error>
 #include <type_traits>
+
+#include "dropin/verbs/c_face.h"
 
 // For a function that librdmacm.so.1 forwards to.
 #define IWARP_ENTRY extern "C" __attribute__((visibility("default")))
@@ -17,20 +17,16 @@ inline int fail(int error) noexcept {
   return -1;
 }
 
-// The result of `act`, an int or a pointer. What it throws becomes -1 or null, with errno.
+// The result of `act`, an int or a pointer. What it throws becomes -1 or null, with errno. Not cancelled.
 template <class Act>
 auto guarded(const Act& act) noexcept -> decltype(act()) {
+  const Uncancelled whole;
   using Result = decltype(act());
-  int error = EIO;
   try {
     return act();
-  } catch (const std::bad_alloc&) {
-    error = ENOMEM;
-  } catch (const std::system_error& failed) {
-    if (failed.code().value() > 0) error = failed.code().value();
   } catch (...) {
+    errno = errno_of_exception();
   }
-  errno = error;
   if constexpr (std::is_pointer_v<Result>) {
     return nullptr;
   } else if constexpr (!std::is_void_v<Result>) {

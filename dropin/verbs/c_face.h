@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dropin/verbs/translate.h"
+#include "dropin/verbs/uncancelled.h"
 
 // Of a class whose member `first` is what C sees.
 #define IWARP_C_FIRST(Class, first)                                                                        \
@@ -32,9 +33,10 @@ namespace iwarp::dropin {
   }
 }
 
-// `f` gives 0 or an errno value, and that is the answer; so is the errno value of what it throws.
+// `f` gives 0 or an errno value, and that is the answer; so is the errno value of what it throws. Not cancelled.
 template <class F>
 [[nodiscard]] int guarded(F&& f) noexcept {
+  const Uncancelled whole;
   try {
     return std::forward<F>(f)();
   } catch (...) {

@@ -87,11 +87,13 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
 }
 
 int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
-  Channel& ch = owner(channel);
-  if (!ch.process.alive()) return 0;
-  if (ch.users.load() != 0) return EBUSY;
-  delete &ch;
-  return 0;
+  return guarded([&] {
+    Channel& ch = owner(channel);
+    if (!ch.process.alive()) return 0;
+    if (ch.users.load() != 0) return EBUSY;
+    delete &ch;
+    return 0;
+  });
 }
 
 // A thread may be cancelled while it sleeps here.

@@ -235,6 +235,7 @@ const char* ibv_get_sysfs_path() {
 }
 
 int ibv_read_sysfs_file(const char* dir, const char* file, char* buf, std::size_t size) {
+  const Uncancelled whole;
   return [&]() noexcept {
     try {
       std::string text;

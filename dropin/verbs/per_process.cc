@@ -8,20 +8,33 @@ namespace iwarp::dropin {
 namespace {
 
 std::atomic<PerProcessBase*> first{nullptr};
+std::atomic_flag entering;  // of who puts itself into that list
 
 }  // namespace
 
+// When the library is loaded. Without it a child would use its parent's.
+const bool PerProcessBase::kWatches = ::pthread_atfork(nullptr, nullptr, forget_all) == 0;
+
 void PerProcessBase::enter() {
-  if (entered_.exchange(true)) return;
-  static const int kWatching = ::pthread_atfork(nullptr, nullptr, forget_all);
-  if (kWatching != 0) std::abort();  // a child would use its parent's
-  next_ = first.load();
-  while (!first.compare_exchange_weak(next_, this)) {
+  if (!kWatches) std::abort();
+  if (entered_.load()) return;
+  // In the list before anybody uses what a child has to forget.
+  while (entering.test_and_set()) {
   }
+  if (!entered_.load()) {
+    next_ = first.load();
+    first.store(this);
+    entered_.store(true);
+  }
+  entering.clear();
 }
 
 void PerProcessBase::forget_all() {
-  for (PerProcessBase* one = first.load(); one != nullptr; one = one->next_) one->it_.store(nullptr);
+  entering.clear();
+  for (PerProcessBase* one = first.load(); one != nullptr; one = one->next_) {
+    one->entered_.store(true);  // fork() may have come between the two
+    one->it_.store(nullptr);
+  }
 }
 
 }  // namespace iwarp::dropin

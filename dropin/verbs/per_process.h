@@ -23,6 +23,7 @@ class PerProcessBase {
 
  private:
   static void forget_all();
+  static const bool kWatches;
 
   PerProcessBase* next_ = nullptr;
   std::atomic<bool> entered_{false};

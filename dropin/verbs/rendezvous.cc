@@ -155,7 +155,7 @@ void Rendezvous::reset(std::uint32_t number) {
   const auto at = entries_.find(number);
   if (at == entries_.end()) return;
   for (const Held& held : at->second.held) work.reject(held.request, Refusal::kNoQueuePair);
-  if (at->second.timer) work.add([timer = at->second.timer] { timer->cancel(); });
+  if (at->second.timer) at->second.timer->cancel();  // its handler comes later
   at->second = Entry{};
 }
 
@@ -201,16 +201,18 @@ void Rendezvous::connect(std::uint32_t number, Entry& entry, Work& work) {
   });
 }
 
-// With a queue pair that is of no other use.
+// With a queue pair that is of no other use, and reaches no memory: who accepts the knock may do as it likes until it
+// hears of the end.
 void Rendezvous::knock(std::uint32_t number, Entry& entry, Work& work) {
   const RendezvousMessage message{
       .kind = Kind::kKnock, .from = number, .to = entry.peer.number, .from_psn = *entry.psn, .to_psn = entry.peer.psn};
   work.add([this, number, receiver = entry.ends.receiver, options = options_for(entry.peer, message, entry.patience)] {
     verbs::CompletionQueue none(1);
-    const auto qp = std::make_shared<verbs::QueuePair>(receiver->pd(),
+    const auto qp = std::make_shared<verbs::QueuePair>(verbs::ProtectionDomain(engine().context()),
                                                        verbs::QueuePair::Options{.send_cq = &none, .recv_cq = &none});
     cm::connect(engine(), qp, options,
                 [this, number, receiver](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+                  if (!error) connection->abort(make_error(Errc::kAborted));
                   const auto how = connection == nullptr ? std::nullopt : connection->disconnected();
                   const auto why = how ? parse_refusal(how->private_data) : std::nullopt;
                   on_knocked(number, receiver, error.code == Errc::kPeerRejected && why == Refusal::kHeard);
@@ -231,17 +233,18 @@ void Rendezvous::on_knocked(std::uint32_t number, const std::shared_ptr<verbs::Q
 void Rendezvous::limit(std::uint32_t number, Entry& entry) {
   if (entry.patience == Patience::max()) return;
   entry.timer = std::make_shared<boost::asio::steady_timer>(engine().io(), entry.patience);
-  entry.timer->async_wait([this, number, which = entry.timer.get()](boost::system::error_code failed) {
-    if (!failed) on_patience_over(number, which);
+  entry.timer->async_wait([this, number, timer = std::weak_ptr(entry.timer)](boost::system::error_code failed) {
+    if (!failed) on_patience_over(number, timer.lock());
   });
 }
 
-void Rendezvous::on_patience_over(std::uint32_t number, const boost::asio::steady_timer* which) {
+void Rendezvous::on_patience_over(std::uint32_t number, const std::shared_ptr<boost::asio::steady_timer>& which) {
+  if (which == nullptr) return;
   std::shared_ptr<verbs::QueuePair> receiver;
   {
     const std::lock_guard lock(mutex_);
     const auto at = entries_.find(number);
-    if (at == entries_.end() || at->second.timer.get() != which || at->second.accepted) return;
+    if (at == entries_.end() || at->second.timer != which || at->second.accepted) return;
     receiver = at->second.ends.receiver;
   }
   lose(*receiver, Errc::kTimeout);
@@ -285,7 +288,7 @@ void Rendezvous::match(std::uint32_t number, Entry& entry, Held held, Work& work
     return connect(number, entry, work);
   }
   entry.accepted = true;
-  if (entry.timer) work.add([timer = entry.timer] { timer->cancel(); });
+  if (entry.timer) entry.timer->cancel();  // its handler comes later
   work.add([request = held.request, qp = entry.ends.receiver] {
     request->accept(qp, {.ird = kMostReads, .ord = kMostReads},
                     [qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {

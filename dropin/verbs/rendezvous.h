@@ -98,7 +98,7 @@ class Rendezvous {
   void limit(std::uint32_t number, Entry& entry);
   // Without.
   void on_knocked(std::uint32_t number, const std::shared_ptr<verbs::QueuePair>& receiver, bool heard);
-  void on_patience_over(std::uint32_t number, const boost::asio::steady_timer* which);
+  void on_patience_over(std::uint32_t number, const std::shared_ptr<boost::asio::steady_timer>& which);
 
   std::mutex mutex_;
   std::vector<Port> ports_;

@@ -14,7 +14,8 @@ class Sleepers {
   // Something has come. Any thread, with any lock held; never blocks.
   void wake() noexcept;
   // Sleeps until wake() is called, unless it was since wakes() gave `seen`. False, with errno EINTR: a signal. A
-  // cancellation point: no caller on the way from C may be noexcept, hold a lock, or have something to destroy.
+  // cancellation point, unless the thread is Uncancelled: no caller on the way from C may be noexcept, hold a lock, or
+  // have something to destroy then.
   [[nodiscard]] bool sleep(std::uint32_t seen);
 
  private:

@@ -112,6 +112,15 @@ TEST_F(Handover, MpaBeginsWhereTheApplicationsProtocolEnds) {
   join_over(TcpConnection(std::move(p.client)), TcpConnection(std::move(p.server)));
 }
 
+// Who sends the Request is the Initiator, whoever sent the SYN.
+TEST_F(Handover, TheEndThatAcceptedTcpMayBeTheInitiator) {
+  COVERS("RFC5044-7.1-9");
+  TcpPair p;
+  say(p.client, pattern(100, 1));
+  EXPECT_EQ(hear(p.server, 100), pattern(100, 1));
+  join_over(TcpConnection(std::move(p.server)), TcpConnection(std::move(p.client)));
+}
+
 TEST_F(Handover, TakesDescriptorsAndIpv6) {
   if (!has_ipv6()) GTEST_SKIP() << "this host has no ::1";
   TcpPair p(tcp::v6());
@@ -326,6 +335,39 @@ TEST_F(Handover, TcpOfARejectedInitiatorIsClosedUnlessItIsKept) {
     }
     c.connection.reset();  // nobody took it
     EXPECT_EQ(peer.end(), RawTcp::End::kFin);
+  }
+}
+
+// The peer has accepted, and this end does not accept what it says.
+TEST_F(Handover, AnInitiatorThatRefusesTheReplyHasTcpAgain) {
+  COVERS("RFC5044-7.1.2-15");
+  RawListener listener;
+  for (const bool keep : {true, false}) {
+    SCOPED_TRACE(keep);
+    Node client(client_engine_);
+    ConnectOptions options = to_port(listener.port());
+    options.keep_tcp_if_rejected = keep;
+    options.judge_reply = [](ConstBytes) -> Result<rdmap::Extensions> {
+      return make_error(Errc::kResource, "not acceptable");
+    };
+    auto connecting = start_connect(client, options);
+    RawTcp peer = listener.accept();
+    ASSERT_TRUE(read_frame(peer, false).complete);
+    ASSERT_TRUE(peer.send(octets(good_reply())));
+    const Outcome c = get_outcome(std::move(connecting));
+    ASSERT_STREQ(name(c.error.code), "resource");
+    TcpConnection tcp = c.connection->take_tcp();
+    EXPECT_EQ(static_cast<bool>(tcp), keep);
+    if (!keep) {
+      EXPECT_EQ(peer.end(), RawTcp::End::kFin);
+      continue;
+    }
+    EXPECT_EQ(tcp.early(), Bytes{});
+    RawTcp mine = raw(std::move(tcp));
+    ASSERT_TRUE(mine.send(pattern(20)));
+    EXPECT_EQ(peer.read(20), pattern(20)) << "no FPDU before it";
+    ASSERT_TRUE(peer.send(pattern(30)));
+    EXPECT_EQ(mine.read(30), pattern(30));
   }
 }
 

@@ -159,6 +159,21 @@ TEST(ListenerPort, MayBeBoundBefore) {
   ping_pong(client, server);
 }
 
+TEST(ListenerPort, IsFreeThoughAForkedChildHasTheSocket) {
+  Engine engine;
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::acceptor bound(io), childs(io);
+  bound.open(boost::asio::ip::tcp::v4());
+  bound.bind({boost::asio::ip::make_address("127.0.0.1"), 0});
+  ListenOptions options;
+  options.endpoint = bound.local_endpoint();
+  childs.assign(boost::asio::ip::tcp::v4(), ::dup(bound.native_handle()));
+  auto listener = Listener::listen(engine, std::move(bound), {});
+  ASSERT_TRUE(listener.ok()) << listener.error().why;
+  listener->reset();
+  EXPECT_TRUE(Listener::listen(engine, options).ok());
+}
+
 // As processes do that share one.
 TEST(ListenerPort, ADuplicateOfTheSocketGoesOn) {
   Engine engine;
@@ -167,7 +182,9 @@ TEST(ListenerPort, ADuplicateOfTheSocketGoesOn) {
   bound.open(boost::asio::ip::tcp::v4());
   bound.bind({boost::asio::ip::make_address("127.0.0.1"), 0});
   other.assign(boost::asio::ip::tcp::v4(), ::dup(bound.native_handle()));
-  auto listener = Listener::listen(engine, std::move(bound), {});
+  ListenOptions options;
+  options.shared_socket = true;
+  auto listener = Listener::listen(engine, std::move(bound), options);
   ASSERT_TRUE(listener.ok()) << listener.error().why;
   listener->reset();
   other.non_blocking(true);

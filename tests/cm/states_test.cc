@@ -20,6 +20,11 @@ TEST(States, BackgroundIsAsReviewed) {
   EXPECT_EQ(is, test::reviewed("cm/background.states.txt")) << is;
 }
 
+TEST(States, PollingIsAsReviewed) {
+  const auto is = test::state_matrix<Polling, PollingInput>(kPollings, kPollingInputs);
+  EXPECT_EQ(is, test::reviewed("cm/polling.states.txt")) << is;
+}
+
 TEST(States, SideIsAsReviewed) {
   const auto is = test::state_matrix<Side, SideInput>(kSides, kSideInputs);
   EXPECT_EQ(is, test::reviewed("cm/side.states.txt")) << is;

@@ -15,6 +15,7 @@
 #include "dropin/verbs/interface.h"
 #include "iwarp/cm/connector.h"
 #include "iwarp/cm/listener.h"
+#include "tests/dropin/completion.h"
 
 namespace iwarp::dropin {
 namespace {
@@ -60,18 +61,7 @@ struct End {
   [[nodiscard]] std::uint64_t address(std::size_t offset) const {
     return reinterpret_cast<std::uintptr_t>(memory.data()) + offset;
   }
-  // The next completion, by polling alone.
-  [[nodiscard]] ibv_wc next() const {
-    ibv_wc wc{};
-    const auto until = std::chrono::steady_clock::now() + 10s;
-    while (ibv_poll_cq(cq, 1, &wc) == 0) {
-      if (std::chrono::steady_clock::now() > until) {
-        ADD_FAILURE() << "no completion";
-        break;
-      }
-    }
-    return wc;
-  }
+  [[nodiscard]] ibv_wc next() const { return test::next_completion(cq); }
 
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;

@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/dropin/completion.h"
+
 namespace iwarp::dropin::test {
 namespace {
 
@@ -59,19 +61,11 @@ TEST_F(RdmaCmPair, TellsBothEndsWhatTheOtherOneWants) {
 TEST_F(RdmaCmPair, EndIsToldBehindWhatCameBeforeIt) {
   for (const bool polls : {true, false}) {
     rdma_cm_id* const from = polls ? client : make_client(active, ntohs(::rdma_get_src_port(listener)));
-    auto wanted = parameters();
-    ASSERT_EQ(::rdma_connect(from, &wanted), 0);
-    rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
-    ASSERT_NE(event, nullptr);
-    rdma_cm_id* const server = event->id;
-    ::rdma_ack_cm_event(event);
-    make_queue_pair(server);
+    rdma_cm_id* const server = establish(from);
+    ASSERT_NE(server, nullptr);
     ibv_recv_wr receive{};
     ibv_recv_wr* bad_receive = nullptr;
     ASSERT_EQ(::ibv_post_recv(server->qp, &receive, &bad_receive), 0);
-    ASSERT_EQ(::rdma_accept(server, &wanted), 0);
-    passive.expect(RDMA_CM_EVENT_ESTABLISHED);
-    active.expect(RDMA_CM_EVENT_ESTABLISHED);
 
     ibv_send_wr empty{};
     empty.opcode = IBV_WR_SEND;
@@ -86,9 +80,7 @@ TEST_F(RdmaCmPair, EndIsToldBehindWhatCameBeforeIt) {
       if (std::chrono::steady_clock::now() - began < 90ms) {
         EXPECT_FALSE(told);
       }
-      ibv_wc wc{};
-      while (::ibv_poll_cq(server->recv_cq, 1, &wc) == 0) std::this_thread::yield();
-      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(next_completion(server->recv_cq).status, IBV_WC_SUCCESS);
     }
     passive.expect(RDMA_CM_EVENT_DISCONNECTED);
     destroy(from);

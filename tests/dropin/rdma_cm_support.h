@@ -129,6 +129,20 @@ class RdmaCmPair : public ::testing::Test {
     auto wanted = parameters();
     ASSERT_EQ(::rdma_connect(client, &wanted), 0);
   }
+  // The passive end of what `from` connects to, established at both ends. Null: something went wrong.
+  rdma_cm_id* establish(rdma_cm_id* from) {
+    auto wanted = parameters();
+    EXPECT_EQ(::rdma_connect(from, &wanted), 0);
+    rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
+    if (event == nullptr) return nullptr;
+    rdma_cm_id* const accepted = event->id;
+    ::rdma_ack_cm_event(event);
+    make_queue_pair(accepted);
+    EXPECT_EQ(::rdma_accept(accepted, &wanted), 0);
+    passive.expect(RDMA_CM_EVENT_ESTABLISHED);
+    active.expect(RDMA_CM_EVENT_ESTABLISHED);
+    return accepted;
+  }
 
   Channel passive, active;
   rdma_cm_id* const listener = make_listener(passive);

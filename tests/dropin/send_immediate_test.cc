@@ -1,53 +1,32 @@
 // Sends with immediate data between two ends of the RoCE presentation, which agree on them by rdma_cm.
 #include "tests/dropin/rdma_cm_support.h"
 //
-#include <chrono>
 #include <cstdlib>
+
+#include "tests/dropin/completion.h"
 
 namespace iwarp::dropin::test {
 namespace {
 
-using namespace std::chrono_literals;
-
 // Before anything asks for the settings.
 const bool kRoce = ::setenv("IWARP_PRESENT", "roce", 1) == 0 && ::setenv("IWARP_ADDRESS", "127.0.0.1", 1) == 0;
 
-ibv_wc next(ibv_cq* cq) {
-  ibv_wc wc{};
-  const auto until = std::chrono::steady_clock::now() + 10s;
-  while (::ibv_poll_cq(cq, 1, &wc) == 0) {
-    if (std::chrono::steady_clock::now() < until) continue;
-    ADD_FAILURE() << "no completion";
-    break;
-  }
-  return wc;
-}
-
 class SendImmediate : public RdmaCmPair {
  protected:
-  SendImmediate() {
-    EXPECT_TRUE(kRoce);
-    auto wanted = parameters();
-    EXPECT_EQ(::rdma_connect(client, &wanted), 0);
-    rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
-    if (event == nullptr) return;
-    server = event->id;
-    ::rdma_ack_cm_event(event);
-    make_queue_pair(server);
-    EXPECT_EQ(::rdma_accept(server, &wanted), 0);
-    passive.expect(RDMA_CM_EVENT_ESTABLISHED);
-    active.expect(RDMA_CM_EVENT_ESTABLISHED);
+  void SetUp() override {
+    ASSERT_TRUE(kRoce);
+    server = establish(client);
+    ASSERT_NE(server, nullptr);
   }
   ~SendImmediate() override {
     destroy(client);
-    destroy(server);
+    if (server != nullptr) destroy(server);
     destroy(listener);
   }
   rdma_cm_id* server = nullptr;
 };
 
 TEST_F(SendImmediate, BringsBoth) {
-  ASSERT_NE(server, nullptr);
   alignas(8) char from[16] = "a message", to[16] = {};
   ibv_mr* const mr = ::ibv_reg_mr(server->pd, to, sizeof to, IBV_ACCESS_LOCAL_WRITE);
   ibv_sge sink{.addr = reinterpret_cast<std::uintptr_t>(to), .length = sizeof to, .lkey = mr->lkey};
@@ -66,7 +45,7 @@ TEST_F(SendImmediate, BringsBoth) {
   ibv_send_wr* bad = nullptr;
   ASSERT_EQ(::ibv_post_send(client->qp, &send, &bad), 0);
   EXPECT_TRUE(readable(server->recv_cq_channel->fd, 10000)) << "solicited";
-  const ibv_wc got = next(server->recv_cq);
+  const ibv_wc got = next_completion(server->recv_cq);
   EXPECT_EQ(got.wr_id, 4U);
   EXPECT_EQ(got.status, IBV_WC_SUCCESS);
   EXPECT_EQ(got.opcode, IBV_WC_RECV);
@@ -74,7 +53,7 @@ TEST_F(SendImmediate, BringsBoth) {
   EXPECT_EQ(ntohl(got.imm_data), 0xFEDCBA98U);
   EXPECT_EQ(got.byte_len, 10U);
   EXPECT_STREQ(to, "a message");
-  const ibv_wc sent = next(client->send_cq);
+  const ibv_wc sent = next_completion(client->send_cq);
   EXPECT_EQ(sent.wr_id, 5U);
   EXPECT_EQ(sent.opcode, IBV_WC_SEND);
   ibv_cq* cq = nullptr;
@@ -82,6 +61,36 @@ TEST_F(SendImmediate, BringsBoth) {
   ASSERT_EQ(::ibv_get_cq_event(server->recv_cq_channel, &cq, &of), 0);
   ::ibv_ack_cq_events(cq, 1);
   EXPECT_EQ(::ibv_dereg_mr(mr), 0);
+}
+
+// As librdmacm leaves it: in the error state when the program hears of it, with its Receives flushed.
+TEST(RoceRefused, TheQueuePairIsInError) {
+  Channel channel;
+  auto nobody = [] {
+    Channel passing;
+    rdma_cm_id* const id = make_listener(passing);
+    const std::uint16_t port = ntohs(::rdma_get_src_port(id));
+    ::rdma_destroy_id(id);
+    return port;
+  };
+  rdma_cm_id* const id = make_client(channel, nobody());
+  ibv_recv_wr receive{};
+  receive.wr_id = 3;
+  ibv_recv_wr* bad = nullptr;
+  ASSERT_EQ(::ibv_post_recv(id->qp, &receive, &bad), 0);
+  auto wanted = parameters();
+  ASSERT_EQ(::rdma_connect(id, &wanted), 0);
+  rdma_cm_event* const event = channel.take(RDMA_CM_EVENT_REJECTED);
+  ASSERT_NE(event, nullptr);
+  ::rdma_ack_cm_event(event);
+  ibv_qp_attr attributes_now{};
+  ibv_qp_init_attr made{};
+  ASSERT_EQ(::ibv_query_qp(id->qp, &attributes_now, IBV_QP_STATE, &made), 0);
+  EXPECT_EQ(attributes_now.qp_state, IBV_QPS_ERR);
+  const ibv_wc wc = next_completion(id->recv_cq);
+  EXPECT_EQ(wc.wr_id, 3U);
+  EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+  destroy(id);
 }
 
 }  // namespace

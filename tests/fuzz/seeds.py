@@ -25,6 +25,19 @@ def turns(name):
             yield line[0] == '>', bytes.fromhex(line[2:])
 
 
+def marked(ulpdus):
+    """FPDUs of them from the first octet of Full Operation on, with Markers, CRC off."""
+    out = b''
+    for ulpdu in ulpdus:
+        start = len(out) + (4 if len(out) % 512 == 0 else 0)
+        plain = len(ulpdu).to_bytes(2, 'big') + ulpdu + bytes(-(2 + len(ulpdu)) % 4 + 4)
+        for word in range(0, len(plain), 4):
+            if len(out) % 512 == 0:
+                out += max(len(out) - start, 0).to_bytes(4, 'big')
+            out += plain[word:word + 4]
+    return out
+
+
 def messages():
     """Named RPC-over-RDMA messages."""
     out = {}
@@ -137,6 +150,25 @@ def stream():
             begin = bytes([number, options]) + first(number)
             write('stream', f'{starts[number]}-{kind}-rfc7306', begin + immediate + immediate_solicited + fetch_add + cmp_swap +
                   drain + posts + drain + answer * 6 + drain + fin)
+    # Options + 64: Markers in both directions. How a PDU is sent: 192 and more damages its first Marker, 224 and more leaves a part
+    # for later.
+    how = lambda pdu, octets: pdu[:-1] + octets
+    for number, name in enumerate(starts):
+        for kind, options in (('crc', 64), ('no-crc', 65), ('crc-small-reads', 68), ('no-crc-small-reads', 73), ('rfc7306', 96), ('shared', 80)):
+            begin = bytes([number, options])
+            extension = immediate + fetch_add + posts if options & 32 else b''
+            write('stream', f'{name}-markers-{kind}', begin + (drain if number == 0 else first(number)) + post_recv + write_small + send_part + send + write_large +
+                  extension + read_request + drain + post_send + drain + answer * 6 + how(write_large, b'\xe0\x02\x0c') + rest +
+                  how(write_large, b'\xe0\x01\xfe') + post_send + b'\x07\x30' + rest + drain + send_invalidate + fin)
+    for kind, options in (('crc', b'\x40'), ('no-crc', b'\x41')):
+        begin = b'\x03' + options
+        for octet in range(4):
+            write('stream', f'marker-octet-{octet}-{kind}', begin + write_small + how(write_large, bytes([0xc4 + octet])) + drain + fin)
+        write('stream', f'marker-cut-{kind}', begin + write_small * 3 + how(write_large, b'\xe0\x00\x72') + drain + rest + send + fin)
+        write('stream', f'marker-alone-{kind}', begin + b'\x03\x04' + bytes(4) + b'\x0b\x01')
+        write('stream', f'marker-left-out-{kind}', begin + b'\x03\x08' + bytes(8) + send + drain + fin)
+        read_much = bytes([0, 1, 0, 0x4e, 0x20, 0, 0, 0, 0, 0x12, 0x34, 0, 0, 0])
+        write('stream', f'marked-read-of-much-{kind}', begin + read_much + b'\x07\xff' * 3 + drain + fin)
     write('stream', 'reads-and-atomics-no-crc', b'\x03\x21' + read_request + fetch_add + read_request + cmp_swap + drain + fin)
     write('stream', 'atomic-misaligned', b'\x03\x20' + atomic(0, 9)[:9] + b'\x01\x05\x00\x00' + drain)
     write('stream', 'atomic-at-the-end', b'\x03\x20' + atomic(0, 184) + atomic(0, 192) + drain)
@@ -190,6 +222,19 @@ def capture():
         for fate, damage in enumerate(('lost', 'held', 'twice', 'cut'), 1):
             damaged = b'\x05'.join(packets(lambda number, fate=fate: fate if number % 4 == 3 else 0))
             write('capture', f'{name}-{damage}', b'\x00\x00' + damaged + fin)
+    # Markers in one direction, in the other, in both.
+    send = lambda msn, n: bytes.fromhex('4143 00000000 00000000') + msn.to_bytes(4, 'big') + bytes(4) + bytes(range(256))[:n]
+    rdma_write = lambda n: bytes.fromhex('c140 00001234 0000000000010000') + bytes(n)
+    ulpdus = [rdma_write(0), send(1, 30), rdma_write(1400), send(2, 3), rdma_write(496), send(3, 100), rdma_write(3000), send(4, 0)]
+    plain = b''.join(len(u).to_bytes(2, 'big') + u + bytes(-(2 + len(u)) % 4 + 4) for u in ulpdus)
+    for name, request, reply in (('client', 0, 0x80), ('server', 0x80, 0), ('both', 0x80, 0x80)):
+        directions = ((0, REQUEST_KEY + bytes([request, 1, 0, 0]), reply), (0x80, REPLY_KEY + bytes([reply, 1, 0, 0]), request))
+        stream = b''.join(bytes([2 | way]) + len(frame).to_bytes(2, 'big') + frame for way, frame, _ in directions)
+        for way, _, has in directions:
+            octets = marked(ulpdus) if has else plain
+            parts = [octets[at:at + 1000] for at in range(0, len(octets), 1000)]
+            stream += b''.join(bytes([2 | way]) + len(part).to_bytes(2, 'big') + part for part in parts)
+        write('capture', f'markers-{name}', b'\x00\x00' + stream + b'\x03\x83')
     for link in range(5):
         ip = bytes.fromhex('450000280000400040060000 0a000001 0a000002'.replace(' ', '')) + bytes.fromhex('0fa01c06' + '00000001' * 2 + '5010ffff00000000')
         front = (14, 16, 20, 4, 0)[link]

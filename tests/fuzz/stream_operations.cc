@@ -23,6 +23,7 @@ void World::operation(Script& in) {
     case 4:  // the rest of an FPDU that began to arrive, or the Reply
       if (held_.empty()) {
         arrive(peer_.reply, true);
+        if (std::exchange(awaits_reply_, false)) arrived_ = 0;
       } else {
         arrive(std::exchange(held_, {}), true);
       }
@@ -116,8 +117,9 @@ Bytes World::made_ulpdu(Script& in) {
 }
 
 void World::feed_pdu(Script& in) {
-  Bytes bytes = test::fpdu(made_ulpdu(in), crc_);
+  const Bytes ulpdu = made_ulpdu(in);
   const std::uint8_t how = in.u8();
+  Bytes bytes = framed(ulpdu, how >= 192 && how < 224 ? how : 0);
   if (how >= 248) bytes.back() ^= std::byte{1};  // the CRC
   if (!held_.empty()) bytes = std::exchange(held_, {}) | bytes;
   if (how < 224 || how >= 248) return arrive(bytes, true);
@@ -133,9 +135,8 @@ void World::answer_read(Script& in) {
   const std::uint32_t n = std::min<std::uint32_t>(in.u16(), read.left);
   const bool last = n == read.left;
   Bytes bytes =
-      test::fpdu(read.atomic ? atomic_response(*read.atomic)
-                             : test::tagged_segment(Opcode::kReadResponse, read.sink, read.to, content(n, 0), last),
-                 crc_);
+      framed(read.atomic ? atomic_response(*read.atomic)
+                         : test::tagged_segment(Opcode::kReadResponse, read.sink, read.to, content(n, 0), last));
   if (!held_.empty()) bytes = std::exchange(held_, {}) | bytes;
   read.left -= n;
   read.to += n;

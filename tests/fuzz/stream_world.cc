@@ -12,12 +12,19 @@ namespace {
 constexpr std::size_t kNoLimit = ~std::size_t{0};
 // Large enough for direct placement with CRC off.
 constexpr std::size_t kLarge = 20000;
+// With all that its length field can say, and Markers.
+constexpr std::size_t kLongestFpdu = 70000;
+
+bool good_crc(ConstBytes fpdu) {
+  return mpa::crc32c(fpdu.first(fpdu.size() - mpa::kCrcBytes)) == mpa::load_crc(fpdu.last<mpa::kCrcBytes>());
+}
 
 test::RawPeerOptions peer_options(const Setup& s, rdmap::ReceiveSource* shared) {
   test::RawPeerOptions o;
   if (s.shares) o.shared = shared;
   const bool startup = s.start == Start::kReplyUnsent || s.start == Start::kAwaitingReply;
   o.crc = s.crc || startup;
+  o.markers = s.markers;
   o.peer_to_peer = s.peer_to_peer;
   o.we_initiate = s.start != Start::kReplyUnsent && s.start != Start::kResponder;
   o.finish_startup = !startup;
@@ -45,15 +52,19 @@ Setup::Setup(Script& in) {
   peer_to_peer = (flags & 2) != 0;
   shares = (flags & 16) != 0;
   rfc7306 = (flags & 32) != 0;
+  markers = (flags & 64) != 0;
   scratch_bytes = (flags & 4) != 0 ? 64 : (flags & 8) != 0 ? 1500 : 16384;
 }
 
 World::World(const Setup& setup, Chunking chunking)
     : shares_(setup.shares),
       rfc7306_(setup.rfc7306),
+      markers_(setup.markers),
       peer_(peer_options(setup, &shared_)),
       chunking_(chunking),
-      crc_(peer_options(setup, nullptr).crc) {
+      crc_(peer_options(setup, nullptr).crc),
+      awaits_reply_(setup.start == Start::kAwaitingReply),
+      opener_(crc_, markers_, true) {
   using ddp::Access;
   const ddp::StreamKey own = peer_.end.key();
   add_memory(kLarge, test::kRemoteAll, 0x10000, false);
@@ -85,7 +96,7 @@ void World::reach(Start start) {
     case Start::kAwaitingReply:
       return;
     case Start::kResponder:
-      arrive(test::fpdu(test::write_segment(Stag{}, 0, {}), crc_), true);
+      arrive(framed(test::write_segment(Stag{}, 0, {})), true);
       break;
     case Start::kInitiator:
       break;
@@ -95,16 +106,16 @@ void World::reach(Start start) {
     case Start::kReadsInbound:
       for (const std::uint32_t n : {9000U, 0U, 100U}) {
         const rdmap::ReadRequest r{Stag{0x1234}, 0x5678, n, remote.stag(), remote.to()};
-        arrive(test::fpdu(test::read_request_segment(r, read_msn_++), crc_), true);
+        arrive(framed(test::read_request_segment(r, read_msn_++)), true);
       }
       return;
     case Start::kMidMessage: {
-      (void)peer_.end.send(kNoLimit, peer_.now);
+      transmit(kNoLimit);
       // The second Receive holds 2000 octets, the fourth 6000.
-      arrive(test::fpdu(test::send_segment({}, {.msn = send_msn_++}), crc_), true);
-      arrive(test::fpdu(test::send_segment(content(500, 0), {.msn = send_msn_, .last = false}), crc_), true);
+      arrive(framed(test::send_segment({}, {.msn = send_msn_++})), true);
+      arrive(framed(test::send_segment(content(500, 0), {.msn = send_msn_, .last = false})), true);
       send_mo_ = 500;
-      held_ = test::fpdu(test::write_segment(remote.stag(), remote.to(16), content(9000, 0)), crc_);
+      held_ = framed(test::write_segment(remote.stag(), remote.to(16), content(9000, 0)));
       const Bytes first(held_.begin(), held_.begin() + 40);
       held_.erase(held_.begin(), held_.begin() + 40);
       arrive(first, false);
@@ -119,7 +130,7 @@ void World::reach(Start start) {
       peer_.end.disconnect(peer_.now);
       break;
     case Start::kTerminating:
-      arrive(test::fpdu(test::write_segment(Stag{0xBAD}, 0, content(9, 0)), crc_), true);
+      arrive(framed(test::write_segment(Stag{0xBAD}, 0, content(9, 0))), true);
       return;
   }
   transmit(kNoLimit);
@@ -127,8 +138,24 @@ void World::reach(Start start) {
 
 // --- The peer's octets.
 
+Bytes World::framed(const Bytes& ulpdu, std::uint8_t damage) const {
+  if (!markers_) return test::fpdu(ulpdu, crc_);
+  const std::uint64_t position = arrived_ + held_.size();
+  Bytes out = test::marked_fpdu(ulpdu, position, crc_);
+  const std::size_t marker = mpa::octets_to_marker(position), covered = out.size() - mpa::kCrcBytes;
+  if (damage == 0 || marker >= covered) return out;
+  out[marker + damage % mpa::kMarkerBytes] ^= std::byte{damage};
+  if (crc_) {
+    mpa::Crc32c sum;
+    sum.update(ConstBytes(out).first(covered));
+    sum.write_to(MutBytes(out).subspan(covered).first<mpa::kCrcBytes>());
+  }
+  return out;
+}
+
 void World::arrive(ConstBytes bytes, bool whole_fpdus) {
   partial_ = !whole_fpdus;
+  arrived_ += bytes.size();
   if (!ended_) unread_.insert(unread_.end(), bytes.begin(), bytes.end());
   pump();
 }
@@ -158,11 +185,13 @@ void World::transmit(std::size_t limit) {
 void World::note_requests() {
   if (sent_.size() < parsed_) return;  // part of our Reply
   while (parsed_ < sent_.size()) {
-    mpa::FpduDecoder decoder(crc_, false, unsteady_);
-    const auto result = decoder.decode(MutBytes(sent_).subspan(parsed_));
+    const ConstBytes rest = ConstBytes(sent_).subspan(parsed_);
+    Bytes octets(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(std::min(rest.size(), kLongestFpdu)));
+    const auto result = opener_.decode(octets);
     if (std::holds_alternative<mpa::NeedMore>(result)) return;
     const auto* frame = std::get_if<mpa::FpduFrame>(&result);
     FUZZ_CHECK(frame != nullptr);
+    FUZZ_CHECK(!crc_ || unsteady_ || good_crc(rest.first(frame->fpdu_bytes)));
     note_request(frame->ulpdu);
     parsed_ += frame->fpdu_bytes;
   }

@@ -37,6 +37,7 @@ struct Setup {
   bool crc, peer_to_peer;
   bool shares;   // its Receives are those of a shared receive queue
   bool rfc7306;  // it knows Immediate Data and Atomics
+  bool markers;  // in both directions
   std::size_t scratch_bytes;
 
   explicit Setup(Script& in);
@@ -94,13 +95,16 @@ class World {
   void post(const rdmap::RecvWr& wr);
   void lose_receive();
 
+  // The FPDU that begins where the one before it ends, whether that has arrived or is held. `damage` other than 0: of
+  // its first Marker, if it has one, which its CRC covers.
+  [[nodiscard]] Bytes framed(const Bytes& ulpdu, std::uint8_t damage = 0) const;
   // Octets arrive behind those that were not read yet.
   void arrive(ConstBytes bytes, bool whole_fpdus);
   void pump();
   void transmit(std::size_t limit);
   void note_requests();
 
-  bool shares_, rfc7306_;
+  bool shares_, rfc7306_, markers_;
   rdmap::SharedReceives shared_{8};
   test::RawPeer peer_;
   Chunking chunking_;
@@ -111,9 +115,12 @@ class World {
   bool unsteady_ = false;  // something was sent from memory that may change meanwhile: its CRC may be wrong then
   std::vector<Memory> memory_;
   Bytes unread_;
-  Bytes held_;  // the rest of an FPDU of which only the beginning has arrived
+  Bytes held_;                 // the rest of an FPDU of which only the beginning has arrived
+  std::uint64_t arrived_ = 0;  // octets that were to arrive in Full Operation
+  bool awaits_reply_;          // the next Reply is no part of it
   Bytes sent_;
-  std::size_t parsed_ = 0;  // octets of sent_ that were looked at, or are our Reply
+  std::size_t parsed_ = 0;   // octets of sent_ that were looked at, or are our Reply
+  mpa::FpduDecoder opener_;  // of what is sent; the CRC is looked at besides
   std::deque<PeerRead> reads_;
   std::uint32_t send_msn_ = 1, send_mo_ = 0, read_msn_ = 1, atomic_msn_ = 1;
   std::uint64_t next_id_ = 1;

@@ -64,7 +64,7 @@ Heard Peer::hear_message(int limit_ms) {
     Heard heard = hear(limit_ms);
     if (heard.kind == Kind::kReadRequest) {
       respond(heard.read);
-    } else if (heard.kind != Kind::kWrite && heard.kind != Kind::kReadResponse) {
+    } else if (heard.kind != Kind::kWrite && heard.kind != Kind::kReadResponse && heard.kind != Kind::kAtomicResponse) {
       return heard;
     }
   }
@@ -88,6 +88,8 @@ std::optional<Reaction> Peer::ending(const Heard& last) {
     case Kind::kReadRequest:
     case Kind::kReadResponse:
     case Kind::kWrite:
+    case Kind::kAtomicRequest:
+    case Kind::kAtomicResponse:
       return std::nullopt;
   }
   return std::nullopt;
@@ -109,7 +111,7 @@ std::optional<Heard> Peer::decode() {
 std::optional<Heard> Peer::take_segment(const Bytes& ulpdu) {
   const auto header = ddp::parse_segment_header(ulpdu);
   if (!header) return Heard{Kind::kUnreadable, ulpdu};
-  const auto opcode = rdmap::check_control(*header);
+  const auto opcode = rdmap::check_control(*header, extensions);
   if (!opcode) return Heard{Kind::kUnreadable, ulpdu};
   const Bytes payload(ulpdu.begin() + static_cast<std::ptrdiff_t>(ddp::header_size(*header)), ulpdu.end());
   if (const auto* tagged = std::get_if<ddp::TaggedHeader>(&*header)) {
@@ -127,6 +129,16 @@ std::optional<Heard> Peer::take_segment(const Bytes& ulpdu) {
     const auto terminate = rdmap::TerminateMessage::parse(out.payload);
     out.kind = terminate ? Kind::kTerminate : Kind::kUnreadable;
     if (terminate) out.terminate = *terminate;
+  } else if (*opcode == rdmap::Opcode::kAtomicRequest) {
+    const auto atomic = rdmap::AtomicRequest::parse(out.payload);
+    out.kind = atomic ? Kind::kAtomicRequest : Kind::kUnreadable;
+    if (atomic) out.atomic = *atomic;
+  } else if (*opcode == rdmap::Opcode::kAtomicResponse) {
+    const auto answer = rdmap::AtomicResponse::parse(out.payload);
+    out.kind = answer ? Kind::kAtomicResponse : Kind::kUnreadable;
+    if (answer) out.answer = *answer;
+  } else if (rdmap::is_immediate(*opcode)) {
+    out.kind = Kind::kUnreadable;  // no victim has a reason for it
   }
   return out;
 }

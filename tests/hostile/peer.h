@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "iwarp/mpa/fpdu_decoder.h"
+#include "iwarp/rdmap/atomic.h"
 #include "iwarp/rdmap/terminate_message.h"
 #include "tests/hostile/reaction.h"
 #include "tests/hostile/target.h"
@@ -29,8 +30,10 @@ struct Heard {
     kTerminate,     // in `terminate`
     kFin,
     kReset,
-    kSilence,     // nothing within the limit
-    kUnreadable,  // not a good FPDU, or not a good segment: `payload`
+    kSilence,         // nothing within the limit
+    kUnreadable,      // not a good FPDU, or not a good segment: `payload`
+    kAtomicRequest,   // in `atomic`
+    kAtomicResponse,  // in `answer`
   };
   Kind kind{};
   Bytes payload{};
@@ -38,6 +41,8 @@ struct Heard {
   std::uint64_t to = 0;
   rdmap::ReadRequest read{};
   rdmap::TerminateMessage terminate{};
+  rdmap::AtomicRequest atomic{};
+  rdmap::AtomicResponse answer{};
 };
 
 // Which directions carry Markers, as the peer sees it.
@@ -52,8 +57,9 @@ class Peer {
 
   RawTcp tcp;
   bool crc;
-  Bytes private_data;  // of the victim's startup frame, the ULP's part
-  int settle_ms;       // Target::settle()
+  Bytes private_data;                                       // of the victim's startup frame, the ULP's part
+  int settle_ms;                                            // Target::settle()
+  rdmap::Extensions extensions = rdmap::Extensions::kNone;  // what the victim may send; the rest is kUnreadable
 
   // Octets as they are; an FPDU as it should be around a ULPDU that may be anything. What the victim does not take any
   // more is not missed.
@@ -76,7 +82,7 @@ class Peer {
   std::map<Stag, Bytes> exposed;
 
   [[nodiscard]] Heard hear(int limit_ms = 5000);
-  // hear(), but serves Read Requests and skips Writes and Read Responses.
+  // hear(), but serves Read Requests and skips Writes and Responses.
   [[nodiscard]] Heard hear_message(int limit_ms = 5000);
   // What ended the connection, in the vocabulary, if `last` is an end: "term ..." only when TCP ends behind it.
   [[nodiscard]] std::optional<Reaction> ending(const Heard& last);

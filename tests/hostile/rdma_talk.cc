@@ -156,6 +156,8 @@ Region find_memory(Target& target, Peer& peer, Memory kind) {
       throw Inapplicable("it registers no memory for remote writing only");
     case Memory::kOtherStream:
       throw Inapplicable("it binds memory to Protection Domains, and has one for each connection");
+    case Memory::kShifted:
+      throw Inapplicable("the addresses of its memory are not known");
     case Memory::kCount:
       break;
   }

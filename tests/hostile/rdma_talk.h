@@ -1,6 +1,7 @@
 // How to talk to an RDMA victim: the wire protocol of rdma-core's rping server, so that the same scripts run against
 // ours and against siw. A Send of 16 octets announces memory (address 8 | STag 4 | size 4); the victim answers the
 // first, third, ... of them with an RDMA Read of that memory and a Send, the others with an RDMA Write and a Send.
+// Immediate Data (RFC 7306) that are not 0 announce an STag to our own victim: it answers with a FetchAdd and a Send.
 //
 // Our own victim also tells, in the private data of its Reply, which memory it has registered: an Advert. Of another
 // program's memory we know what its Reads tell.
@@ -22,6 +23,7 @@ enum class Memory : std::uint8_t {
   kOtherStream,  // of the same Protection Domain, for another stream only
   kRevoked,      // was open once
   kInvalidable,  // remote read and write, and the peer may invalidate it
+  kShifted,      // remote read and write; where a TO is a multiple of 8, the address is not: it is 4 more
   kCount
 };
 inline constexpr std::uint64_t kBase = 0x10000;

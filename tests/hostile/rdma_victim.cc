@@ -14,6 +14,8 @@ using namespace std::chrono_literals;
 using ddp::Access;
 using verbs::MemoryRegion;
 
+constexpr std::size_t kShift = 4;  // octets, of Memory::kShifted
+
 mpa::Policy policy_for(Flavour flavour) {
   mpa::Policy p;
   p.ird = p.ord = kDepth;
@@ -21,6 +23,7 @@ mpa::Policy policy_for(Flavour flavour) {
   switch (flavour) {
     case Flavour::kDefault:
     case Flavour::kSharedReceives:
+    case Flavour::kRfc7306:
       break;
     case Flavour::kPreferOff:
       p.crc = mpa::Policy::Crc::kPreferOff;
@@ -44,6 +47,7 @@ mpa::Policy policy_for(Flavour flavour) {
 stream::Options stream_for(Flavour flavour) {
   stream::Options o;
   if (flavour == Flavour::kImpatient) o.first_fpdu_timeout = 400ms;
+  o.rfc7306 = flavour == Flavour::kRfc7306;
   return o;
 }
 
@@ -71,7 +75,8 @@ class RdmaVictim::Session {
     const auto own = [&](Memory m, const verbs::ProtectionDomain& pd, Access access,
                          ddp::StreamId stream = ddp::StreamId::kAny) {
       const auto i = static_cast<std::size_t>(m);
-      named_[i] = add(pd, memory_[i], access, stream);
+      const std::size_t shift = m == Memory::kShifted ? kShift : 0;
+      named_[i] = add(pd, MutBytes(memory_[i]).subspan(shift, kRegionBytes), access, stream);
       advert_.stags[i] = named_[i].stag();
     };
     own(Memory::kOpen, pd_, kAll);
@@ -81,6 +86,7 @@ class RdmaVictim::Session {
     own(Memory::kOtherStream, pd_, kAll, engine.context()->allocate_stream());
     own(Memory::kRevoked, pd_, kAll);
     own(Memory::kInvalidable, pd_, kAll | Access::kRemoteInvalidate, qp_->stream());
+    own(Memory::kShifted, pd_, kAll);
     named_[static_cast<std::size_t>(Memory::kRevoked)].invalidate();
     for (std::size_t i = 0; i < kReceives; ++i) post_receive(i);
   }
@@ -95,7 +101,9 @@ class RdmaVictim::Session {
   void serve(const std::atomic<bool>& stop) {
     bool read = true;
     while (const auto message = next(stop, verbs::WcOp::kRecv)) {
-      const ConstBytes bytes = ConstBytes(slots_).subspan(message->wr_id * kSlotBytes, message->byte_len);
+      // Of Immediate Data the length is that of a Write before it.
+      const std::size_t length = message->has_immediate ? 0 : message->byte_len;
+      const ConstBytes bytes = ConstBytes(slots_).subspan(message->wr_id * kSlotBytes, length);
       if (bytes.size() == 16) {
         const Stag stag{load_be<std::uint32_t>(bytes.subspan(8))};
         const auto size = std::min<std::uint32_t>(load_be<std::uint32_t>(bytes.subspan(12)), kRegionBytes);
@@ -108,6 +116,9 @@ class RdmaVictim::Session {
         if (!qp_->post_send(verbs::SendWr{.sges = ack}) || !next(stop, verbs::WcOp::kSend)) return;
         read = !read;
       }
+      if (message->has_immediate && message->immediate != 0 &&
+          !add_to(Stag{static_cast<std::uint32_t>(message->immediate)}, stop))
+        return;
       post_receive(message->wr_id);
     }
   }
@@ -126,7 +137,8 @@ class RdmaVictim::Session {
 
   [[nodiscard]] std::uint64_t damage() const {
     std::uint64_t changed = 0;
-    for (const Memory m : {Memory::kReadOnly, Memory::kForeign, Memory::kOtherStream, Memory::kRevoked}) {
+    for (const Memory m :
+         {Memory::kReadOnly, Memory::kForeign, Memory::kOtherStream, Memory::kRevoked, Memory::kShifted}) {
       const Bytes& bytes = memory_[static_cast<std::size_t>(m)];
       changed += static_cast<std::uint64_t>(
           std::count_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; }));
@@ -142,6 +154,13 @@ class RdmaVictim::Session {
     o.stream.sq_depth = o.stream.rq_depth = 8;
     if (flavour == Flavour::kSharedReceives) o.srq = &srq_.emplace(pd_, verbs::SharedReceiveQueue::Options{.depth = 8});
     return std::make_shared<verbs::QueuePair>(pd_, o);
+  }
+  // A FetchAdd there, and a Send. False when the connection is over.
+  bool add_to(Stag stag, const std::atomic<bool>& stop) {
+    const verbs::Sge before{sink_.data(), 8, sink_mr_.stag()};
+    const verbs::Sge ack{out_.data(), static_cast<std::uint32_t>(out_.size()), out_mr_.stag()};
+    return qp_->post_send({.op = verbs::SendOp::kFetchAdd, .sges = before, .remote_stag = stag}) &&
+           next(stop, verbs::WcOp::kFetchAdd) && qp_->post_send({.sges = ack}) && next(stop, verbs::WcOp::kSend);
   }
   void post_receive(std::size_t slot) {
     const verbs::Sge into{slots_.data() + slot * kSlotBytes, kSlotBytes, slots_mr_.stag()};
@@ -170,7 +189,7 @@ class RdmaVictim::Session {
   Bytes slots_ = Bytes(kReceives * kSlotBytes), out_ = Bytes(16), sink_ = Bytes(kRegionBytes);
   std::array<Bytes, static_cast<std::size_t>(Memory::kCount)> memory_ = [] {
     std::array<Bytes, static_cast<std::size_t>(Memory::kCount)> all;
-    all.fill(Bytes(kRegionBytes));
+    all.fill(Bytes(kRegionBytes + kShift));
     return all;
   }();
   std::optional<verbs::SharedReceiveQueue> srq_;
@@ -186,7 +205,7 @@ class RdmaVictim::Session {
 
 RdmaVictim::RdmaVictim() {
   for (const Flavour flavour : {Flavour::kDefault, Flavour::kPreferOff, Flavour::kRevision1, Flavour::kImpatient,
-                                Flavour::kAsksForMarkers, Flavour::kSharedReceives}) {
+                                Flavour::kAsksForMarkers, Flavour::kSharedReceives, Flavour::kRfc7306}) {
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::address_v4::loopback(), 0};
     o.policy = policy_for(flavour);

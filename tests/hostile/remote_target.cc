@@ -39,6 +39,8 @@ const char* lacks(Flavour flavour) {
       return "it does not ask for Markers";
     case Flavour::kSharedReceives:
       return "it does not say whether its receives are shared";
+    case Flavour::kRfc7306:
+      return "it does not know the messages of RFC 7306";
   }
   return "no listener is of that flavour";
 }

@@ -28,6 +28,7 @@ struct Script {
 [[nodiscard]] std::span<const Script> ddp_scripts();
 [[nodiscard]] std::span<const Script> rdmap_scripts();
 [[nodiscard]] std::span<const Script> rdma_read_scripts();
+[[nodiscard]] std::span<const Script> rfc7306_scripts();
 [[nodiscard]] std::span<const Script> rpc_responder_scripts();
 [[nodiscard]] std::span<const Script> rpc_chunk_scripts();
 [[nodiscard]] std::span<const Script> rpc_requester_scripts();

@@ -14,6 +14,7 @@ std::vector<Script> scripts(std::string_view role) {
     add(ddp_scripts());
     add(rdmap_scripts());
     add(rdma_read_scripts());
+    add(rfc7306_scripts());
   }
   if (role == "rpc responder") {
     add(rpc_responder_scripts());

@@ -19,6 +19,7 @@ enum class Flavour : std::uint8_t {
   kNoPeer2Peer,     // does not ask for the peer-to-peer model
   kAsksForMarkers,  // M=1
   kSharedReceives,  // its receives are those of a shared receive queue
+  kRfc7306,         // it knows Immediate Data and Atomics
 };
 
 // This victim cannot be attacked in that way: the case is skipped, and the reason reported.

@@ -422,6 +422,30 @@ TEST(Initiator, KeepsWhatComesBehindARejection) {
   }
 }
 
+TEST(Initiator, KeepsWhatComesBehindAReplyThatItRefuses) {
+  COVERS("RFC5044-7.1.2-15");
+  const Bytes reply = hex("4d504120494420526570204672616d65 5002 0006 8001 8020 abcd");
+  const TimePoint now{1000s};
+  for (const std::size_t behind : {0U, 1U, 9U}) {
+    test::Endpoint end(1);
+    end.conn().start(mpa::Initiator({}, {}, now), now, [](ConstBytes private_data) -> Result<rdmap::Extensions> {
+      EXPECT_EQ(Bytes(private_data.begin(), private_data.end()), hex("abcd"));
+      return make_error(Errc::kResource, "not acceptable");
+    });
+    (void)end.send(~std::size_t{0}, now);
+    EXPECT_EQ(end.conn().behind_reject(), nullptr);
+    (void)end.receive(reply | pattern(behind), now);
+    const auto* down = end.disconnected();
+    ASSERT_NE(down, nullptr);
+    EXPECT_EQ(down->reason.code, Errc::kResource);
+    EXPECT_EQ(down->private_data, hex("abcd"));
+    ASSERT_NE(end.conn().behind_reject(), nullptr);
+    EXPECT_EQ(*end.conn().behind_reject(), pattern(behind));
+    EXPECT_FALSE(end.conn().tx_pending()) << "neither an RTR nor a Terminate";
+    EXPECT_EQ(end.conn().link_action(), LinkAction::kClose);
+  }
+}
+
 class Depths : public ::testing::Test {
  protected:
   // The connection under test has sent a Request of revision 1, or one that leaves the depths open.

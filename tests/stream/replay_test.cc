@@ -51,6 +51,8 @@ void read_word(const std::string& word, Replay& replay) {
     p.peer_to_peer = false;
   } else if (word == "no-read") {
     p.rtr_read = false;
+  } else if (word == "rtr-send") {
+    p.rtr_send = true;
   } else if (word == "rev1") {
     p.revision = 1;
   } else if (word == "prefer-off") {
@@ -155,7 +157,7 @@ TEST(Replay, EveryKnownPeer) {
   COVERS("RFC6581-9.1-24");
   COVERS("RFC6581-9.1-27");
   const auto all = load();
-  EXPECT_EQ(all.size(), 15U);
+  EXPECT_EQ(all.size(), 19U);
   for (const Replay& replay : all) run(replay);
 }
 

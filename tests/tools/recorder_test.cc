@@ -75,6 +75,22 @@ TEST_P(Recorded, TsharkFindsNoFault) {
 INSTANTIATE_TEST_SUITE_P(Family, Recorded, ::testing::Values("127.0.0.1", "::1"),
                          [](const auto& p) { return p.param[0] == ':' ? "IPv6" : "IPv4"; });
 
+// Its packets hold what one system call moved: several FPDUs, or a part of one, which Wireshark does not read where
+// there are Markers (tests/tools/wireshark_test.cc has what it does).
+TEST(Recorder, CaptureWithMarkersIsReadBackAsTheTraceSaid) {
+  const Scratch scratch("recorder-markers");
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0", "--markers", "ask"});
+  const Finished f = run({"rping", "-c", "-a", "127.0.0.1", "-p", server.listening_port(), "-C", "2", "-S", "40000",
+                          "--markers", "ask", "--trace", scratch.file("client"), "--pcap", scratch.file("pcap")});
+  ASSERT_EQ(f.code, 0) << f.output;
+  ASSERT_EQ(server.wait(), 0) << server.output();
+  const Lines lines = lines_in(scratch.file("client"));
+  EXPECT_THAT(with(with(lines, " mpa Re"), "markers=1"), SizeIs(2));
+  EXPECT_THAT(with(lines, "length=40000"), SizeIs(4));
+  EXPECT_THAT(with(lines, "undecoded=0, lost=0, bad_crc=0, malformed=0)"), SizeIs(2));
+  EXPECT_THAT(read_back(scratch.file("pcap")), ElementsAreArray(comparable(lines)));
+}
+
 // Both ends of a test, and of connections that nothing is sent over.
 TEST(Recorder, PerfRecordsItsConnections) {
   const std::string file = ::testing::TempDir() + "iwarp-recorder-perf-" + std::to_string(::getpid());

@@ -10,6 +10,7 @@
 #include "iwarp/trace/packet_maker.h"
 #include "tests/rpcrdma/wire_vectors.h"
 #include "tests/support/segments.h"
+#include "tests/tools/capture_file.h"
 #include "tests/tools/recording.h"
 #include "tests/trace/endpoints.h"
 #include "tests/trace/startup.h"
@@ -42,19 +43,6 @@ std::vector<trace::Packet> packets() {
   const Bytes message = Xdr().words({kTestXid, 1, 32, 0, 0, 0, 0}).raw(call.bytes()).bytes();
   give(trace::Direction::kTx, fpdu(send_segment(message), true));
   return out;
-}
-
-void write_capture(const std::string& file, const std::vector<trace::Packet>& all) {
-  std::ofstream out(file, std::ios::binary);
-  const auto words = [&out](std::initializer_list<std::uint32_t> list) {
-    for (const std::uint32_t w : list) out.write(reinterpret_cast<const char*>(&w), sizeof w);
-  };
-  words({0xa1b2c3d4, 0x00040002, 0, 0, 65535, 1});  // in the order of this machine; Ethernet
-  for (const trace::Packet& p : all) {
-    const auto n = static_cast<std::uint32_t>(p.size());
-    words({1, 0, n, n});
-    out.write(reinterpret_cast<const char*>(p.data()), static_cast<std::streamsize>(p.size()));
-  }
 }
 
 std::string read_text(const std::string& file) {
