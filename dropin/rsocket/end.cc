@@ -1,4 +1,5 @@
 // Shutting down and closing.
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -9,6 +10,7 @@ namespace iwarp::dropin::rsockets {
 namespace {
 
 using rdmacm::fail;
+using Clock = std::chrono::steady_clock;
 
 // Until TCP has all that was sent, where SO_LINGER says nothing.
 constexpr std::chrono::seconds kUsualLinger{60};
@@ -18,6 +20,20 @@ constexpr std::chrono::milliseconds kLook{10};
 
 }  // namespace
 
+// Also until somebody else closes it. Signals do not end it.
+void Socket::linger(Turn& turn, TimePoint deadline, std::optional<std::uint64_t> completed) {
+  for (auto now = Clock::now(); now < deadline; now = Clock::now()) {
+    if (state_ != State::kConnected) return;
+    turn.process();
+    if (stream_->over() || (completed && stream_->completed() >= *completed)) return;
+    turn.wait_until(std::min(deadline, now + kLook));
+  }
+}
+
+TimePoint Socket::linger_deadline() const {
+  return Clock::now() + (options_.linger ? std::chrono::seconds(*options_.linger) : kUsualLinger);
+}
+
 int Socket::shut(int how) {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return fail(EINVAL);
   Turn turn(*this);
@@ -25,6 +41,8 @@ int Socket::shut(int how) {
   turn.process();
   stream_->shut(how != SHUT_WR, how != SHUT_RD);
   turn.changed();
+  // A program may end behind it.
+  if (how != SHUT_RD) linger(turn, linger_deadline(), stream_->posted());
   return 0;
 }
 
@@ -40,22 +58,14 @@ void Socket::close() {
     if (state_ == State::kConnected && !stream_->over()) {
       turn.process();
       stream_->shut(true, true);
+      const std::uint64_t posted = stream_->posted();
       const auto connection = connection_;
       turn.lock().unlock();
       connection->disconnect();  // behind what was posted
       turn.lock().lock();
-      const auto until = [&](TimePoint deadline, const auto& done) {
-        for (auto now = std::chrono::steady_clock::now(); now < deadline; now = std::chrono::steady_clock::now()) {
-          if (state_ != State::kConnected) return;  // closed twice
-          turn.process();
-          if (done() || stream_->over()) return;
-          turn.wait_until(std::min(deadline, now + kLook));
-        }
-      };
-      const auto now = std::chrono::steady_clock::now();
-      const auto linger = options_.linger ? std::chrono::seconds(*options_.linger) : kUsualLinger;
-      until(now + linger, [&] { return stream_->all_sent(); });
-      until(std::min(now + linger, std::chrono::steady_clock::now() + kFarewell), [] { return false; });
+      const TimePoint deadline = linger_deadline();
+      linger(turn, deadline, posted);
+      linger(turn, std::min(deadline, Clock::now() + kFarewell), std::nullopt);
     }
     state_ = State::kClosed;
     listener = std::move(listener_);

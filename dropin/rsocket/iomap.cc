@@ -1,6 +1,7 @@
 // Memory that the peer may write: riomap(), riounmap(), riowrite().
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "dropin/rdmacm/entry.h"
@@ -17,14 +18,24 @@ off_t Socket::map(void* memory, std::size_t size, int protection, off_t offset) 
   turn.process();
   // The memory's own address, where nothing else is asked for.
   if (offset == -1) offset = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(memory));
-  if ((protection & PROT_WRITE) == 0) return offset;  // nobody is told of it
-  const int error = stream_->map({static_cast<std::byte*>(memory), size}, static_cast<std::uint64_t>(offset));
+  const MutBytes octets(static_cast<std::byte*>(memory), size);
+  if ((protection & PROT_WRITE) == 0) {
+    unwritten_.push_back(octets);
+    return offset;
+  }
+  const int error = stream_->map(octets, static_cast<std::uint64_t>(offset));
   return error == 0 ? offset : fail(error);
 }
 
 int Socket::unmap(void* memory, std::size_t size) {
   const Turn turn(*this);
   if (stream_ == nullptr) return fail(EINVAL);
+  const auto local = std::find_if(unwritten_.begin(), unwritten_.end(),
+                                  [&](MutBytes m) { return m.data() == memory && m.size() == size; });
+  if (local != unwritten_.end()) {
+    unwritten_.erase(local);
+    return 0;
+  }
   return stream_->unmap({static_cast<std::byte*>(memory), size}) ? 0 : fail(EINVAL);
 }
 

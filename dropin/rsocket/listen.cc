@@ -96,8 +96,12 @@ void Socket::on_request(std::unique_ptr<cm::ConnectRequest> request) {
     }
     self->wait_for_request();
   };
+  cm::ConnectRequest::AcceptOptions options;
   try {
     child->make_stream();
+    child->stream_->set_peer(*peer);
+    const auto own = child->stream_->connection_data().to_bytes();
+    options.private_data.assign(own.begin(), own.end());
   } catch (...) {
     arrived(false);
     throw;
@@ -106,10 +110,6 @@ void Socket::on_request(std::unique_ptr<cm::ConnectRequest> request) {
   child->told_connected_ = true;
   child->local_ = request->local();
   child->peer_ = request->remote();
-  child->stream_->set_peer(*peer);
-  cm::ConnectRequest::AcceptOptions options;
-  const auto own = child->stream_->connection_data().to_bytes();
-  options.private_data.assign(own.begin(), own.end());
   const std::shared_ptr<cm::ConnectRequest> shared = std::move(request);
   shared->accept(child->stream_->queue_pair(), options,
                  [shared, child, arrived](const Error& error, const std::shared_ptr<cm::Connection>& connection) {

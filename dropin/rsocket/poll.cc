@@ -1,7 +1,5 @@
 #include "dropin/rsocket/poll.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
@@ -27,22 +25,6 @@ int poll_plainly(std::span<pollfd> watched, std::optional<Nanoseconds> timeout) 
   return ::ppoll(watched.data(), watched.size(), timeout ? &left : nullptr, nullptr);
 }
 
-// No cancellation while it lasts.
-class Uncancelled {
- public:
-  Uncancelled() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~Uncancelled() {
-    const int error = errno;
-    ::pthread_setcancelstate(before_, nullptr);
-    errno = error;
-  }
-  Uncancelled(const Uncancelled&) = delete;
-  Uncancelled& operator=(const Uncancelled&) = delete;
-
- private:
-  int before_ = 0;
-};
-
 // One call with rsockets in it.
 class Call {
  public:
@@ -57,7 +39,6 @@ class Call {
   Call& operator=(const Call&) = delete;
 
   int run(std::optional<Nanoseconds> timeout) {
-    const Uncancelled uncancelled;
     std::optional<Clock::time_point> deadline;
     if (timeout && *timeout < std::chrono::hours{24 * 365}) deadline = Clock::now() + *timeout;
     int found = look(true);

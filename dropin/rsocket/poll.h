@@ -9,8 +9,8 @@
 
 namespace iwarp::dropin::rsockets {
 
-// As ppoll(2) without a signal mask: for descriptors that are no rsockets it is poll(2). nullopt: without limit. Not a
-// cancellation point where there is an rsocket among them.
+// As ppoll(2) without a signal mask: for descriptors that are no rsockets it is poll(2). nullopt: without limit. Not to
+// be cancelled meanwhile.
 [[nodiscard]] int poll(std::span<pollfd> watched, std::optional<std::chrono::nanoseconds> timeout);
 
 }  // namespace iwarp::dropin::rsockets

@@ -18,6 +18,7 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rsocket/stream.h"
@@ -55,7 +56,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   [[nodiscard]] ssize_t send(std::span<const iovec> pieces, int flags);
   [[nodiscard]] ssize_t receive(std::span<const iovec> pieces, int flags);
 
-  // --- The end: end.cc. `how` as in shutdown(2).
+  // --- The end: end.cc. `how` as in shutdown(2). Both wait until TCP has what was sent, as SO_LINGER says.
   [[nodiscard]] int shut(int how);
   // What was sent reaches the peer. The descriptor is the caller's.
   void close();
@@ -136,6 +137,9 @@ class Socket : public std::enable_shared_from_this<Socket> {
   [[nodiscard]] bool waits(int flags) const;
   // Until it is connected. 0, or an errno value: EAGAIN, EINTR among them.
   [[nodiscard]] int await_connection(Turn& turn, int flags);
+  // Waits until so many requests of the stream have completed (nullopt: for nothing), or the connection is over.
+  void linger(Turn& turn, TimePoint deadline, std::optional<std::uint64_t> completed);
+  [[nodiscard]] TimePoint linger_deadline() const;
   [[nodiscard]] short ready_stream(short events) const;
   [[nodiscard]] int take_failure() { return std::exchange(failure_, 0); }
 
@@ -156,7 +160,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
   std::deque<std::shared_ptr<Socket>> arrived_;
 
   std::shared_ptr<cm::Canceller> canceller_;
-  std::shared_ptr<Stream> stream_;  // from connecting on
+  std::shared_ptr<Stream> stream_;   // from connecting on
+  std::vector<MutBytes> unwritten_;  // mapped, and nobody is told of it
   std::shared_ptr<cm::Connection> connection_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "dropin/rsocket/requests.h"
 #include "dropin/verbs/interface.h"
 #include "dropin/verbs/translate.h"
 
@@ -13,7 +14,6 @@ namespace {
 
 using verbs::SendOp;
 using verbs::SendWr;
-using verbs::Sge;
 
 // Requests of the send queue that are kept for messages of the protocol itself, and of those the ones for the last.
 constexpr std::size_t kControlRequests = 16, kLastRequests = 4;
@@ -22,20 +22,9 @@ constexpr std::size_t kMoreReceives = 32;
 // Of the messages that the peer admits these are not used for data, so that other messages find a Receive at a peer
 // that does not call its library for a while. Only where there are many.
 constexpr std::uint16_t kReserve = 4;
-// Octets of one Write, and data messages that are posted at a time.
-constexpr std::size_t kMostOctetsOfWrite = 65536, kAtOnce = 8;
+// Data messages that are posted at a time.
+constexpr std::size_t kAtOnce = 8;
 constexpr std::size_t kCompletionsAtOnce = 32;
-
-// What a completion of the send queue is for: upper octets of its wr_id; the lower ones have octets of the ring.
-enum Kind : std::uint64_t {
-  kSilent = 0,  // the Write of a message; only tells of failures
-  kData = 1ULL << 32,
-  kDirect = 2ULL << 32,
-  kControl = 3ULL << 32,
-  kControlWithWrite = 4ULL << 32,
-  kMapTold = 5ULL << 32,
-};
-constexpr std::uint64_t kKindMask = ~std::uint64_t{0xFFFFFFFF};
 
 Sizes checked(Sizes sizes) {
   const auto octets = [](std::uint32_t n) { return std::clamp(n, Stream::kLeastOctets, Stream::kMostOctets) & ~63U; };
@@ -64,28 +53,6 @@ std::size_t table_size(const Sizes& sizes) {
 
 std::size_t receives(const Sizes& sizes) {
   return sizes.receive_requests + kMoreReceives;
-}
-
-SendWr inline_write(ConstBytes octets, std::uint64_t address, std::uint32_t key) {
-  SendWr wr;
-  wr.wr_id = kSilent;
-  wr.op = SendOp::kWrite;
-  wr.sges = Sge{.address = const_cast<std::byte*>(octets.data()), .length = static_cast<std::uint32_t>(octets.size())};
-  wr.remote_stag = Stag{key};
-  wr.remote_to = address;
-  wr.signaled = false;
-  wr.inline_data = true;
-  return wr;
-}
-
-// `word` is copied when it is posted.
-SendWr message_of(std::uint32_t& word, std::uint64_t id) {
-  SendWr wr;
-  wr.wr_id = id;
-  wr.op = SendOp::kSend;
-  wr.sges = Sge{.address = reinterpret_cast<std::byte*>(&word), .length = sizeof word};
-  wr.inline_data = true;
-  return wr;
 }
 
 }  // namespace
@@ -196,25 +163,30 @@ void Stream::take(const verbs::Completion& done) {
   }
   switch (done.wr_id & kKindMask) {
     case kData:
-      data_requests_ -= 2;
+      complete(data_requests_, 2);
       ring_.give_back(static_cast<std::uint32_t>(done.wr_id));
       break;
     case kDirect:
-      data_requests_ -= 1;
+      complete(data_requests_, 1);
       ring_.give_back(static_cast<std::uint32_t>(done.wr_id));
       break;
     case kMapTold:
-      data_requests_ -= 2;
+      complete(data_requests_, 2);
       break;
     case kControl:
-      control_requests_ -= 1;
+      complete(control_requests_, 1);
       break;
     case kControlWithWrite:
-      control_requests_ -= 2;
+      complete(control_requests_, 2);
       break;
     default:
       break;
   }
+}
+
+void Stream::complete(std::size_t& of, std::size_t requests) {
+  of -= requests;
+  completed_ += requests;
 }
 
 void Stream::take_message(std::uint32_t word) {
@@ -291,7 +263,8 @@ bool Stream::post_control(const Message& message) {
 }
 
 void Stream::give_credits() {
-  while (open_ && !over_ && peer_takes_ && control_requests_ + 2 + kLastRequests <= kControlRequests) {
+  while (open_ && !over_ && peer_takes_ && (reads_ || writes_) &&
+         control_requests_ + 2 + kLastRequests <= kControlRequests) {
     const bool buffer = peer_writes_ && received_.may_grant();
     const auto read = received_.messages_read();
     if (!buffer && static_cast<std::int16_t>(read - credits_due_) < 0) return;
@@ -395,79 +368,6 @@ void Stream::shut(bool reading, bool writing) {
   } else if (wrote && !writes_) {
     (void)post_control({Op::kControl, static_cast<std::uint32_t>(Control::kShutdown)});
   }
-}
-
-int Stream::map(MutBytes memory, std::uint64_t offset) {
-  if (over_ || !known_) return ENOTCONN;
-  const auto place = std::find_if(maps_.begin(), maps_.end(), [](const Map& m) { return !m.region; });
-  if (place == maps_.end()) return ENOMEM;
-  auto region = verbs::MemoryRegion::register_memory(pd_, memory,
-                                                     {.access = ddp::Access::kLocalWrite | ddp::Access::kRemoteWrite});
-  if (!region) return to_errno(region.error().code);
-  *place = Map{.memory = memory, .region = std::move(region).value(), .offset = offset};
-  maps_to_tell_.push_back(static_cast<std::size_t>(place - maps_.begin()));
-  tell_maps();
-  return 0;
-}
-
-bool Stream::unmap(MutBytes memory) {
-  const auto place = std::find_if(maps_.begin(), maps_.end(), [&](const Map& m) {
-    return m.region && m.memory.data() == memory.data() && m.memory.size() == memory.size();
-  });
-  if (place == maps_.end()) return false;
-  std::erase(maps_to_tell_, static_cast<std::size_t>(place - maps_.begin()));
-  *place = Map{};
-  return true;
-}
-
-void Stream::tell_maps() {
-  while (!maps_to_tell_.empty() && why_not_send() == 0 && may_send_message(2)) {
-    const std::size_t index = maps_to_tell_.front();
-    const Map& map = maps_[index];
-    const Mapping told{.offset = map.offset,
-                       .buffer = {.address = map.region.base_to(),
-                                  .key = raw(map.region.stag()),
-                                  .length = static_cast<std::uint32_t>(map.memory.size())}};
-    std::array<std::byte, Mapping::kSize> octets;
-    told.write_to(octets);
-    std::uint32_t word = Message{Op::kMapped, static_cast<std::uint32_t>(index)}.word();
-    const std::uint64_t table = peer_.grants.address + peer_.grants.length * Buffer::kSize;
-    const std::array<SendWr, 2> list{inline_write(octets, table + index * Mapping::kSize, peer_.grants.key),
-                                     message_of(word, kMapTold)};
-    if (!post(list)) return;
-    maps_to_tell_.pop_front();
-    data_requests_ += 2;
-    ++sent_;
-  }
-}
-
-const Mapping* Stream::find_peer_map(std::uint64_t offset) const {
-  const auto found = std::find_if(peer_maps_.begin(), peer_maps_.end(), [&](const Mapping& m) {
-    return offset >= m.offset && offset - m.offset < m.buffer.length;
-  });
-  return found == peer_maps_.end() ? nullptr : &*found;
-}
-
-bool Stream::can_write_mapped() const {
-  return why_not_send() == 0 && open_ && data_requests_ < sizes_.send_requests && ring_.free() > 0;
-}
-
-std::size_t Stream::write_mapped(ConstBytes octets, std::uint64_t offset) {
-  std::size_t done = 0;
-  while (done < octets.size() && can_write_mapped()) {
-    const Mapping* const map = find_peer_map(offset + done);
-    if (map == nullptr) break;
-    const std::uint64_t into = offset + done - map->offset;
-    const std::size_t length = std::min({octets.size() - done, kMostOctetsOfWrite, ring_.in_a_row(),
-                                         static_cast<std::size_t>(map->buffer.length - into)});
-    SendWr wr =
-        write_from_ring(octets.subspan(done, length), {.address = map->buffer.address + into, .key = map->buffer.key});
-    wr.wr_id = kDirect | length;
-    ++data_requests_;
-    if (!post({&wr, 1})) break;
-    done += length;
-  }
-  return done;
 }
 
 }  // namespace iwarp::dropin::rsockets

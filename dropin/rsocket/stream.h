@@ -69,8 +69,9 @@ class Stream {
   [[nodiscard]] bool can_send() const;
   // An errno value, where nothing can be sent any more; 0.
   [[nodiscard]] int why_not_send() const;
-  // Everything that was sent has completed.
-  [[nodiscard]] bool all_sent() const { return data_requests_ == 0 && control_requests_ == 0; }
+  // Requests that were posted to the send queue so far, and those of them that have completed: TCP has them.
+  [[nodiscard]] std::uint64_t posted() const { return completed_ + data_requests_ + control_requests_; }
+  [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
   // --- Receiving.
   [[nodiscard]] std::size_t readable() const { return received_.readable(); }
@@ -123,6 +124,7 @@ class Stream {
   };
 
   void take(const verbs::Completion& done);
+  void complete(std::size_t& of, std::size_t requests);
   void take_message(std::uint32_t word);
   void look_for_grants();
   void repost();
@@ -149,6 +151,7 @@ class Stream {
 
   SendRing ring_;
   std::size_t data_requests_ = 0, control_requests_ = 0;  // of the send queue, under way
+  std::uint64_t completed_ = 0;                           // of them
   std::uint16_t sent_ = 0, may_send_ = 0;                 // messages, modulo 2^16
   std::array<Buffer, kGrants> granted_{};                 // by the peer, in turn
   std::size_t granted_now_ = 0;                           // the one that is written to

@@ -1,12 +1,13 @@
 #include "dropin/rsocket/waiters.h"
 
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+
+#include "dropin/verbs/uncancelled.h"
 
 namespace iwarp::dropin::rsockets {
 
@@ -31,20 +32,18 @@ void Alarm::silence() noexcept {
 }
 
 void Waiters::wake() noexcept {
+  const int error = errno;  // of a call that is about to end
   sleepers_.wake();
-  if (count_.load() == 0) return;
-  const std::lock_guard lock(mutex_);
-  for (Alarm* const alarm : alarms_) alarm->ring();
+  if (count_.load() > 0) {
+    const std::lock_guard lock(mutex_);
+    for (Alarm* const alarm : alarms_) alarm->ring();
+  }
+  errno = error;
 }
 
 bool Waiters::sleep(std::uint32_t seen) {
-  int before = 0;
-  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-  const bool woken = sleepers_.sleep(seen);
-  const int error = errno;
-  ::pthread_setcancelstate(before, nullptr);
-  errno = error;
-  return woken;
+  const Uncancelled awake;
+  return sleepers_.sleep(seen);
 }
 
 void Waiters::add(Alarm& alarm) {

@@ -33,7 +33,7 @@ class Waiters {
  public:
   // How often they were woken: to be asked before looking at the socket.
   [[nodiscard]] std::uint32_t wakes() const { return sleepers_.wakes(); }
-  // The socket may have changed. Any thread, with any lock held; never blocks.
+  // The socket may have changed. Any thread, with any lock held; never blocks; errno is left alone.
   void wake() noexcept;
   // Sleeps unless wake() was called since wakes() gave `seen`. False, with errno EINTR: a signal. Not a cancellation
   // point.

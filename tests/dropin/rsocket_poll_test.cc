@@ -173,6 +173,10 @@ TEST_F(RsocketTest, TheTableOfMappedMemoryMayBeFull) {
   EXPECT_LT(mapped, 1000);
   EXPECT_EQ(::riomap(client, memory.data(), memory.size(), PROT_EXEC, 0, -1), -1);
   EXPECT_EQ(errno, EINVAL);
+  // Memory that nobody may write takes no place.
+  EXPECT_EQ(::riomap(client, memory.data(), 5, PROT_NONE, 0, 3), 3);
+  EXPECT_EQ(::riounmap(client, memory.data(), 5), 0);
+  EXPECT_EQ(::riounmap(client, memory.data(), 5), -1);
   // The connection is as it was.
   EXPECT_EQ(send_text(client, "x"), 1);
   EXPECT_EQ(receive_text(accepted), "x");

@@ -12,7 +12,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import rdmacm_test as shared  # noqa: E402
+import verbs_programs as shared  # noqa: E402
 
 
 class Rstream(shared.Pairs):
