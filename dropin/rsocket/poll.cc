@@ -41,7 +41,8 @@ class Call {
   int run(std::optional<Nanoseconds> timeout) {
     std::optional<Clock::time_point> deadline;
     if (timeout && *timeout < std::chrono::hours{24 * 365}) deadline = Clock::now() + *timeout;
-    int found = look(true);
+    int found = look(false);
+    if (found == 0) found = look(true);
     if (found != 0 || (timeout && *timeout <= Nanoseconds{0})) return found;
     ring();
     for (;;) {

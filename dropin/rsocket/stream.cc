@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <system_error>
 
 #include "dropin/rsocket/requests.h"
@@ -134,6 +135,15 @@ void Stream::fail(int error) {
 
 bool Stream::process() {
   if (!known_) return false;
+  try {
+    return take_all();
+  } catch (const std::bad_alloc&) {  // a message may be lost
+    fail(ENOMEM);
+    return true;
+  }
+}
+
+bool Stream::take_all() {
   bool changed = false;
   std::array<verbs::Completion, kCompletionsAtOnce> some;
   do {

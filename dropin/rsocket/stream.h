@@ -123,6 +123,7 @@ class Stream {
     std::uint64_t offset = 0;
   };
 
+  [[nodiscard]] bool take_all();
   void take(const verbs::Completion& done);
   void complete(std::size_t& of, std::size_t requests);
   void take_message(std::uint32_t word);
