@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kLook{10};
 }  // namespace
 
 // Also until somebody else closes it. Signals do not end it.
-void Socket::linger(Turn& turn, TimePoint deadline, std::optional<std::uint64_t> completed) {
+void Socket::linger_until(Turn& turn, TimePoint deadline, std::optional<std::uint64_t> completed) {
   for (auto now = Clock::now(); now < deadline; now = Clock::now()) {
     if (state_ != State::kConnected) return;
     turn.process();
@@ -42,7 +42,7 @@ int Socket::shut(int how) {
   stream_->shut(how != SHUT_WR, how != SHUT_RD);
   turn.changed();
   // A program may end behind it.
-  if (how != SHUT_RD) linger(turn, linger_deadline(), stream_->posted());
+  if (how != SHUT_RD) linger_until(turn, linger_deadline(), stream_->posted());
   return 0;
 }
 
@@ -64,8 +64,8 @@ void Socket::close() {
       connection->disconnect();  // behind what was posted
       turn.lock().lock();
       const TimePoint deadline = linger_deadline();
-      linger(turn, deadline, posted);
-      linger(turn, std::min(deadline, Clock::now() + kFarewell), std::nullopt);
+      linger_until(turn, deadline, posted);
+      linger_until(turn, std::min(deadline, Clock::now() + kFarewell), std::nullopt);
     }
     state_ = State::kClosed;
     listener = std::move(listener_);

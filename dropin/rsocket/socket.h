@@ -138,7 +138,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   // Until it is connected. 0, or an errno value: EAGAIN, EINTR among them.
   [[nodiscard]] int await_connection(Turn& turn, int flags);
   // Waits until so many requests of the stream have completed (nullopt: for nothing), or the connection is over.
-  void linger(Turn& turn, TimePoint deadline, std::optional<std::uint64_t> completed);
+  void linger_until(Turn& turn, TimePoint deadline, std::optional<std::uint64_t> completed);
   [[nodiscard]] TimePoint linger_deadline() const;
   [[nodiscard]] short ready_stream(short events) const;
   [[nodiscard]] int take_failure() { return std::exchange(failure_, 0); }
