@@ -134,8 +134,9 @@ short Socket::ready_stream(short events) const {
   if (s.readable() > 0 || s.at_end()) ready |= events & (POLLIN | POLLRDNORM);
   if (s.at_end()) ready |= events & POLLRDHUP;
   if (s.can_send() || s.why_not_send() != 0) ready |= events & (POLLOUT | POLLWRNORM);
-  if (s.error() != 0) ready |= POLLERR;
-  if (s.disconnected()) ready |= POLLHUP;
+  // Not before what has come is read: programs take these for the end of it.
+  if (s.readable() == 0 && s.error() != 0) ready |= POLLERR;
+  if (s.readable() == 0 && s.disconnected()) ready |= POLLHUP;
   return static_cast<short>(ready);
 }
 

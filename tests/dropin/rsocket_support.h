@@ -39,7 +39,8 @@ class Rsocket {
 
   operator int() const { return descriptor_; }  // NOLINT: as the calls take it
   void close() {
-    if (descriptor_ >= 0) EXPECT_EQ(::rclose(std::exchange(descriptor_, -1)), 0);
+    if (descriptor_ < 0) return;
+    EXPECT_EQ(::rclose(std::exchange(descriptor_, -1)), 0);
   }
 
  private:
@@ -113,7 +114,8 @@ class RsocketTest : public ::testing::Test {
   }
   ~RsocketTest() override {
     client.close();
-    if (accepted >= 0) EXPECT_EQ(::rclose(accepted), 0);
+    if (accepted < 0) return;
+    EXPECT_EQ(::rclose(accepted), 0);
   }
 
   Rsocket listener, client;

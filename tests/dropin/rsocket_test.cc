@@ -392,8 +392,9 @@ TEST_F(RsocketTest, ThreadsShareASocket) {
       while (got.load() < 2 * kEach * 8) {
         const ssize_t n = ::rrecv(accepted, some.data(), some.size(), 0);
         if (n <= 0) return;
-        if (got.fetch_add(static_cast<std::size_t>(n)) + static_cast<std::size_t>(n) == 2 * kEach * 8)
-          EXPECT_EQ(::rshutdown(accepted, SHUT_RD), 0);
+        const std::size_t now = got.fetch_add(static_cast<std::size_t>(n)) + static_cast<std::size_t>(n);
+        if (now < 2 * kEach * 8) continue;
+        EXPECT_EQ(::rshutdown(accepted, SHUT_RD), 0);
       }
     });
   for (auto& thread : threads) thread.join();
