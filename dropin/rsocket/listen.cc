@@ -16,6 +16,8 @@ using boost::asio::ip::tcp;
 using rdmacm::fail;
 
 constexpr int kMostBacklog = 4096;
+// Of TCP, where nobody is told: who is left out there tries again a second later.
+constexpr int kLeastTcpBacklog = 128;
 
 }  // namespace
 
@@ -30,7 +32,7 @@ int Socket::listen(int backlog) {
     state_ = State::kBound;
   }
   if (state_ != State::kBound) return fail(EINVAL);
-  const int most = static_cast<int>(backlog_);
+  const int most = std::max(static_cast<int>(backlog_), kLeastTcpBacklog);
   cm::ListenOptions options;
   options.policy = startup_policy(settings());
   options.backlog = most;
