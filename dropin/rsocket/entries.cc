@@ -21,14 +21,18 @@ namespace {
 using rdmacm::fail;
 using rdmacm::guarded;
 
-// What `act` gives for the socket; -1, with errno.
+// What `act` gives for the socket; -1, with errno. Else errno is as it was: rstream looks at it where it receives
+// nothing.
 template <class Act>
 auto with(int descriptor, const Act& act) noexcept {
   using Result = decltype(act(std::declval<Socket&>()));
-  return guarded([&]() -> Result {
+  const int before = errno;
+  const Result result = guarded([&]() -> Result {
     const auto socket = table().find(descriptor);
     return socket != nullptr ? act(*socket) : Result(-1);
   });
+  if (result != Result(-1)) errno = before;
+  return result;
 }
 
 iovec piece(const void* octets, std::size_t size) {

@@ -95,6 +95,19 @@ TEST_F(RsocketTest, ShutdownWaitsUntilTcpHasTheData) {
   EXPECT_EQ(receive_text(client), "");
 }
 
+// rstream takes a receive of nothing with EAGAIN, of whatever call, for one that is to be done again.
+TEST_F(RsocketTest, TheEndLeavesErrnoAlone) {
+  connect();
+  auto got = std::async(std::launch::async, [&] {
+    errno = ENOTTY;
+    const std::string text = receive_text(accepted);
+    return std::pair(text, errno);
+  });
+  EXPECT_EQ(got.wait_for(20ms), std::future_status::timeout);
+  client.close();
+  EXPECT_EQ(got.get(), std::pair(std::string(), ENOTTY));
+}
+
 TEST_F(RsocketTest, PeerClosesWithDataUnderWay) {
   for (int i = 0; i < 20; ++i) {
     Rsocket one;
