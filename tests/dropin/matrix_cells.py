@@ -42,11 +42,15 @@ def rsockets():
     ways = {'blocking': ['-T', 'b'], 'nonblocking': ['-T', 'n'], 'polling': ['-T', 'a'], 'polling-blocking': ['-T', 'a', '-T', 'b']}
     for name, options in ways.items():
         words = ['rstream', '-p', 'PORT', '-T', 'v', '-S', '10000', '-C', '100', '-I', '10', *options]
-        yield Cell('rstream-' + name, [*words, '-s', '127.0.0.1'], words)
+        yield Cell('rstream-' + name, [*words, '-s', '127.0.0.1'], words, in_short=name == 'blocking')
         words = ['riostream', '-p', 'PORT', '-S', '10000', '-C', '10', '-I', '10', *options]
         yield Cell('riostream-' + name, [*words, '-s', '127.0.0.1'], words)
-    words = ['rstream', '-p', 'PORT', '-S', 'all', '-T', 'b']
-    yield Cell('rstream-all', [*words, '-s', '127.0.0.1'], words, limit=300, most=5)
+    words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-S', '4194304', '-C', '5', '-I', '2']
+    yield Cell('rstream-long', [*words, '-s', '127.0.0.1'], words)
+    words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-S', '100000', '-B', '8192', '-C', '5', '-I', '4']
+    yield Cell('rstream-small-buffers', [*words, '-s', '127.0.0.1'], words)
+    words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-C', '20']
+    yield Cell('rstream-ipv6', [*words, '-s', '::1'], [*words, '-b', '::1'])
 
 
 def perftest():
