@@ -31,7 +31,10 @@ void destroy_queue(ibv_comp_channel*& channel, ibv_cq*& queue) {
   if (channel != nullptr) (void)::ibv_destroy_comp_channel(std::exchange(channel, nullptr));
 }
 
+// The application may have named one queue for both, and one channel: Debian's rsockets do.
 void destroy_queues(rdma_cm_id* id) {
+  if (id->send_cq == id->recv_cq) id->send_cq = nullptr;
+  if (id->send_cq_channel == id->recv_cq_channel) id->send_cq_channel = nullptr;
   destroy_queue(id->recv_cq_channel, id->recv_cq);
   destroy_queue(id->send_cq_channel, id->send_cq);
 }
