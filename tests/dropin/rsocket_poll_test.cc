@@ -163,45 +163,6 @@ TEST_F(RsocketTest, MappedMemoryIsWrittenByThePeer) {
   EXPECT_EQ(::riounmap(accepted, memory.data(), memory.size()), -1);
 }
 
-// Two pages: who stores into the first, protected one is told what the last octet of the second is at that moment.
-struct Watched {
-  static constexpr std::size_t kPage = 4096, kOctets = 4000, kInFirstPage = 16;
-  inline static char* pages = nullptr;
-  inline static volatile char last_then = 0;
-
-  static char* memory() { return pages + kPage - kInFirstPage; }
-  static void stored(int) {
-    last_then = memory()[kOctets - 1];
-    if (::mprotect(pages, kPage, PROT_READ | PROT_WRITE) != 0) ::_exit(1);
-  }
-};
-
-// riostream looks at nothing but the last octet before it reads all.
-TEST_F(RsocketTest, TheLastMappedOctetIsWrittenLast) {
-  connect();
-  void* const pages = ::mmap(nullptr, 2 * Watched::kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(pages, MAP_FAILED);
-  Watched::pages = static_cast<char*>(pages);
-  ASSERT_EQ(::riomap(accepted, Watched::memory(), Watched::kOctets, PROT_WRITE, 0, 0), 0);
-  ASSERT_EQ(send_text(accepted, "mapped"), 6);
-  ASSERT_EQ(receive_text(client), "mapped");
-  struct sigaction action {
-  }, before{};
-  action.sa_handler = Watched::stored;
-  ASSERT_EQ(::sigaction(SIGSEGV, &action, &before), 0);
-  Watched::last_then = 'x';
-  ASSERT_EQ(::mprotect(pages, Watched::kPage, PROT_READ), 0);
-  const std::string octets(Watched::kOctets, 'w');
-  EXPECT_EQ(::riowrite(client, octets.data(), octets.size(), 0, 0), octets.size());
-  EXPECT_EQ(send_text(client, "written"), 7);
-  EXPECT_EQ(receive_text(accepted), "written");
-  EXPECT_EQ(::sigaction(SIGSEGV, &before, nullptr), 0);
-  EXPECT_EQ(Watched::last_then, '\0');
-  EXPECT_EQ(std::string(Watched::memory(), Watched::kOctets), octets);
-  EXPECT_EQ(::riounmap(accepted, Watched::memory(), Watched::kOctets), 0);
-  EXPECT_EQ(::munmap(pages, 2 * Watched::kPage), 0);
-}
-
 TEST_F(RsocketTest, TheTableOfMappedMemoryMayBeFull) {
   connect();
   std::array<char, 8> memory{};
