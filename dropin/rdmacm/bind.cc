@@ -12,7 +12,7 @@ namespace iwarp::dropin::rdmacm {
 using boost::asio::ip::tcp;
 
 int bind_id(Id& id, const tcp::endpoint& local) {
-  if (id.state != Id::State::kIdle) return fail(EINVAL);
+  if (!id.process.alive() || id.state != Id::State::kIdle) return fail(EINVAL);
   const int family = local.protocol().family();
   Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return -1;
@@ -39,7 +39,7 @@ namespace {
 
 int resolve_address(Id& id, const sockaddr* source, const sockaddr* destination) {
   const auto peer = endpoint_of(destination);
-  if (!peer) return fail(EINVAL);
+  if (!peer || !id.process.alive()) return fail(EINVAL);
   if (source != nullptr && id.state == Id::State::kIdle) {
     const auto local = endpoint_of(source);
     if (!local || local->protocol() != peer->protocol()) return fail(EINVAL);
@@ -90,7 +90,7 @@ IWARP_ENTRY int iwarp_rdma_resolve_route(rdma_cm_id* id, int /*timeout_ms*/) {
   if (id == nullptr) return fail(EINVAL);
   return guarded([&] {
     Id& own = Id::of(id);
-    if (own.state != Id::State::kAddressResolved) return fail(EINVAL);
+    if (!own.process.alive() || own.state != Id::State::kAddressResolved) return fail(EINVAL);
     own.state = Id::State::kRouteResolved;
     own.tell(RDMA_CM_EVENT_ROUTE_RESOLVED);
     return own.complete();
