@@ -259,6 +259,7 @@ void Connection::deliver(Events& events, verbs::QueuePair::Lock& lock, bool post
             [handler = std::exchange(established_, {}), self = shared_from_this()] { handler(Error{}, self); });
     } else if (auto* another = std::get_if<stream::FallBack>(&event)) {
       release_socket(false);
+      calls.push_back([drop = std::exchange(established_, {})] {});  // another connection has it
       if (fall_back_)
         calls.push_back([handler = std::exchange(fall_back_, {}), to = std::move(*another)] { handler(to); });
     } else {
