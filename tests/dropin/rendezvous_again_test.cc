@@ -1,6 +1,7 @@
 // What an end of the RoCE presentation does when its peer does not come at once, is not there, or says wrong things.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 
 #include "dropin/verbs/lost_peer.h"
@@ -40,8 +41,17 @@ class Again : public ::testing::Test {
     EXPECT_EQ(end.state(), IBV_QPS_ERR);
   }
 
-  const End before{1};  // so that the port's own number is smaller than that of
-  End end{0x77};
+  std::vector<std::unique_ptr<End>> unfit;
+  // Its number is between those of the peer.
+  std::unique_ptr<End> own = [this] {
+    for (;;) {
+      auto made = std::make_unique<End>(0x77);
+      const std::uint32_t index = made->qp->qp_num >> 16;
+      if (index > 0 && index < 0xff) return made;
+      unfit.push_back(std::move(made));
+    }
+  }();
+  End& end = *own;
   FakePeer peer;
   std::uint32_t of_peer = 0;
 };
