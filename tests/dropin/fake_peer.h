@@ -2,7 +2,7 @@
 // listener that is told what to answer.
 #pragma once
 
-#include <sys/socket.h>
+#include <gtest/gtest.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <condition_variable>

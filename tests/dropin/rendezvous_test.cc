@@ -45,9 +45,10 @@ TEST(DropinRendezvous, RequestsThatFitNoQueuePairAreRefused) {
   End end(0x42);
   const std::uint32_t number = end.qp->qp_num;
   EXPECT_EQ(refusal_of({}, number), Refusal::kNoMessage) << "as of a program of rdma_cm";
-  RendezvousMessage message{.from = 0x800001, .to = 0x800001, .from_psn = 1, .to_psn = 0x42};
+  constexpr std::uint32_t kLargest = 0xffffff;
+  RendezvousMessage message{.from = kLargest, .to = kLargest, .from_psn = 1, .to_psn = 0x42};
   EXPECT_EQ(refusal_of(message.octets(), number), Refusal::kNoQueuePair);
-  ASSERT_EQ(end.rtr(0x800001, 1), 0);  // larger: this end connects when it is in RTS
+  ASSERT_EQ(end.rtr(kLargest, 1), 0);  // this end connects when it is in RTS
   message.to = number;
   EXPECT_EQ(refusal_of(message.octets(), number), Refusal::kOtherPeer);
   message.kind = RendezvousMessage::Kind::kKnock;
