@@ -31,7 +31,7 @@ Descriptor bind_socket(const tcp::endpoint& local, bool v6_only, tcp::endpoint& 
 }
 
 int bind_id(Id& id, const tcp::endpoint& local) {
-  if (id.state != Id::State::kIdle) return fail(EINVAL);
+  if (!id.process.alive() || id.state != Id::State::kIdle) return fail(EINVAL);
   tcp::endpoint got;
   Descriptor socket = bind_socket(local, id.v6_only.value_or(false), got);
   if (!socket) return -1;
@@ -47,7 +47,7 @@ namespace {
 
 int resolve_address(Id& id, const sockaddr* source, const sockaddr* destination) {
   const auto peer = endpoint_of(destination);
-  if (!peer) return fail(EINVAL);
+  if (!peer || !id.process.alive()) return fail(EINVAL);
   if (source != nullptr && id.state == Id::State::kIdle) {
     const auto local = endpoint_of(source);
     if (!local || local->protocol() != peer->protocol()) return fail(EINVAL);
@@ -98,7 +98,7 @@ IWARP_ENTRY int iwarp_rdma_resolve_route(rdma_cm_id* id, int /*timeout_ms*/) {
   if (id == nullptr) return fail(EINVAL);
   return guarded([&] {
     Id& own = Id::of(id);
-    if (own.state != Id::State::kAddressResolved) return fail(EINVAL);
+    if (!own.process.alive() || own.state != Id::State::kAddressResolved) return fail(EINVAL);
     own.state = Id::State::kRouteResolved;
     own.tell(RDMA_CM_EVENT_ROUTE_RESOLVED);
     return own.complete();

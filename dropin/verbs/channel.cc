@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "dropin/verbs/context.h"
 #include "dropin/verbs/cq.h"
 #include "dropin/verbs/events.h"
 
@@ -81,6 +82,7 @@ extern "C" {
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   return made<ibv_comp_channel>([&](ibv_comp_channel*& out) {
+    if (!Opened::of(context).process.alive()) return EINVAL;
     out = &(new Channel(context))->c;
     return 0;
   });

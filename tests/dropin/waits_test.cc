@@ -5,17 +5,19 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <thread>
+#include <type_traits>
 
 #include "dropin/verbs/interface.h"
 #include "tests/dropin/completion.h"
+#include "tests/dropin/in_child.h"
 #include "tests/support/sanitized.h"
 
 namespace iwarp::dropin::test {
@@ -214,18 +216,6 @@ TEST_P(Waits, UnlessItsHandlerSaysOtherwise) {
 INSTANTIATE_TEST_SUITE_P(Each, Waits,
                          ::testing::Values(Wait::kCompletion, Wait::kConnection, Wait::kRequest, Wait::kAsynchronous));
 
-// Exit status of what `act` says in a forked child.
-int in_child(const std::function<bool()>& act) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(20);
-    ::_exit(act() ? 0 : 1);
-  }
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return status;
-}
-
 // Connects within this process, over rdma_cm.
 bool connects() {
   Channel passive, active;
@@ -302,6 +292,78 @@ TEST_F(Forked, WhatAChildDestroysStaysTheParents) {
   ibv_wc wc{};
   EXPECT_EQ(::ibv_poll_cq(cq, 1, &wc), 1);
   EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+}
+
+// Whether what gives null, or an errno value, refuses with EINVAL.
+template <class Make>
+bool refuses(const char* what, const Make& make) {
+  errno = 0;
+  const auto got = make();
+  bool refused = false;
+  if constexpr (std::is_pointer_v<decltype(got)>) {
+    refused = got == nullptr && errno == EINVAL;
+  } else {
+    refused = got == EINVAL || (got == -1 && errno == EINVAL);
+  }
+  if (!refused) std::fprintf(stderr, "%s in a forked child: not refused\n", what);
+  return refused;
+}
+
+TEST_F(Forked, AChildMakesNothingOfWhatItHasInherited) {
+  ibv_context* const context = dropin::context();
+  ibv_comp_channel* const completions = ::ibv_create_comp_channel(context);
+  ibv_pd* const pd = ::ibv_alloc_pd(context);
+  ibv_cq* const cq = ::ibv_create_cq(context, 4, nullptr, nullptr, 0);
+  std::array<char, 64> memory{};
+  ibv_mr* const mr = ::ibv_reg_mr(pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+  ibv_srq_init_attr of_srq{};
+  of_srq.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
+  ibv_srq* const srq = ::ibv_create_srq(pd, &of_srq);
+  EXPECT_EQ(in_child([&] {
+              bool good = refuses("ibv_alloc_pd", [&] { return ::ibv_alloc_pd(context); });
+              good &= refuses("ibv_create_cq", [&] { return ::ibv_create_cq(context, 4, nullptr, nullptr, 0); });
+              good &= refuses("ibv_create_comp_channel", [&] { return ::ibv_create_comp_channel(context); });
+              good &= refuses("ibv_reg_mr", [&] { return ::ibv_reg_mr(pd, memory.data(), 8, 0); });
+              good &= refuses("ibv_create_srq", [&] { return ::ibv_create_srq(pd, &of_srq); });
+              ibv_srq_attr limit{};
+              good &= refuses("ibv_modify_srq", [&] { return ::ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT); });
+              good &= refuses("ibv_query_srq", [&] { return ::ibv_query_srq(srq, &limit); });
+              auto wanted = attributes();
+              wanted.send_cq = wanted.recv_cq = cq;
+              good &= refuses("ibv_create_qp", [&] { return ::ibv_create_qp(pd, &wanted); });
+              ibv_qp_attr change{};
+              change.qp_state = IBV_QPS_ERR;
+              good &= refuses("ibv_modify_qp", [&] { return ::ibv_modify_qp(server->qp, &change, IBV_QP_STATE); });
+              good &= ::ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, pd, nullptr, 0, 0) == IBV_REREG_MR_ERR_INPUT;
+              // Of its own context, with what is the parent's.
+              ibv_context* const own = dropin::context();
+              ibv_cq* const own_cq = ::ibv_create_cq(own, 4, nullptr, nullptr, 0);
+              ibv_pd* const own_pd = ::ibv_alloc_pd(own);
+              good &= own != context && own_cq != nullptr && own_pd != nullptr;
+              good &=
+                  refuses("a queue with a channel", [&] { return ::ibv_create_cq(own, 4, nullptr, completions, 0); });
+              wanted.send_cq = own_cq;
+              good &= refuses("a queue pair with a queue", [&] { return ::ibv_create_qp(own_pd, &wanted); });
+              wanted.recv_cq = own_cq;
+              wanted.srq = srq;
+              good &= refuses("a queue pair with a shared queue", [&] { return ::ibv_create_qp(own_pd, &wanted); });
+              good &= refuses("a queue pair with a domain", [&] { return ::ibv_create_qp(pd, &wanted); });
+              // And of rdma_cm.
+              auto address = loopback();
+              auto how = parameters();
+              good &= refuses("rdma_listen", [&] { return ::rdma_listen(listener, 1); });
+              good &= refuses("rdma_disconnect", [&] { return ::rdma_disconnect(server); });
+              good &= refuses("rdma_connect", [&] { return ::rdma_connect(client, &how); });
+              good &= refuses("rdma_accept", [&] { return ::rdma_accept(server, &how); });
+              good &= refuses("rdma_bind_addr", [&] { return ::rdma_bind_addr(client, as_sockaddr(address)); });
+              return good && connects();
+            }),
+            0);
+  EXPECT_EQ(::ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(::ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(::ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(::ibv_dealloc_pd(pd), 0);
+  EXPECT_EQ(::ibv_destroy_comp_channel(completions), 0);
 }
 
 TEST(Contexts, HaveTheirOwnDescriptorAndEvents) {
