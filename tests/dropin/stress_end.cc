@@ -1,0 +1,407 @@
+#include "tests/dropin/stress_end.h"
+
+#include <poll.h>
+
+#include <cstring>
+
+namespace iwarp::stress {
+namespace {
+
+constexpr std::uint64_t kReceive = 1000;  // and more: wr_id of a Receive
+constexpr unsigned kWindow = 4, kDepth = 16, kSpareReceives = 2;
+constexpr std::uint8_t kReads = 4;  // under way at a time
+// Parts of an end's memory, each with a piece for each request.
+enum : unsigned { kOut, kIn, kTarget, kSource, kSink, kParts };
+constexpr unsigned kLateAckUs = 3000;
+
+unsigned origin(const Course& course, Side side, unsigned part, unsigned op) {
+  return ((course.number * 2 + static_cast<unsigned>(side)) * kParts + part) * 16 + op;
+}
+
+}  // namespace
+
+Totals totals;
+
+End::End(const Course& course, Side side, Shared& shared, rdma_cm_id* id, rdma_event_channel* channel)
+    : course_(course),
+      side_(side),
+      plan_(course.of(side)),
+      peer_plan_(course.of(other(side))),
+      shared_(shared),
+      id_(id) {
+  if (channel != nullptr) channels_.push_back(channel);
+  for (unsigned i = 0; i < peer_plan_.ops.size(); ++i) {
+    if (peer_plan_.ops[i].kind == Kind::kSend) peer_sends_.push_back(i);
+  }
+}
+
+End::~End() {
+  DEMAND(id_ == nullptr);
+}
+
+// --- Events
+
+void End::acknowledge_held() {
+  if (held_ == nullptr) return;
+  DEMAND(::rdma_ack_cm_event(held_) == 0);
+  held_ = nullptr;
+}
+
+bool End::look(int timeout_ms) {
+  rdma_cm_event* const event = next_event(id_->channel, std::chrono::milliseconds(timeout_ms));
+  if (event == nullptr) return false;
+  if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {  // of a client that has gone since
+    rdma_cm_id* const stale = event->id;
+    DEMAND(::rdma_ack_cm_event(event) == 0);
+    DEMAND(::rdma_destroy_id(stale) == 0);
+    return true;
+  }
+  acknowledge_held();
+  on_event(event);
+  held_ = event;
+  if (!plan_.late_ack) acknowledge_held();
+  return true;
+}
+
+void End::on_event(rdma_cm_event* event) {
+  DEMAND(event->id == id_);
+  if (event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT) return;
+  last_ = event->event;
+  if (last_ == RDMA_CM_EVENT_ESTABLISHED) {
+    DEMAND(event->status == 0);
+    established_ = true;
+    totals.established.fetch_add(1);
+  } else if (last_ == RDMA_CM_EVENT_DISCONNECTED) {
+    DEMAND(established_ && !disconnected_);
+    DEMAND(shared_.may_end);
+    disconnected_ = true;
+  } else if (last_ == RDMA_CM_EVENT_REJECTED) {
+    const auto& conn = event->param.conn;
+    rejection_.assign(static_cast<const char*>(conn.private_data), conn.private_data_len);
+  }
+}
+
+void End::expect(rdma_cm_event_type type) {
+  while (last_ != type) DEMAND_OR_SAY(look(static_cast<int>(kPatience.count() * 1000)), ::rdma_event_str(type));
+}
+
+void End::migrate() {
+  acknowledge_held();
+  channels_.push_back(::rdma_create_event_channel());
+  DEMAND(channels_.back() != nullptr);
+  DEMAND(::rdma_migrate_id(id_, channels_.back()) == 0);
+  DEMAND(id_->channel == channels_.back());
+}
+
+// --- Until it is established
+
+void End::resolve_address() {
+  sockaddr_in peer = loopback(shared_.port);
+  DEMAND(::rdma_resolve_addr(id_, nullptr, as_sockaddr(peer), 2000) == 0);
+}
+
+void End::resolve_route() {
+  expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+  DEMAND(::rdma_resolve_route(id_, 2000) == 0);
+}
+
+std::span<std::byte> End::piece(unsigned part, unsigned op, std::size_t length) const {
+  return {memory_.get() + (std::size_t{part} * (kMostOps + kSpareReceives) + op) * kMostOctets, length};
+}
+
+void End::prepare() {
+  if (side_ == Side::kClient) expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+  const std::size_t octets = std::size_t{kParts} * (kMostOps + kSpareReceives) * kMostOctets;
+  memory_.reset(new std::byte[octets]);
+  pd_ = ::ibv_alloc_pd(id_->verbs);
+  DEMAND(pd_ != nullptr);
+  mr_ = ::ibv_reg_mr(pd_, memory_.get(), octets,
+                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  DEMAND(mr_ != nullptr);
+  if (plan_.sleeps) {
+    completions_ = ::ibv_create_comp_channel(id_->verbs);
+    DEMAND(completions_ != nullptr);
+  }
+  for (int i = 0; i < (plan_.two_queues ? 2 : 1); ++i) {
+    queues_.push_back(::ibv_create_cq(id_->verbs, 4 * kDepth, nullptr, completions_, 0));
+    DEMAND(queues_.back() != nullptr);
+    DEMAND(!plan_.sleeps || ::ibv_req_notify_cq(queues_.back(), 0) == 0);
+  }
+  ibv_qp_init_attr wanted{};
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.sq_sig_all = 1;
+  wanted.send_cq = queues_.front();
+  wanted.recv_cq = queues_.back();
+  wanted.cap = {.max_send_wr = kDepth,
+                .max_recv_wr = kDepth,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
+                .max_inline_data = kMostInlined};
+  DEMAND(::rdma_create_qp(id_, pd_, &wanted) == 0);
+  qp_ = id_->qp;
+  for (unsigned i = 0; i < plan_.ops.size(); ++i) {
+    if (plan_.ops[i].kind != Kind::kRead) fill(piece(kOut, i, plan_.ops[i].length), origin(course_, side_, kOut, i));
+  }
+  for (unsigned i = 0; i < peer_plan_.ops.size(); ++i) {
+    if (peer_plan_.ops[i].kind == Kind::kRead)
+      fill(piece(kSource, i, peer_plan_.ops[i].length), origin(course_, side_, kSource, i));
+  }
+  for (; receives_ < peer_sends_.size() + kSpareReceives; ++receives_)
+    DEMAND(post_receive(qp_, kReceive + receives_, piece(kIn, receives_, kMostOctets), mr_->lkey) == 0);
+  auto& told = shared_.of(side_);
+  told.target = reinterpret_cast<std::uintptr_t>(piece(kTarget, 0, 0).data());
+  told.source = reinterpret_cast<std::uintptr_t>(piece(kSource, 0, 0).data());
+  told.key = mr_->rkey;
+}
+
+rdma_conn_param End::parameters() const {
+  rdma_conn_param wanted{};
+  wanted.private_data = &course_.number;
+  wanted.private_data_len = sizeof course_.number;
+  wanted.responder_resources = wanted.initiator_depth = kReads;
+  return wanted;
+}
+
+void End::connect() {
+  if (plan_.migrates_before) migrate();
+  rdma_conn_param wanted = parameters();
+  DEMAND(::rdma_connect(id_, &wanted) == 0);
+}
+
+void End::accept() {
+  if (plan_.migrates_before) migrate();
+  rdma_conn_param wanted = parameters();
+  DEMAND(::rdma_accept(id_, &wanted) == 0);
+}
+
+rdma_cm_event_type End::outcome() {
+  Doing::now("waits for the outcome");
+  last_ = RDMA_CM_EVENT_ADDR_CHANGE;
+  while (last_ == RDMA_CM_EVENT_ADDR_CHANGE) DEMAND(look(static_cast<int>(kPatience.count() * 1000)));
+  return last_;
+}
+
+// --- Established
+
+bool End::over() const {
+  if (disconnected_) return true;
+  if (!plan_.ends) return false;
+  if (failed_) return true;
+  if (done_ < plan_.end_after) return false;
+  return plan_.end_after < plan_.ops.size() || arrived_ == peer_sends_.size();
+}
+
+void End::converse() {
+  Doing::now("converses");
+  if (plan_.migrates_after) migrate();
+  auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!over()) {
+    bool moved = post_some();
+    moved |= poll();
+    moved |= look(0);
+    const auto now = std::chrono::steady_clock::now();
+    if (moved) {
+      Doing::now("converses");
+      until = now + kPatience;
+      idle_ = 0;
+    } else {
+      DEMAND_OR_SAY(now < until, std::to_string(done_) + "/" + std::to_string(posted_) + " requests, " +
+                                     std::to_string(arrived_) + " messages");
+      rest();
+    }
+  }
+  if (disconnected_ && !plan_.ends && !presents_roce()) drain();
+}
+
+// Until there may be something to do.
+void End::rest() {
+  if (!plan_.sleeps) {
+    if (++idle_ % 64 == 0) pause_us(200);
+    return;
+  }
+  pollfd watched[] = {{id_->channel->fd, POLLIN, 0}, {completions_->fd, POLLIN, 0}};
+  (void)::poll(watched, 2, static_cast<int>(kPatience.count() * 1000));
+  while (readable(completions_->fd)) {
+    ibv_cq* cq = nullptr;
+    void* context = nullptr;
+    DEMAND(::ibv_get_cq_event(completions_, &cq, &context) == 0);
+    ::ibv_ack_cq_events(cq, 1);
+    DEMAND(::ibv_req_notify_cq(cq, 0) == 0);
+  }
+}
+
+bool End::post_some() {
+  const unsigned before = posted_;
+  while (!failed_ && posted_ < plan_.ops.size() && posted_ - done_ < kWindow) post(posted_++);
+  return posted_ != before;
+}
+
+void End::post(unsigned op) {
+  const Op& wanted = plan_.ops[op];
+  auto& peer = shared_.of(other(side_));
+  const std::uint64_t at = std::uint64_t{op} * kMostOctets;
+  const unsigned flags = IBV_SEND_SIGNALED | (wanted.inlined ? IBV_SEND_INLINE : 0U);
+  int error = 0;
+  switch (wanted.kind) {
+    case Kind::kSend:
+      error = post_send(qp_, op, IBV_WR_SEND, piece(kOut, op, wanted.length), mr_->lkey, {}, flags);
+      break;
+    case Kind::kWrite:
+      error = post_send(qp_, op, IBV_WR_RDMA_WRITE, piece(kOut, op, wanted.length), mr_->lkey,
+                        {peer.target + at, peer.key}, flags);
+      break;
+    case Kind::kRead:
+      error = post_send(qp_, op, IBV_WR_RDMA_READ, piece(kSink, op, wanted.length), mr_->lkey,
+                        {peer.source + at, peer.key}, flags);
+      break;
+  }
+  DEMAND_OR_SAY(error == 0, std::strerror(error));
+}
+
+bool End::poll() {
+  ibv_wc some[4];
+  bool any = false;
+  for (ibv_cq* const queue : queues_) {
+    const int n = ::ibv_poll_cq(queue, 4, some);
+    DEMAND(n >= 0);
+    for (int i = 0; i < n; ++i) completed(some[i]);
+    any |= n > 0;
+  }
+  return any;
+}
+
+// Each queue completes in its order, flushed requests too.
+void End::completed(const ibv_wc& wc) {
+  const bool is_receive = wc.wr_id >= kReceive;
+  if (is_receive) {
+    DEMAND(wc.wr_id == kReceive + receives_done_ && receives_done_ < receives_);
+  } else {
+    DEMAND(wc.wr_id == done_ && done_ < posted_);
+  }
+  const unsigned nth = is_receive ? receives_done_++ : done_++;
+  if (wc.status != IBV_WC_SUCCESS) {
+    DEMAND_OR_SAY(shared_.may_end, ::ibv_wc_status_str(wc.status));
+    failed_ = true;
+    totals.failed.fetch_add(1);
+    return;
+  }
+  totals.completed.fetch_add(1);
+  if (is_receive) {
+    arrived(nth, wc.byte_len);
+  } else {
+    sent(nth);
+  }
+}
+
+void End::sent(unsigned op) {
+  const Op& wanted = plan_.ops[op];
+  if (wanted.kind == Kind::kSend) shared_.of(side_).sent.fetch_add(1);
+  if (wanted.kind != Kind::kRead) return;
+  DEMAND(is_from(piece(kSink, op, wanted.length), origin(course_, other(side_), kSource, op)));
+  totals.compared_octets.fetch_add(wanted.length);
+}
+
+// A message, and the peer's Writes that were posted before it.
+void End::arrived(unsigned nth, std::uint32_t length) {
+  DEMAND(nth == arrived_ && nth < peer_sends_.size());
+  ++arrived_;
+  shared_.of(side_).received.fetch_add(1);
+  const unsigned op = peer_sends_[nth];
+  DEMAND(length == peer_plan_.ops[op].length);
+  DEMAND(is_from(piece(kIn, nth, length), origin(course_, other(side_), kOut, op)));
+  totals.compared_octets.fetch_add(length);
+  for (unsigned i = nth == 0 ? 0 : peer_sends_[nth - 1]; i < op; ++i) {
+    const Op& before = peer_plan_.ops[i];
+    if (before.kind != Kind::kWrite) continue;
+    DEMAND(is_from(piece(kTarget, i, before.length), origin(course_, other(side_), kOut, i)));
+    totals.compared_octets.fetch_add(before.length);
+  }
+}
+
+// Of a connection that is over: everything completes.
+void End::drain() {
+  Doing::now("drains");
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (done_ < posted_ || receives_done_ < receives_) {
+    if (!poll()) pause_us(100);
+    DEMAND_OR_SAY(std::chrono::steady_clock::now() < until, std::to_string(done_) + "/" + std::to_string(posted_) +
+                                                                " requests, " + std::to_string(receives_done_) + "/" +
+                                                                std::to_string(receives_) + " Receives");
+  }
+  shared_.of(side_).saw_the_end = true;
+}
+
+// --- The end
+
+void End::forget_memory() {
+  if (mr_ == nullptr) return;
+  DEMAND(::ibv_dereg_mr(mr_) == 0);
+  mr_ = nullptr;
+  memory_.reset();
+}
+
+void End::end_established() {
+  ibv_qp_attr attr{};
+  switch (plan_.way) {
+    case Way::kDisconnect:
+    case Way::kDisconnectAndGo:
+      DEMAND(::rdma_disconnect(id_) == 0);
+      if (plan_.way == Way::kDisconnect) {
+        while (!disconnected_) DEMAND(look(static_cast<int>(kPatience.count() * 1000)));
+      }
+      break;
+    case Way::kError:
+      attr.qp_state = IBV_QPS_ERR;
+      DEMAND(::ibv_modify_qp(qp_, &attr, IBV_QP_STATE) == 0);
+      drain();
+      break;
+    case Way::kDeregister:
+      forget_memory();
+      pause_us(500);
+      break;
+    case Way::kQueuePairFirst:
+    case Way::kIdFirst:
+      break;
+  }
+}
+
+// The event that it holds is acknowledged when it is half way.
+void End::destroy_id() {
+  if (held_ != nullptr) {
+    late_ = std::thread([held = held_] {
+      pause_us(kLateAckUs);
+      DEMAND(::rdma_ack_cm_event(held) == 0);
+    });
+    held_ = nullptr;
+  }
+  DEMAND(::rdma_destroy_id(id_) == 0);
+  id_ = nullptr;
+  if (late_.joinable()) late_.join();
+}
+
+void End::destroy_queues() {
+  for (ibv_cq* const queue : queues_) DEMAND(::ibv_destroy_cq(queue) == 0);
+  if (completions_ != nullptr) DEMAND(::ibv_destroy_comp_channel(completions_) == 0);
+  if (pd_ != nullptr) DEMAND(::ibv_dealloc_pd(pd_) == 0);
+}
+
+void End::finish() {
+  Doing::now("finishes");
+  shared_.may_end = true;
+  pause_us(plan_.pause_us);
+  if (established_) end_established();
+  Doing::now("destroys");
+  if (qp_ != nullptr && plan_.way != Way::kIdFirst) {
+    ::rdma_destroy_qp(id_);
+    qp_ = nullptr;
+    if (plan_.frees_at_once) forget_memory();
+  }
+  destroy_id();
+  if (qp_ != nullptr) DEMAND(::ibv_destroy_qp(qp_) == 0);
+  forget_memory();
+  destroy_queues();
+  for (rdma_event_channel* const channel : channels_) ::rdma_destroy_event_channel(channel);
+  Doing::now("is done");
+}
+
+}  // namespace iwarp::stress
