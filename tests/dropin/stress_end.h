@@ -64,6 +64,13 @@ class End {
   void migrate();
   void acknowledge_held();
 
+  // Parts of the memory, each with a piece for each request.
+  enum : unsigned { kOut, kIn, kTarget, kSource, kSink, kParts };
+  static constexpr unsigned kSpareReceives = 2;
+  static constexpr std::uint64_t kFirstReceive = 1000;  // wr_id; those of requests are smaller
+
+  // Where the data of that piece are from.
+  [[nodiscard]] unsigned origin(Side side, unsigned part, unsigned op) const;
   [[nodiscard]] std::span<std::byte> piece(unsigned part, unsigned op, std::size_t length) const;
   [[nodiscard]] rdma_conn_param parameters() const;
   [[nodiscard]] bool over() const;
