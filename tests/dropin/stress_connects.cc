@@ -191,7 +191,7 @@ class Server {
     End end(course, Side::kServer, shared, id, own);
     if (course.start == Start::kDropped) return end.finish();
     if (course.start == Start::kRejected) {
-      DEMAND(::rdma_reject(id, kNo.data(), kNo.size()) == 0);
+      DEMAND(::rdma_reject(id, kNo.data(), static_cast<std::uint8_t>(kNo.size())) == 0);
       return end.finish();
     }
     end.prepare();

@@ -125,7 +125,7 @@ void pause_us(unsigned microseconds) {
 namespace {
 
 std::byte octet(unsigned from, std::size_t at) {
-  return static_cast<std::byte>((from * 2654435761U >> at % 4 * 8) + at / 4);
+  return static_cast<std::byte>(((from * 2654435761U) >> (at % 4 * 8)) + at / 4);
 }
 
 }  // namespace
