@@ -69,7 +69,8 @@ void End::post(unsigned op) {
   const Op& wanted = plan_.ops[op];
   auto& peer = shared_.of(other(side_));
   const std::uint64_t at = std::uint64_t{op} * kMostOctets;
-  const unsigned flags = IBV_SEND_SIGNALED | (wanted.inlined ? IBV_SEND_INLINE : 0U);
+  unsigned flags = IBV_SEND_SIGNALED;
+  if (wanted.inlined) flags |= IBV_SEND_INLINE;
   int error = 0;
   switch (wanted.kind) {
     case Kind::kSend:

@@ -139,19 +139,26 @@ class Fleet {
   std::atomic<bool> over_{false};
 };
 
-rdma_cm_id* take(rdma_event_channel* channel, rdma_cm_event_type type, unsigned* number = nullptr) {
+struct Told {
+  rdma_cm_event_type type;
+  rdma_cm_id* id;
+  unsigned number;  // of a CONNECT_REQUEST
+};
+Told take(rdma_event_channel* channel) {
   for (;;) {
     rdma_cm_event* const event = next_event(channel, kPatience);
-    DEMAND_OR_SAY(event != nullptr, ::rdma_event_str(type));
-    rdma_cm_id* const id = event->id;
-    const auto got = event->event;
-    if (number != nullptr) std::memcpy(number, event->param.conn.private_data, sizeof *number);
+    DEMAND(event != nullptr);
+    Told told{event->event, event->id, 0};
+    if (told.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+      std::memcpy(&told.number, event->param.conn.private_data, sizeof told.number);
     DEMAND(::rdma_ack_cm_event(event) == 0);
-    if (got == RDMA_CM_EVENT_TIMEWAIT_EXIT) continue;
-    DEMAND_OR_SAY(got == type, std::string(::rdma_event_str(got)) + ", not " + ::rdma_event_str(type));
-    Doing::now(::rdma_event_str(type));
-    return id;
+    Doing::now(::rdma_event_str(told.type));
+    if (told.type != RDMA_CM_EVENT_TIMEWAIT_EXIT) return told;
   }
+}
+void take(rdma_event_channel* channel, rdma_cm_event_type type) {
+  const Told told = take(channel);
+  DEMAND_OR_SAY(told.type == type, std::string(::rdma_event_str(told.type)) + ", not " + ::rdma_event_str(type));
 }
 
 rdma_conn_param parameters(const unsigned& number) {
@@ -173,30 +180,33 @@ void by_rdma_cm(Fleet& fleet) {
   std::vector<rdma_cm_id*> ids(connections);
   for (auto& id : ids) DEMAND(::rdma_create_id(active, &id, nullptr, RDMA_PS_TCP) == 0);
   for (auto* id : ids) DEMAND(::rdma_resolve_addr(id, nullptr, as_sockaddr(peer), 2000) == 0);
-  for (unsigned i = 0; i < connections; ++i) (void)take(active, RDMA_CM_EVENT_ADDR_RESOLVED);
+  for (unsigned i = 0; i < connections; ++i) take(active, RDMA_CM_EVENT_ADDR_RESOLVED);
   for (auto* id : ids) DEMAND(::rdma_resolve_route(id, 2000) == 0);
-  for (unsigned i = 0; i < connections; ++i) (void)take(active, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  for (unsigned i = 0; i < connections; ++i) take(active, RDMA_CM_EVENT_ROUTE_RESOLVED);
   for (unsigned i = 0; i < connections; ++i) {
     fleet.make(2 * i, ids[i]);
     fleet.member(2 * i).post_receives();
     auto wanted = parameters(i);
     DEMAND(::rdma_connect(ids[i], &wanted) == 0);
   }
-  for (unsigned i = 0; i < connections; ++i) {
-    unsigned number = 0;
-    rdma_cm_id* const id = take(passive, RDMA_CM_EVENT_CONNECT_REQUEST, &number);
-    DEMAND(number < connections);
-    fleet.make(2 * number + 1, id);
-    fleet.member(2 * number + 1).post_receives();
-    auto wanted = parameters(number);
-    DEMAND(::rdma_accept(id, &wanted) == 0);
+  for (unsigned established = 0; established < connections;) {
+    const Told told = take(passive);
+    if (told.type != RDMA_CM_EVENT_CONNECT_REQUEST) {
+      DEMAND_OR_SAY(told.type == RDMA_CM_EVENT_ESTABLISHED, ::rdma_event_str(told.type));
+      ++established;
+      continue;
+    }
+    DEMAND(told.number < connections);
+    fleet.make(2 * told.number + 1, told.id);
+    fleet.member(2 * told.number + 1).post_receives();
+    auto wanted = parameters(told.number);
+    DEMAND(::rdma_accept(told.id, &wanted) == 0);
   }
-  for (unsigned i = 0; i < connections; ++i) (void)take(active, RDMA_CM_EVENT_ESTABLISHED);
-  for (unsigned i = 0; i < connections; ++i) (void)take(passive, RDMA_CM_EVENT_ESTABLISHED);
+  for (unsigned i = 0; i < connections; ++i) take(active, RDMA_CM_EVENT_ESTABLISHED);
   fleet.exchange();
   for (auto* id : ids) DEMAND(::rdma_disconnect(id) == 0);
-  for (unsigned i = 0; i < connections; ++i) (void)take(active, RDMA_CM_EVENT_DISCONNECTED);
-  for (unsigned i = 0; i < connections; ++i) (void)take(passive, RDMA_CM_EVENT_DISCONNECTED);
+  for (unsigned i = 0; i < connections; ++i) take(active, RDMA_CM_EVENT_DISCONNECTED);
+  for (unsigned i = 0; i < connections; ++i) take(passive, RDMA_CM_EVENT_DISCONNECTED);
   fleet.destroy();
   DEMAND(::rdma_destroy_id(listener) == 0);
   ::rdma_destroy_event_channel(active);
