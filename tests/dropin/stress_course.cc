@@ -34,6 +34,8 @@ Plan make_plan(Die& die) {
   plan.migrates_before = die.one_in(4);
   plan.migrates_after = die.one_in(4);
   plan.late_ack = die.one_in(4);
+  plan.late_receives = die.one_in(4);
+  plan.polled_meanwhile = plan.way != Way::kError && die.one_in(4);
   plan.sleeps = die.one_in(2);
   plan.two_queues = die.one_in(2);
   plan.frees_at_once = die.one_in(2);
@@ -104,6 +106,8 @@ std::string text_of(const Plan& plan) {
   if (plan.migrates_before) text += ", migrates before";
   if (plan.migrates_after) text += ", migrates after";
   if (plan.late_ack) text += ", late ack";
+  if (plan.late_receives) text += ", late Receives";
+  if (plan.polled_meanwhile) text += ", polled meanwhile";
   if (plan.sleeps) text += ", sleeps";
   if (plan.two_queues) text += ", two queues";
   if (plan.frees_at_once) text += ", frees at once";

@@ -50,8 +50,10 @@ struct Plan {
   Way way = Way::kDisconnect;
   bool own_channel = false;  // of events, destroyed last
   bool migrates_before = false, migrates_after = false;
-  bool late_ack = false;  // its last event is acknowledged while its id is being destroyed
-  bool sleeps = false;    // for completions, rather than polls
+  bool late_ack = false;          // its last event is acknowledged while its id is being destroyed
+  bool late_receives = false;     // a Receive for each message that has come, rather than all before
+  bool polled_meanwhile = false;  // its completions, by another thread, while it ends
+  bool sleeps = false;            // for completions, rather than polls
   bool two_queues = false;
   bool frees_at_once = false;  // its memory, before its id
   unsigned pause_us = 0;       // before it ends

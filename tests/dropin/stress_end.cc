@@ -139,12 +139,19 @@ void End::prepare() {
     if (peer_plan_.ops[i].kind == Kind::kRead)
       fill(piece(kSource, i, peer_plan_.ops[i].length), origin(side_, kSource, i));
   }
-  for (; receives_ < peer_sends_.size() + kSpareReceives; ++receives_)
-    DEMAND(post_receive(qp_, kFirstReceive + receives_, piece(kIn, receives_, kMostOctets), mr_->lkey) == 0);
+  do {
+    receive();
+  } while (!plan_.late_receives && receives_ < peer_sends_.size() + kSpareReceives);
   auto& told = shared_.of(side_);
   told.target = reinterpret_cast<std::uintptr_t>(piece(kTarget, 0, 0).data());
   told.source = reinterpret_cast<std::uintptr_t>(piece(kSource, 0, 0).data());
   told.key = mr_->rkey;
+}
+
+void End::receive() {
+  if (receives_ == peer_sends_.size() + kSpareReceives) return;
+  DEMAND(post_receive(qp_, kFirstReceive + receives_, piece(kIn, receives_, kMostOctets), mr_->lkey) == 0);
+  ++receives_;
 }
 
 rdma_conn_param End::parameters() const {
@@ -228,9 +235,20 @@ void End::destroy_queues() {
   if (pd_ != nullptr) DEMAND(::ibv_dealloc_pd(pd_) == 0);
 }
 
+// What they are does not matter any more.
+void End::poll_until(const std::atomic<bool>& stopped) const {
+  ibv_wc some[4];
+  while (!stopped) {
+    for (ibv_cq* const queue : queues_) DEMAND(::ibv_poll_cq(queue, 4, some) >= 0);
+  }
+}
+
 void End::finish() {
   Doing::now("finishes");
   shared_.may_end = true;
+  std::atomic<bool> stopped{false};
+  std::thread poller;
+  if (plan_.polled_meanwhile) poller = std::thread([&] { poll_until(stopped); });
   pause_us(plan_.pause_us);
   if (established_) end_established();
   Doing::now("destroys");
@@ -242,6 +260,8 @@ void End::finish() {
   destroy_id();
   if (qp_ != nullptr) DEMAND(::ibv_destroy_qp(qp_) == 0);
   forget_memory();
+  stopped = true;
+  if (poller.joinable()) poller.join();
   destroy_queues();
   for (rdma_event_channel* const channel : channels_) ::rdma_destroy_event_channel(channel);
   Doing::now("is done");

@@ -74,6 +74,7 @@ class End {
   [[nodiscard]] std::span<std::byte> piece(unsigned part, unsigned op, std::size_t length) const;
   [[nodiscard]] rdma_conn_param parameters() const;
   [[nodiscard]] bool over() const;
+  void receive();
   bool post_some();
   void post(unsigned op);
   bool poll();
@@ -86,6 +87,7 @@ class End {
   void end_established();
   void forget_memory();
   void destroy_id();
+  void poll_until(const std::atomic<bool>& stopped) const;
   void destroy_queues();
 
   const Course& course_;

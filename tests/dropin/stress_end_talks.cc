@@ -136,6 +136,7 @@ void End::arrived(unsigned nth, std::uint32_t length) {
   DEMAND(nth == arrived_ && nth < peer_sends_.size());
   ++arrived_;
   shared_.of(side_).received.fetch_add(1);
+  if (plan_.late_receives) receive();
   const unsigned op = peer_sends_[nth];
   DEMAND(length == peer_plan_.ops[op].length);
   DEMAND(is_from(piece(kIn, nth, length), origin(other(side_), kOut, op)));
