@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <string_view>
 #include <thread>
 
@@ -243,6 +244,27 @@ void compare(const Course& course, Shared& shared) {
   }
 }
 
+// The connection that has taken longest.
+class Slowest {
+ public:
+  void tell(const Course& course, std::chrono::nanoseconds time) {
+    const std::lock_guard lock(mutex_);
+    if (time <= time_) return;
+    time_ = time;
+    text_ = course.text();
+  }
+  [[nodiscard]] std::string text() {
+    const std::lock_guard lock(mutex_);
+    return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time_).count()) + " ms: " + text_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::chrono::nanoseconds time_{0};
+  std::string text_;
+};
+Slowest slowest;
+
 template <class Who>
 void run_side(const std::vector<Course>& courses, std::deque<Shared>& shared, unsigned first, unsigned step,
               std::deque<std::atomic<int>>& sides_done) {
@@ -250,7 +272,9 @@ void run_side(const std::vector<Course>& courses, std::deque<Shared>& shared, un
   Who who;
   for (std::size_t i = first; i < courses.size(); i += step) {
     Doing::number(courses[i].number);
+    const auto began = std::chrono::steady_clock::now();
     who.run(courses[i], shared[i]);
+    slowest.tell(courses[i], std::chrono::steady_clock::now() - began);
     if (sides_done[i].fetch_add(1) == 1 && courses[i].start == Start::kConnects) compare(courses[i], shared[i]);
   }
 }
@@ -289,6 +313,7 @@ void connects(const Settings& settings) {
   std::printf("%zu connections tried, %u ends established; %u requests completed, %u failed; %u octets compared\n",
               courses.size(), totals.established.load(), totals.completed.load(), totals.failed.load(),
               totals.compared_octets.load());
+  std::printf("slowest: %s\n", slowest.text().c_str());
 }
 
 }  // namespace iwarp::stress
