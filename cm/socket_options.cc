@@ -74,10 +74,6 @@ int accept_tcp(int listening, boost::system::error_code& failed) {
   return made;
 }
 
-void close_descriptor(int descriptor) {
-  (void)::close(descriptor);
-}
-
 Result<void> set_congestion_control(int descriptor, const std::string& name) {
   if (name.empty()) return {};
   if (::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0)

@@ -1,6 +1,8 @@
 // What is set on every TCP socket of the library.
 #pragma once
 
+#include <unistd.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
@@ -46,8 +48,7 @@ struct SocketOptions {
 // The connection that has waited longest at a socket that listens and does not wait; would_block or another error of
 // accept(2).
 [[nodiscard]] int accept_tcp(int listening, boost::system::error_code& failed);
-void close_descriptor(int descriptor);
-// `socket` has the descriptor from here on; it is closed where that fails, or throws.
+// `socket`, of Asio, has the descriptor from here on; it is closed where that fails (no_memory: it threw).
 template <class Socket>
 void assign_tcp(Socket& socket, const boost::asio::ip::tcp& protocol, int descriptor,
                 boost::system::error_code& failed) {
@@ -56,7 +57,7 @@ void assign_tcp(Socket& socket, const boost::asio::ip::tcp& protocol, int descri
   } catch (const std::bad_alloc&) {
     failed = boost::asio::error::no_memory;
   }
-  if (failed) close_descriptor(descriptor);
+  if (failed) (void)::close(descriptor);
 }
 // open_tcp(), for a socket or acceptor of Asio.
 template <class Socket>
