@@ -91,7 +91,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     const tcp::endpoint to = endpoints_[next_++];
     boost::system::error_code ec;
     socket_.close(ec);
-    socket_.open(to.protocol(), ec);
+    open_tcp(socket_, to.protocol(), ec);
     if (ec) {
       last_error_ = connect_error(ec);
       return try_next();
