@@ -1,6 +1,6 @@
 /* What programs of libfabric ask of the verbs, with the data compared: messages of all sizes, messages that nobody waits for yet, Writes and Reads.
- *   fabric_program msg|rdm PORT             waits for the other
- *   fabric_program msg|rdm PORT ADDRESS     connects
+ *   fabric_program msg|rdm ADDRESS PORT             waits there for the other
+ *   fabric_program msg|rdm ADDRESS PORT connect     connects
  * msg: connected endpoints of provider verbs; rdm: those of verbs;ofi_rxm, which know each other by address. Exit status 0: all was right. */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -121,7 +121,7 @@ static void await_event(uint32_t wanted, struct fi_eq_cm_entry *entry) {
   if (got != wanted) fail("another event than expected", FI_EOTHER);
 }
 
-static void find(const char *kind, const char *port, const char *address) {
+static void find(const char *kind, const char *address, const char *port) {
   struct fi_info *const hints = fi_allocinfo();
   if (hints == NULL) fail("fi_allocinfo", FI_ENOMEM);
   hints->ep_attr->type = by_address ? FI_EP_RDM : FI_EP_MSG;
@@ -129,7 +129,7 @@ static void find(const char *kind, const char *port, const char *address) {
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   hints->fabric_attr->prov_name = strdup(by_address ? "verbs;ofi_rxm" : "verbs");
-  must(fi_getinfo(FI_VERSION(1, 17), address, port, address == NULL ? FI_SOURCE : 0, hints, &info), "fi_getinfo");
+  must(fi_getinfo(FI_VERSION(1, 17), address, port, connects ? 0 : FI_SOURCE, hints, &info), "fi_getinfo");
   fi_freeinfo(hints);
   printf("%s: provider %s, domain %s\n", kind, info->fabric_attr->prov_name, info->domain_attr->name);
 }
@@ -277,7 +277,6 @@ static void write_and_read(void) {
         check(filled(in, size, round + 100), "fi_read");
         step(1);
       } else {
-        memset(shared, 0, size);
         step(0);
         check(filled(shared, size, round), "fi_write");
         fill(shared, size, round + 100);
@@ -303,19 +302,19 @@ static void close_all(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 3 || argc > 4 || (strcmp(argv[1], "msg") != 0 && strcmp(argv[1], "rdm") != 0)) {
-    fprintf(stderr, "usage: %s msg|rdm PORT [ADDRESS]\n", argv[0]);
+  if (argc < 4 || argc > 5 || (strcmp(argv[1], "msg") != 0 && strcmp(argv[1], "rdm") != 0)) {
+    fprintf(stderr, "usage: %s msg|rdm ADDRESS PORT [connect]\n", argv[0]);
     return 2;
   }
   by_address = strcmp(argv[1], "rdm") == 0;
-  connects = argc == 4;
+  connects = argc == 5;
   memory = malloc(3 * (size_t)kMost);
   if (memory == NULL) return 2;
   out = memory;
   in = memory + kMost;
   shared = memory + 2 * (size_t)kMost;
   memset(memory, 0, 3 * (size_t)kMost);
-  find(argv[1], argv[2], connects ? argv[3] : NULL);
+  find(argv[1], argv[2], argv[3]);
   introduce();
   ping_pong();
   unexpected();

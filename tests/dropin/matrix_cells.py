@@ -144,8 +144,8 @@ def libfabric():
             yield Cell(f'fi_pingpong-{name}-{size}', [*told, '-P', 'PORT', '127.0.0.1'], [*told, '-B', 'PORT'], in_short=size == '65536')
     for name in ('msg', 'rdm'):
         for crc, told in both_crcs():
-            words = ['PROGRAMS/dropin_fabric_program', name, 'PORT']
-            yield Cell(f'fabric-{name}-crc-{crc}', [*words, '127.0.0.1'], words, told, says='right', in_short=crc == 'on')
+            words = ['PROGRAMS/dropin_fabric_program', name, 'ADDRESS', 'PORT']
+            yield Cell(f'fabric-{name}-crc-{crc}', [*words, 'connect'], words, told, says='right', in_short=crc == 'on')
 
 
 def rows_of(name):
