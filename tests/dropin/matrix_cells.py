@@ -168,11 +168,16 @@ def fabtests():
 
 
 def ucx():
-    """UCT, the lower half of UCX."""
-    for test, count in (('am_lat', '10000'), ('am_bw', '10000'), ('put_lat', '10000'), ('put_bw', '20000')):
-        for size in ('8', '4096'):
-            words = ['ucx_perftest', '-d', 'iwarp0:1', '-x', 'rc_verbs', '-t', test, '-n', count, '-w', '100', '-s', size, '-p', 'PORT']
-            yield Cell(f'ucx-{test}-{size}', [*words, '127.0.0.1'], words, ROCE, in_short=(test, size) == ('am_lat', '8'))
+    """UCT, the lower half of UCX, by ucx_perftest; and UCP, the upper one, which needs TCP to set it up."""
+    for test in ('am_lat', 'am_bw', 'put_lat', 'put_bw'):
+        for size, layout in (('8', 'short'), ('1024', 'bcopy'), ('4096', 'zcopy')):
+            words = ['ucx_perftest', '-d', 'iwarp0:1', '-x', 'rc_verbs', '-t', test, '-n', '1000' if 'lat' in test else '20000', '-w', '100', '-s', size, '-D', layout,
+                     '-p', 'PORT']
+            yield Cell(f'ucx-{test}-{layout}', [*words, '127.0.0.1'], words, ROCE, in_short=(test, size) == ('am_lat', '8'))
+    told = {'UCX_TLS': 'rc_verbs,tcp', 'UCX_SOCKADDR_TLS_PRIORITY': 'tcp'}
+    for crc, options in both_crcs():
+        yield Cell(f'ucp-crc-{crc}', ['PROGRAMS/dropin_ucp_program', 'PORT', '127.0.0.1'], ['PROGRAMS/dropin_ucp_program', 'PORT'], [*ROCE, *options], told,
+                   says=r'(?s)lane\[\d\]: +\d+:rc_verbs/iwarp0:1.*right', in_short=crc == 'on')
 
 
 def qperf():

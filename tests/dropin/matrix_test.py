@@ -138,6 +138,7 @@ class Pyverbs(unittest.TestCase):
         self.assertEqual(list(pyverbs_test.differences(expected, {self.KEY: ('ok', '')})), [])
         for seen in ({self.KEY: ('skip', 'why')}, {self.KEY: ('crash', '')}, {}, {self.KEY: ('ok', ''), ('roce', 'test_cq.New'): ('ok', '')}):
             self.assertEqual(len(list(pyverbs_test.differences(expected, seen))), 1, seen)
+        self.assertEqual(list(pyverbs_test.differences({self.KEY: ('ok/error', '')}, {self.KEY: ('error', '')})), [])
 
 
 if __name__ == '__main__':

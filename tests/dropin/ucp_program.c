@@ -65,12 +65,11 @@ static void on_received(void *request, ucs_status_t status, const ucp_tag_recv_i
   octets_received = status == UCS_OK ? info->length : 0;
 }
 
+/* By the callback alone: UCX 1.13 does not tell the length of what is there already. */
 static void receive_all(unsigned char *to, size_t octets) {
-  ucp_tag_recv_info_t at_once = {0};
-  ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_RECV_INFO, .cb = {.recv = on_received}, .recv_info.tag_info = &at_once};
-  void *const request = ucp_tag_recv_nbx(worker, to, octets, kTag, UINT64_MAX, &how);
-  await(request, "ucp_tag_recv_nbx");
-  check((request == NULL ? at_once.length : octets_received) == octets, "length of a message");
+  const ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FLAG_NO_IMM_CMPL, .cb = {.recv = on_received}};
+  await(ucp_tag_recv_nbx(worker, to, octets, kTag, UINT64_MAX, &how), "ucp_tag_recv_nbx");
+  check(octets_received == octets, "length of a message");
 }
 
 static void on_error(void *user, ucp_ep_h which, ucs_status_t status) {
@@ -204,14 +203,14 @@ int main(int argc, char **argv) {
   ping_pong();
   ucp_ep_print_info(endpoint, stdout); /* what it runs over */
   write_and_read();
-  if (connects) {
+  if (failed) fail("the connection", UCS_ERR_CONNECTION_RESET);
+  if (connects) { /* from here on the other may close it */
     send_all(out, 1);
     receive_all(in, 1);
   } else {
     receive_all(in, 1);
     send_all(out, 1);
   }
-  if (failed) fail("the connection", UCS_ERR_CONNECTION_RESET);
   const ucp_request_param_t politely = {.op_attr_mask = 0};
   void *const closing = ucp_ep_close_nbx(endpoint, &politely);
   const time_t until = now() + kPatience;
