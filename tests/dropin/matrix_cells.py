@@ -162,8 +162,14 @@ def fabtests():
         words = ['FABTESTS/' + told.split()[0], *told.split()[1:], '-p', provider]
         name = f'fabtests-{"rdm" if "rxm" in provider else ends if ends == "alone" else "msg"}-' + '_'.join(told.replace(' ADDRESS', '').split()).replace('_-', '-')
         # Both ends name the address of the device: libfabric takes none of the loopback.
-        server = [*words, '-s', 'ADDRESS', '-B', 'PORT'] if ends == 'pair' else None
-        client = [*words, '-s', 'ADDRESS', '-P', 'PORT', 'ADDRESS'] if ends == 'pair' else words
+        at = [*words, '-s', 'ADDRESS']
+        server = None
+        if ends == 'alone' or (ends, expected) == ('pair', 'notrun'):
+            client = words if ends == 'alone' else at
+        elif ends == 'oob':
+            server, client = [*at, '-b=PORT'], [*at, '-b=PORT', 'ADDRESS']
+        else:
+            server, client = [*at, '-B', 'PORT'], [*at, '-P', 'PORT', 'ADDRESS']
         yield Cell(name, client, server, ['--rfc7306'], ends=(0,) if expected == 'pass' else (NOT_RUN,))
 
 
