@@ -4,14 +4,16 @@
 
 #include <stddef.h>
 
-static inline unsigned char octet(size_t at, int seed) { return (unsigned char)(at * 7 + at / 251 + (size_t)seed); }
+static inline unsigned char octet(size_t at, int seed) {
+  return (unsigned char)(at * 7 + at / 251 + (size_t)seed);
+}
 
-static inline void fill(unsigned char *to, size_t octets, int seed) {
+static inline void fill(unsigned char* to, size_t octets, int seed) {
   for (size_t at = 0; at < octets; ++at) to[at] = octet(at, seed);
 }
 
 /* Whether it is what fill() wrote. */
-static inline int filled(const unsigned char *from, size_t octets, int seed) {
+static inline int filled(const unsigned char* from, size_t octets, int seed) {
   for (size_t at = 0; at < octets; ++at) {
     if (from[at] != octet(at, seed)) return 0;
   }
