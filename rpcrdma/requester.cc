@@ -12,11 +12,21 @@ PrivateData private_data(const RequesterOptions& options) {
   return {options.remote_invalidation, options.inline_bytes, options.inline_bytes};
 }
 
+namespace {
+
+// req: V2-2.3-1
+std::uint32_t receive_bytes(const RequesterOptions& options) {
+  return options.highest_version == kVersion1 ? options.inline_bytes
+                                              : std::max(options.inline_bytes, kDefaultInlineBytes2);
+}
+
+}  // namespace
+
 BufferPool::Options pool_options(const RequesterOptions& options) {
   constexpr std::size_t kHeadersInFlight = 128;
   const std::size_t receives = std::size_t{options.credits} + options.backward_credits;
   BufferPool::Options out;
-  out.control_bytes = 2 * receives * BufferPool::charged_bytes(options.inline_bytes) +
+  out.control_bytes = 2 * receives * BufferPool::charged_bytes(receive_bytes(options)) +
                       kHeadersInFlight * BufferPool::charged_bytes(kDefaultInlineBytes);
   return out;
 }
@@ -30,10 +40,13 @@ Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
       // One for the Reply to every Call, one for every backward Call granted.
       // req: RFC8166-3.3.1-8 RFC8167-4.3.1-1 RFC8167-4.3.1-2
       receives_(endpoint, pool, std::max<std::size_t>(options.credits, 1) + options.backward_credits,
-                options.inline_bytes),
+                receive_bytes(options)),
       transmit_(endpoint, pool),
       window_(options.credits),
-      peer_calls_(options.backward_credits) {}
+      versions_(options.highest_version, options.lowest_version),
+      peer_calls_(options.backward_credits) {
+  options_.header_limits.dialect.version_2 = options.highest_version == kVersion2;
+}
 
 Result<void> Requester::start() {
   if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.1-3
@@ -92,6 +105,7 @@ void Requester::pump() {
   // The Reply must find a Receive, beside those for backward Calls. req: RFC8166-3.3.1-8 RFC8166-6.2-1
   // req: RFC8166-3.3-1 RFC8166-8.1.4-3 RFC8167-4-1
   while (!queued_.empty() && window_.available() > 0 && receives_.missing() == 0) {
+    if (versions_.alone() && window_.in_flight() > 0) break;  // req: V2-5-2
     if (!try_send(queued_.front())) break;
     queued_.pop_front();
   }
@@ -103,11 +117,13 @@ bool Requester::try_send(Queued& queued) {
   Header& h = out.header;  // req: RFC8166-4.3.2-2 RFC8166-4.3.2.3-1
   h.xid = queued.xid;
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
+  h.version = versions_.version();  // req: V2-5-3
 
   Buffer reply;
   const std::size_t reply_bytes =
       std::min(reply_bound(queued.message.bytes()).value_or(SIZE_MAX), options_.max_reply_bytes);
-  if (reply_bytes + kMinHeaderBytes > limits_.reply_inline_bytes) {  // req: RFC8166-4.3.3-1 RFC8166-4.3.3-2
+  if (reply_bytes + kMinHeaderBytes >
+      versions_.inline_bytes(limits_.reply_inline_bytes)) {  // req: RFC8166-4.3.3-1 RFC8166-4.3.3-2
     // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5 RFC8267-3-1 RFC8267-3-2
     auto room = pool_.acquire(reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes);
     if (!room) {
@@ -120,7 +136,8 @@ bool Requester::try_send(Queued& queued) {
   }
   const std::size_t message_bytes = queued.message.size();
   // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-4.3.1-2
-  const bool in_line = h.encoded_size() + message_bytes <= limits_.call_inline_bytes;  // req: RFC8166-3.5.3-1
+  // req: RFC8166-3.5.3-1 V2-2.1-2
+  const bool in_line = h.encoded_size() + message_bytes <= versions_.inline_bytes(limits_.call_inline_bytes);
 
   auto unused = std::find_if(calls_.begin(), calls_.end(), [](const Call& c) { return !c.used; });
   if (unused == calls_.end()) unused = calls_.emplace(unused);  // as many as were ever outstanding at a time
@@ -153,6 +170,8 @@ bool Requester::try_send(Queued& queued) {
     ++stats_.reply_chunks_offered;
   }
   if (in_line) {
+    const ConstBytes octets = queued.message.bytes();
+    if (versions_.alone()) call.copy.assign(octets.begin(), octets.end());
     out.in_line.push_back({0, message_bytes});
     out.payload = std::move(queued.message);
     ++stats_.calls_in_line;
@@ -168,8 +187,24 @@ bool Requester::try_send(Queued& queued) {
     stats_.read_chunk_bytes += message_bytes;
   }
   window_.on_call_sent();
+  versions_.on_call_sent();
   transmit_.send(std::move(out));
   return true;
+}
+
+// In the version that the server has named, before any other.
+void Requester::send_again(Call& call) {
+  if (!fence(call)) return;
+  if (call.cancelled) return finish(call);
+  Buffer message = std::move(call.message);
+  if (!message) {
+    auto room = pool_.acquire(call.copy.size(), BufferPool::Purpose::kCall, kHeadroomBytes);
+    if (!room) return fail_call(call, Failure::kLocal, {});
+    std::copy(call.copy.begin(), call.copy.end(), room->bytes().begin());
+    message = std::move(*room);
+  }
+  queued_.push_front({call.xid, std::move(message), call.since, call.tag});
+  finish(call);
 }
 
 bool Requester::cancel(std::uint32_t xid) {

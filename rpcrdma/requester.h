@@ -1,7 +1,8 @@
-// The client's end of an RPC-over-RDMA version 1 connection (RFC 8166), for RPC programs it knows nothing about: sends
-// Calls in line or as Position-Zero Read chunk, offers a Reply chunk wherever a Reply may be long, and hands Replies
-// over as contiguous RPC messages, after fencing the memory the server had access to. It also takes backward Calls (RFC
-// 8167), in line only. It does no I/O: it posts to an Endpoint and is driven by completions.
+// The client's end of an RPC-over-RDMA connection, of version 1 (RFC 8166) or 2
+// (draft-cel-nfsv4-rpcrdma-version-two-00), for RPC programs it knows nothing about: sends Calls in line or as
+// Position-Zero Read chunk, offers a Reply chunk wherever a Reply may be long, and hands Replies over as contiguous RPC
+// messages, after fencing the memory the server had access to. It also takes backward Calls (RFC 8167), in line only.
+// It does no I/O: it posts to an Endpoint and is driven by completions.
 //
 // Driving: construct when private data was exchanged, start(), then after every input (on_completion, call,
 // reply_backward, progress) drain poll_event(). Call progress() after Buffers were given back: waiting Calls go on.
@@ -26,6 +27,7 @@
 #include "iwarp/rpcrdma/responder.h"
 #include "iwarp/rpcrdma/transmit_queue.h"
 #include "iwarp/rpcrdma/transport_header.h"
+#include "iwarp/rpcrdma/version_negotiation.h"
 
 namespace iwarp::rpcrdma {
 
@@ -47,6 +49,11 @@ struct RequesterOptions {
   std::size_t max_queued_calls = 16;
   // Let the server invalidate our STags with its Replies.
   bool remote_invalidation = true;
+  // The version asked for, kVersion1 or kVersion2, and the lowest that is good enough. With kVersion2 the first Call
+  // goes alone, and the server's answer settles the version (version_negotiation.h). kVersion1 asks nothing, as all
+  // servers there are expect it.
+  std::uint32_t highest_version = kVersion1;
+  std::uint32_t lowest_version = kVersion1;
   Limits header_limits{};  // bounds for the chunk lists of what the server sends
 };
 
@@ -69,7 +76,7 @@ class Requester {
   // Why a Call gets no Reply.
   enum class Failure : std::uint8_t {
     kErrChunk,  // the server could not use our chunks, or its Reply did not fit into them
-    kErrVers,   // the server does not speak version 1
+    kErrVers,   // the server speaks no version that is good enough
     kBadReply,  // the Reply's chunks are not those offered, or do not hold the Reply
     kLocal,     // we could not expose memory for it
   };
@@ -107,6 +114,7 @@ class Requester {
     std::uint64_t backward_calls = 0;          // from the server
     std::uint64_t backward_replies = 0;        // answers to them
     std::uint64_t err_chunk_sent = 0;          // to backward Calls that we cannot take
+    std::uint64_t inval_option_sent = 0;       // to RDMA_OPTIONAL of a type that we do not know
     std::uint64_t send_payload_bytes = 0;      // RPC message octets in Sends, both directions
     std::uint64_t receive_payload_bytes = 0;   // of what came in: likewise
     std::uint64_t read_chunk_bytes = 0;        // offered to the server's RDMA Reads
@@ -161,6 +169,8 @@ class Requester {
 
   // Counts so far.
   [[nodiscard]] const Stats& stats() const { return stats_; }
+  // Which version is spoken, and whether that is settled.
+  [[nodiscard]] const VersionNegotiation& versions() const { return versions_; }
   // Credits: granted, and in use.
   [[nodiscard]] const CreditWindow& credits() const { return window_; }
   // Calls sent or queued, and not yet answered.
@@ -181,8 +191,9 @@ class Requester {
     std::uint32_t xid = 0;
     std::uint32_t tag = 0;
     TimePoint since{};
-    Buffer message{};  // of a long Call, while it is exposed
-    Buffer reply{};    // Reply chunk, while it is exposed
+    Buffer message{};               // of a long Call, while it is exposed
+    std::vector<std::byte> copy{};  // of one in line that may have to be sent again in another version
+    Buffer reply{};                 // Reply chunk, while it is exposed
     std::optional<ExposedMemory> call_memory{};
     std::optional<ExposedMemory> reply_memory{};
   };
@@ -190,6 +201,7 @@ class Requester {
     bool used = false;
     std::uint32_t generation = 0;
     std::uint32_t xid = 0;
+    std::uint32_t version = kVersion1;
   };
 
   void on_message(Buffer message);
@@ -200,7 +212,9 @@ class Requester {
   void complete(Call& call, Buffer message, bool in_reply_chunk);
   void fail_call(Call& call, Failure why, const ErrorBody& error);
   void pump();
-  void answer_err_chunk(std::uint32_t xid);
+  void send_again(Call& call);
+  void answer(const Header& header, std::uint64_t& count);
+  void answer_err_chunk(const Header& to);
   // False: it cannot go out yet.
   [[nodiscard]] bool try_send(Queued& queued);
   // Ends all remote access to the Call's memory; false: the connection is being closed.
@@ -217,6 +231,7 @@ class Requester {
   ReceiveRing receives_;
   TransmitQueue transmit_;
   CreditWindow window_;
+  VersionNegotiation versions_;
   std::deque<Queued> queued_;
   std::vector<Call> calls_;
   std::vector<PeerCall> peer_calls_;

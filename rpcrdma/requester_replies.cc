@@ -17,9 +17,14 @@ void Requester::on_message(Buffer message) {
   }
   const Header& h = parsed->header;
   if (h.proc == Proc::kError) return on_error_message(h);
+  // No type is known. req: V2-3.1-1 V2-3.1-5
+  if (h.proc == Proc::kOptional) {
+    const auto granted = std::max<std::uint32_t>(options_.backward_credits, 1);
+    return answer(make_inval_option(h.xid, granted), stats_.inval_option_sent);
+  }
   if (h.proc == Proc::kNomsg) {
     // With a Read list it can only be a long backward Call, unless it is a broken Reply. req: RFC8167-5.3-4
-    if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h.xid);
+    if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h);
     return on_reply(std::move(message), *parsed);
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed->payload_offset);
@@ -65,7 +70,9 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   if (h.proc == Proc::kMsg && !xid_matches(h, payload)) return lose_reply();  // whose Reply it is cannot be told
   // Nothing goes back to the server, but the RPC ends: its client would wait for ever, as its retransmissions would.
-  if (!chunks_acceptable(h, call->reply_memory, call->reply.size())) return fail_call(*call, Failure::kBadReply, {});
+  if (!chunks_acceptable(h, call->reply_memory, call->reply.size()) || !versions_.on_reply(h.version)) {
+    return fail_call(*call, Failure::kBadReply, {});
+  }
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
   // Nothing of the Reply is looked at while the server can still change it. req: RFC8166-4.4.1-1 RFC8166-8.1.3-2
   // req: RFC5042-6.2.2-1 RFC5042-6.3.3-1
@@ -100,7 +107,11 @@ void Requester::on_error_message(const Header& header) {
     ++stats_.unknown_xids;
     return;
   }
-  window_.on_grant(header.credits);
+  if (header.error.code == HeaderError::kVers &&
+      versions_.on_err_vers(header.error.version_low, header.error.version_high)) {
+    return send_again(*call);  // req: V2-5.2-2
+  }
+  if (!versions_.alone()) window_.on_grant(header.credits);  // req: V2-5-2
   // Permanent: the RPC ends here. req: RFC8166-4.5-9
   // req: RFC8267-3.1-2 RFC8267-6.4.2-7 RFC8267-6.4.2-8 RFC8267-6.6-2 RFC8267-6.7.2-3
   fail_call(*call, header.error.code == HeaderError::kVers ? Failure::kErrVers : Failure::kErrChunk, header.error);
@@ -155,28 +166,35 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
     return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
   }
   // req: RFC8167-5.3-1
-  if (h.has_chunks() || !xid_matches(h, payload)) return answer_err_chunk(h.xid);  // req: RFC8167-5.3-4 RFC8167-5.1-4
+  if (h.has_chunks() || !xid_matches(h, payload)) return answer_err_chunk(h);  // req: RFC8167-5.3-4 RFC8167-5.1-4
   slot->used = true;
   slot->xid = h.xid;
+  slot->version = h.version;
   ++stats_.backward_calls;
   message.set_view(parsed.payload_offset, payload.size());
   const CallToken token{static_cast<std::uint32_t>(slot - peer_calls_.data()), slot->generation};
   events_.emplace_back(BackwardCall{token, h.xid, std::move(message)});  // req: RFC8167-2.2-1 RFC8267-6.5.2-1
 }
 
-void Requester::answer_err_chunk(std::uint32_t xid) {
+void Requester::answer_err_chunk(const Header& to) {
+  const auto granted = std::max<std::uint32_t>(options_.backward_credits, 1);
+  answer(make_err_chunk(to.xid, to.version, granted), stats_.err_chunk_sent);
+}
+
+void Requester::answer(const Header& header, std::uint64_t& count) {
   if (transmit_.backlog() >= peer_calls_.size() + window_.requested()) {
     return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
   }
-  ++stats_.err_chunk_sent;
+  ++count;
   OutgoingMessage out;
-  out.header = make_err_chunk(xid, kVersion1, std::max<std::uint32_t>(options_.backward_credits, 1));
+  out.header = header;
   transmit_.send(std::move(out));
 }
 
 std::uint32_t Requester::max_backward_bytes() const {
   // Thresholds swap: a backward Reply travels like a forward Call. req: RFC8167-4.2-1
-  return std::min(limits_.call_inline_bytes, limits_.reply_inline_bytes) - std::uint32_t{kMinHeaderBytes};
+  return versions_.inline_bytes(std::min(limits_.call_inline_bytes, limits_.reply_inline_bytes)) -
+         std::uint32_t{kMinHeaderBytes};
 }
 
 Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
@@ -192,7 +210,8 @@ Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
   }
   OutgoingMessage out;
   // req: RFC8167-1-1 RFC8167-5-1 RFC8167-2.4-3
-  out.header.xid = call->xid;                      // of the only version there is. req: RFC8167-5.2-2
+  out.header.xid = call->xid;
+  out.header.version = call->version;              // req: RFC8167-5.2-2
   out.header.credits = options_.backward_credits;  // req: RFC8167-5.2-3 RFC8167-4.1-3
   out.in_line.push_back({0, message.size()});
   stats_.send_payload_bytes += message.size();

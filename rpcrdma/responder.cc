@@ -11,11 +11,21 @@ PrivateData private_data(const ResponderOptions& options) {
   return {options.remote_invalidation, options.inline_bytes, options.inline_bytes};
 }
 
+namespace {
+
+// req: V2-2.3-1
+std::uint32_t receive_bytes(const ResponderOptions& options) {
+  return options.highest_version == kVersion1 ? options.inline_bytes
+                                              : std::max(options.inline_bytes, kDefaultInlineBytes2);
+}
+
+}  // namespace
+
 BufferPool::Options pool_options(const ResponderOptions& options) {
   constexpr std::size_t kHeadersInFlight = 128;
   const std::size_t receives = std::size_t{options.credits} + 2 * std::size_t{options.backward_credits};
   BufferPool::Options out;
-  out.control_bytes = 2 * receives * BufferPool::charged_bytes(options.inline_bytes) +
+  out.control_bytes = 2 * receives * BufferPool::charged_bytes(receive_bytes(options)) +
                       kHeadersInFlight * BufferPool::charged_bytes(kDefaultInlineBytes);
   return out;
 }
@@ -28,10 +38,12 @@ Responder::Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
       options_(options),
       // One for every Call granted, one for the Reply to every backward Call. req: RFC8167-4.3.2-1 RFC8167-4.3.2-2
       receives_(endpoint, pool, std::max<std::size_t>(options.credits, 1) + options.backward_credits,
-                options.inline_bytes),
+                receive_bytes(options)),
       transmit_(endpoint, pool),
       assembler_(endpoint, pool, transmit_),
-      backward_window_(options.backward_credits) {}  // req: RFC8167-4.1-4
+      backward_window_(options.backward_credits) {  // req: RFC8167-4.1-4
+  options_.header_limits.dialect.version_2 = options.highest_version == kVersion2;
+}
 
 Result<void> Responder::start() {
   if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.2-3
@@ -98,14 +110,17 @@ void Responder::abandon(CallToken token) {
 
 void Responder::send_reply(std::uint32_t slot, Buffer message) {
   Call& call = calls_[slot];
-  const std::uint32_t xid = call.xid;
-  ReplyPlan plan = plan_reply(xid, call.offer, message.bytes(), grant(), limits_.reply_inline_bytes);
+  const std::uint32_t xid = call.xid, version = call.version;
+  ReplyPlan plan =
+      plan_reply(xid, call.offer, message.bytes(), grant(), inline_bytes(version, limits_.reply_inline_bytes));
   const std::optional<Stag> sole = call.offer.sole_handle;
   free_call(slot);
   if (plan.error) {
     ++stats_.replies_as_err_chunk;
-    return answer_err_chunk(xid);
+    return answer_err_chunk(xid, version);
   }
+  plan.header.version = version;  // req: V2-5.3-1 V2-5.1-1
+  answered_in_2_ |= version == kVersion2;
 
   stats_.rdma_write_bytes += plan.reduced_bytes + plan.reply_chunk_bytes;
   for (const ByteRange& r : plan.in_line) stats_.send_payload_bytes += r.length;
@@ -128,7 +143,7 @@ void Responder::send_reply(std::uint32_t slot, Buffer message) {
 }
 
 void Responder::answer_error(const ParseError& error) {
-  const auto header = make_answer(error, grant());
+  const auto header = make_answer(error, grant(), options_.header_limits.dialect);
   if (!header) {
     ++stats_.dropped_messages;
     return;
@@ -139,8 +154,14 @@ void Responder::answer_error(const ParseError& error) {
   transmit_.send(std::move(out));
 }
 
-void Responder::answer_err_chunk(std::uint32_t xid) {
-  answer_error({ParseError::Answer::kErrChunk, xid, kVersion1, "chunks unusable"});
+void Responder::answer_err_chunk(std::uint32_t xid, std::uint32_t version) {
+  answer_error({ParseError::Answer::kErrChunk, xid, version, "chunks unusable"});
+}
+
+std::uint32_t Responder::inline_bytes(std::uint32_t version, std::uint32_t agreed) const {
+  if (version != kVersion2) return agreed;
+  // The answer that tells the client which version this is finds Receives of any size. req: V2-5.1-2 V2-5-4 V2-2.3-2
+  return answered_in_2_ ? std::max(agreed, kDefaultInlineBytes2) : std::min(agreed, kDefaultInlineBytes);
 }
 
 void Responder::pump() {

@@ -53,6 +53,9 @@ struct ResponderOptions {
   // Refuse Read chunks that the Upper-Layer Binding does not allow, as RFC 8166 s6.1 demands. Off: reassemble whatever
   // comes, like the Linux server, e.g. for RPC programs whose binding we do not know.
   bool enforce_binding = true;
+  // Highest version that is spoken, kVersion1 or kVersion2. Calls of another get ERR_VERS and the range; each Reply has
+  // the version of its Call. Version 2 with its defaults is for Receives of 4096 octets or more.
+  std::uint32_t highest_version = kVersion1;
   // Bounds for chunk lists; more gets ERR_CHUNK.
   Limits header_limits{};
 };
@@ -113,6 +116,7 @@ class Responder {
     std::uint64_t err_chunk_sent = 0;          // RDMA_ERROR, ERR_CHUNK
     std::uint64_t replies_as_err_chunk = 0;    // of these: Replies that did not fit what their Calls offered
     std::uint64_t err_vers_sent = 0;           // RDMA_ERROR, ERR_VERS
+    std::uint64_t inval_option_sent = 0;       // RDMA_ERROR, RDMA_ERR_INVAL_OPTION
     std::uint64_t garbage_args_sent = 0;       // chunks that contradict their Call
     std::uint64_t duplicate_xids = 0;          // Calls dropped: their xid was still outstanding
     std::uint64_t dropped_messages = 0;        // unusable, and no answer due; unknown backward xids
@@ -194,6 +198,7 @@ class Responder {
     bool delivered = false;  // its CallReceived was queued
     std::uint32_t generation = 0;
     std::uint32_t xid = 0;
+    std::uint32_t version = kVersion1;
     ReplyOffer offer{};
     std::uint64_t read_chunk_bytes = 0;
   };
@@ -213,7 +218,9 @@ class Responder {
   void deliver_assembled(CallAssembler::Done done);
   void refuse_arguments(std::uint32_t slot);
   void answer_error(const ParseError& error);
-  void answer_err_chunk(std::uint32_t xid);
+  void answer_err_chunk(std::uint32_t xid, std::uint32_t version);
+  // Octets of a message of this version to the client, where both ends have agreed on `agreed`.
+  [[nodiscard]] std::uint32_t inline_bytes(std::uint32_t version, std::uint32_t agreed) const;
   void pump();
   void pump_backward();
   void free_call(std::uint32_t slot);
@@ -239,6 +246,8 @@ class Responder {
   std::deque<BackwardCall> backward_calls_;
   std::deque<Event> events_;
   std::size_t outstanding_ = 0;
+  std::uint32_t client_version_ = kVersion1;  // of its latest Call
+  bool answered_in_2_ = false;                // so both ends use the sizes of version 2
   Stats stats_{};
   bool dead_ = false;
 };

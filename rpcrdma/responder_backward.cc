@@ -12,7 +12,8 @@ constexpr std::size_t kWaitingBackwardCalls = 16;
 
 std::uint32_t Responder::max_backward_bytes() const {
   // Thresholds swap: a backward Call travels like a forward Reply. req: RFC8167-4.2-1
-  return std::min(limits_.reply_inline_bytes, limits_.call_inline_bytes) - std::uint32_t{kMinHeaderBytes};
+  return inline_bytes(client_version_, std::min(limits_.reply_inline_bytes, limits_.call_inline_bytes)) -
+         std::uint32_t{kMinHeaderBytes};
 }
 
 Result<void> Responder::send_backward_call(Buffer&& message, TimePoint now) {
@@ -44,7 +45,8 @@ void Responder::pump_backward() {
     if (backward_window_.available() == 0 || receives_.missing() > 0) return;
     OutgoingMessage out;
     // req: RFC8167-1-1 RFC8167-5-1 RFC8167-5.1-1
-    out.header.xid = b.xid;                             // req: RFC8167-5.1-2 (version 1 is the default)
+    out.header.xid = b.xid;
+    out.header.version = client_version_;               // req: RFC8167-5.1-2 V2-4.2-17
     out.header.credits = backward_window_.requested();  // req: RFC8167-5.1-3
     out.in_line.push_back({0, b.message.size()});
     stats_.send_payload_bytes += b.message.size();

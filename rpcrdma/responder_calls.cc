@@ -15,6 +15,13 @@ void Responder::on_message(Buffer message) {
   }
   auto& parsed = std::get<ParsedHeader>(result);
   if (parsed.header.proc == Proc::kError) return on_error_message(parsed.header);
+  if (parsed.header.proc == Proc::kOptional) {  // no type is known. req: V2-3.1-1 V2-3.1-5
+    if (overrun()) return;
+    ++stats_.inval_option_sent;
+    OutgoingMessage out;
+    out.header = make_inval_option(parsed.header.xid, grant());
+    return transmit_.send(std::move(out));
+  }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   stats_.receive_payload_bytes += parsed.header.proc == Proc::kMsg ? payload.size() : 0;
   // req: RFC8167-2.4-1 RFC8166-2.2.2-1 RFC8167-2.3-1 RFC8167-2.4.1-1
@@ -39,7 +46,7 @@ void Responder::on_call(Buffer message, ParsedHeader& parsed) {
   if (const auto error = check_call(h)) return answer_error(*error);
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   if (h.proc == Proc::kMsg && (!xid_matches(h, payload) || rpc_direction(payload) != RpcDirection::kCall)) {
-    return answer_err_chunk(h.xid);  // req: RFC8166-4.5.2-3
+    return answer_err_chunk(h.xid, h.version);  // req: RFC8166-4.5.2-3
   }
   if (is_outstanding(h.xid)) {
     ++stats_.duplicate_xids;
@@ -50,12 +57,12 @@ void Responder::on_call(Buffer message, ParsedHeader& parsed) {
   if (!h.read_list.empty()) {  // req: RFC8166-4.2.4-6
     auto planned = plan_call(h, payload.size(), options_.max_call_bytes);
     if (const auto* fault = std::get_if<PlanFault>(&planned); fault != nullptr && *fault == PlanFault::kTooLong) {
-      return answer_err_chunk(h.xid);
+      return answer_err_chunk(h.xid, h.version);
     }
     if (auto* fine = std::get_if<CallPlan>(&planned)) {
       const bool unreadable = !fine->reads.empty() && endpoint_.limits().max_outstanding_reads == 0;
       if (unreadable || !pool_.can_hold(fine->total_bytes, BufferPool::Purpose::kCall, kHeadroomBytes)) {
-        return answer_err_chunk(h.xid);
+        return answer_err_chunk(h.xid, h.version);
       }
       plan = std::move(*fine);
     }
@@ -71,6 +78,7 @@ void Responder::on_call(Buffer message, ParsedHeader& parsed) {
   call.used = true;
   call.delivered = false;
   call.xid = h.xid;
+  call.version = client_version_ = h.version;
   call.offer = make_offer(h, {});
   call.read_chunk_bytes = 0;
   ++outstanding_;
@@ -91,18 +99,18 @@ void Responder::deliver_assembled(CallAssembler::Done done) {
   const ConstBytes bytes = done.message.bytes();
   stats_.rdma_read_bytes += call.read_chunk_bytes;
   if (rpc_xid(bytes) != call.xid || rpc_direction(bytes) != RpcDirection::kCall) {
-    const std::uint32_t xid = call.xid;
+    const std::uint32_t xid = call.xid, version = call.version;
     free_call(done.owner);
-    return answer_err_chunk(xid);  // req: RFC8166-4.2.1-1
+    return answer_err_chunk(xid, version);  // req: RFC8166-4.2.1-1
   }
   if (options_.enforce_binding) {
     switch (check_chunks(bytes, done.plan)) {
       case ChunkVerdict::kFine:
         break;
       case ChunkVerdict::kNotEligible: {
-        const std::uint32_t xid = call.xid;
+        const std::uint32_t xid = call.xid, version = call.version;
         free_call(done.owner);
-        return answer_err_chunk(xid);  // req: RFC8166-6.1-8 RFC8166-6.1-9
+        return answer_err_chunk(xid, version);  // req: RFC8166-6.1-8 RFC8166-6.1-9
       }
       case ChunkVerdict::kWrongSize:
         return refuse_arguments(done.owner);  // req: RFC8166-4.5.2-5
@@ -128,11 +136,11 @@ void Responder::deliver(std::uint32_t slot, Buffer message) {
 
 // The header was fine, but its chunks cannot belong to this Call: the RPC layer's answer is GARBAGE_ARGS.
 void Responder::refuse_arguments(std::uint32_t slot) {
-  const std::uint32_t xid = calls_[slot].xid;
+  const std::uint32_t xid = calls_[slot].xid, version = calls_[slot].version;
   auto message = pool_.acquire(kErrorReplyBytes, BufferPool::Purpose::kReply);
   if (!message) {
     free_call(slot);
-    return answer_err_chunk(xid);
+    return answer_err_chunk(xid, version);
   }
   const auto reply = make_error_reply(xid, AcceptStat::kGarbageArgs);
   std::copy(reply.begin(), reply.end(), message->bytes().begin());

@@ -77,7 +77,23 @@ const char* read_lists(ReadCursor& in, const Limits& limits, Header& h) {
   return why;
 }
 
-ParseResult parse_error_body(ReadCursor in, Header h, std::size_t message_size) {
+bool knows(const Dialect& dialect, std::uint32_t version) {
+  return version >= kVersion1 && version <= dialect.highest();
+}
+
+// Returns nullptr, or why the body of an RDMA_OPTIONAL is bad. req: V2-4.2-10
+const char* read_option(ReadCursor& in, OptionBody& option) {
+  option.type = in.be<std::uint32_t>();
+  const auto length = in.be<std::uint32_t>();
+  if (!in.ok()) return "RDMA_OPTIONAL truncated";
+  if (length > in.remaining()) return "rdma_optinfo is longer than the message";
+  const ConstBytes info = in.take(length);
+  option.info.assign(info.begin(), info.end());
+  in.skip(-length % 4);
+  return in.ok() ? nullptr : "the padding of rdma_optinfo is missing";
+}
+
+ParseResult parse_error_body(ReadCursor in, Header h, std::size_t message_size, const Dialect& dialect) {
   // Never answered, whatever is wrong with it. req: RFC8166-4.5-10 RFC8166-4.2.4-12
   const auto drop = [&](const char* why) { return ParseError{Answer::kDrop, h.xid, h.version, why}; };
   h.proc = Proc::kError;
@@ -85,8 +101,11 @@ ParseResult parse_error_body(ReadCursor in, Header h, std::size_t message_size) 
   if (code == static_cast<std::uint32_t>(HeaderError::kVers)) {
     // This layout is the same in every version, so a peer of another one can say what it speaks. req: RFC8166-7-2
     h.error = {HeaderError::kVers, in.be<std::uint32_t>(), in.be<std::uint32_t>()};
-  } else if (code == static_cast<std::uint32_t>(HeaderError::kChunk) && h.version == kVersion1) {
-    h.error = {};  // 20 octets; peers of RFC 5666 and older append 32 more. req: RFC8166-4.1.2-11
+  } else if (code == static_cast<std::uint32_t>(HeaderError::kChunk) && knows(dialect, h.version)) {
+    h.error = {};  // 20 octets; peers of RFC 5666 and older append 32 more. req: RFC8166-4.1.2-11 D2005-4.2-13
+  } else if (code == static_cast<std::uint32_t>(HeaderError::kInvalOption) && h.version == kVersion2 &&
+             dialect.version_2) {
+    h.error = {HeaderError::kInvalOption};  // req: V2-3.1-2 V2-4.2-9
   } else {
     return drop("RDMA_ERROR of an unknown kind");
   }
@@ -127,6 +146,8 @@ const char* name(Proc proc) {
       return "RDMA_DONE";
     case Proc::kError:
       return "RDMA_ERROR";
+    case Proc::kOptional:
+      return "RDMA_OPTIONAL";
   }
   return "RDMA_?";
 }
@@ -154,23 +175,34 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
   const auto proc = in.be<std::uint32_t>();
   const auto error = [&](Answer answer, const char* why) { return ParseError{answer, h.xid, h.version, why}; };
   if (!in.ok()) return ParseError{Answer::kDrop, 0, 0, "shorter than the fixed words"};
-  if (proc == static_cast<std::uint32_t>(Proc::kError)) return parse_error_body(in, std::move(h), message.size());
+  const Dialect& dialect = limits.dialect;
+  const auto is = [proc](Proc p) { return proc == static_cast<std::uint32_t>(p); };
+  if (is(Proc::kError)) return parse_error_body(in, std::move(h), message.size(), dialect);
+  const bool known = knows(dialect, h.version);
   // Before its length is looked at: four words are all of it. req: RFC8166-4.6.2-2 RFC8166-4.2.4-3
-  if (h.version == kVersion1 && proc == static_cast<std::uint32_t>(Proc::kDone)) {
-    return ParseError{Answer::kDrop, h.xid, h.version, "RDMA_DONE", true};
+  if (known && is(Proc::kDone)) {
+    if (!dialect.draft_2005 || h.version != kVersion1) {
+      return ParseError{Answer::kDrop, h.xid, h.version, "RDMA_DONE", true};
+    }
+    h.proc = Proc::kDone;  // req: D2005-3.8-5 D2005-4.1-16
+    return ParsedHeader{std::move(h), message.size()};
+  }
+  if (known && h.version == kVersion2 && is(Proc::kOptional)) {
+    h.proc = Proc::kOptional;
+    if (const char* why = read_option(in, h.option)) return error(Answer::kErrChunk, why);
+    const std::size_t behind = message.size() - in.remaining();  // req: V2-4.2-15
+    return ParsedHeader{std::move(h), behind};
   }
   if (message.size() < kMinHeaderBytes) return error(Answer::kDrop, "shorter than 28 octets");  // req: RFC8166-4.5-2
-  // req: RFC8166-7-1
-  if (h.version != kVersion1) return error(Answer::kErrVers, "unsupported version");  // req: RFC8166-4.5.1-1
-  switch (proc) {
-    case static_cast<std::uint32_t>(Proc::kMsg):
+  // req: RFC8166-7-1 V2-5.2-1
+  if (!known) return error(Answer::kErrVers, "unsupported version");  // req: RFC8166-4.5.1-1
+  if (is(Proc::kMsgp)) {
+    if (!dialect.draft_2005 || h.version != kVersion1)
+      return error(Answer::kErrChunk, "RDMA_MSGP");                // req: RFC8166-4.6.1-2
+    h.padding = {in.be<std::uint32_t>(), in.be<std::uint32_t>()};  // req: D2005-4.1-14 D2005-4.2-11
     // req: RFC8166-4-3
-    case static_cast<std::uint32_t>(Proc::kNomsg):
-      break;
-    case static_cast<std::uint32_t>(Proc::kMsgp):
-      return error(Answer::kErrChunk, "RDMA_MSGP");  // req: RFC8166-4.6.1-2
-    default:
-      return error(Answer::kErrChunk, "unknown rdma_proc");  // req: RFC8166-4.5.2-1
+  } else if (!is(Proc::kMsg) && !is(Proc::kNomsg)) {
+    return error(Answer::kErrChunk, "unknown rdma_proc");  // req: RFC8166-4.5.2-1
   }
   h.proc = static_cast<Proc>(proc);
   // req: RFC8166-4.1.2-7
@@ -179,22 +211,42 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
     return error(Answer::kErrChunk,
                  "RDMA_NOMSG without any chunk");  // req: RFC8166-4.5.2-2 RFC8166-4.2.4-7 RFC8166-4.2.4-8
   }
-  // req: RFC8166-4.2.4-1 RFC8166-3.2-1
+  // req: RFC8166-4.2.4-1 RFC8166-3.2-1 V2-4.2-14 V2-4.2-16
   const std::size_t payload_offset = message.size() - in.remaining();
   return ParsedHeader{std::move(h), payload_offset};
 }
 
+namespace {
+
+std::size_t padded(std::size_t octets) {
+  return (octets + 3) / 4 * 4;
+}
+
+void write_zeros(WriteCursor& w, std::size_t octets) {
+  for (; octets > 0; --octets) w.be(std::uint8_t{0});
+}
+
+}  // namespace
+
 std::size_t Header::encoded_size() const {
   // req: RFC8166-4.2.4-10
-  if (proc == Proc::kError) return error.code == HeaderError::kVers ? kErrVersBytes : kErrChunkBytes;
+  if (proc == Proc::kError) {
+    if (error.code == HeaderError::kVers) return kErrVersBytes;
+    return kErrChunkBytes + (draft_2005 ? kErrChunkExtraBytes : 0);
+  }
+  if (proc == Proc::kDone) return kDoneBytes;
+  if (proc == Proc::kOptional) return kDoneBytes + 8 + padded(option.info.size());
   std::size_t size = kMinHeaderBytes + read_list.size() * (4 + ReadSegment::kSize);  // req: RFC8166-4.7-7
   for (const WriteChunk& c : write_list) size += 4 + c.encoded_size();
   if (reply_chunk) size += reply_chunk->encoded_size();
+  if (proc == Proc::kMsgp) size += 8;
   return size;
 }
 
 std::size_t Header::write_to(MutBytes out) const {
-  if (proc == Proc::kMsgp || proc == Proc::kDone) return 0;  // req: RFC8166-4.6.1-1 RFC8166-4.6.2-1 RFC8166-4.1.2-8
+  // req: RFC8166-4.6.1-1 RFC8166-4.6.2-1 RFC8166-4.1.2-8
+  if ((proc == Proc::kMsgp || proc == Proc::kDone) && !draft_2005) return 0;
+  if (proc == Proc::kOptional && version != kVersion2) return 0;
   if (out.size() < encoded_size()) return 0;
   WriteCursor w(out);
   w.be(xid);  // req: RFC8166-4-1
@@ -206,8 +258,22 @@ std::size_t Header::write_to(MutBytes out) const {
     if (error.code == HeaderError::kVers) {
       w.be(error.version_low);
       w.be(error.version_high);
+    } else if (draft_2005) {
+      write_zeros(w, kErrChunkExtraBytes);  // req: D2005-4.2-13
     }
     return w.written();
+  }
+  if (proc == Proc::kDone) return w.written();
+  if (proc == Proc::kOptional) {
+    w.be(option.type);
+    w.be(static_cast<std::uint32_t>(option.info.size()));
+    w.bytes(option.info);
+    write_zeros(w, padded(option.info.size()) - option.info.size());
+    return w.written();
+  }
+  if (proc == Proc::kMsgp) {
+    w.be(padding.align);
+    w.be(padding.threshold);
   }
   const auto write_chunk = [&w](const WriteChunk& chunk) {
     w.be(kPresent);
@@ -238,8 +304,15 @@ std::string Header::to_string() const {
       append(out, ", ERR_VERS, low=%" PRIu32 ", high=%" PRIu32 ")", error.version_low, error.version_high);
       return out;
     }
-    return out + ", ERR_CHUNK)";
+    if (error.code == HeaderError::kInvalOption) return out + ", INVAL_OPTION)";
+    return out + (version == kVersion2 ? ", BAD_HEADER)" : ", ERR_CHUNK)");
   }
+  if (proc == Proc::kDone) return out + ')';
+  if (proc == Proc::kOptional) {
+    append(out, ", type=%" PRIu32 ", info=%zu octets)", option.type, option.info.size());
+    return out;
+  }
+  if (proc == Proc::kMsgp) append(out, ", align=%" PRIu32 ", thresh=%" PRIu32, padding.align, padding.threshold);
   out += ", reads=[";
   for (const ReadSegment& s : read_list) {
     if (out.back() != '[') out += ' ';
@@ -275,7 +348,9 @@ bool wraps(const WriteChunk& c) {
 
 std::optional<ParseError> check_call(const Header& h) {
   const auto bad = [&](const char* why) { return ParseError{Answer::kErrChunk, h.xid, h.version, why}; };
-  if (h.proc == Proc::kError) return ParseError{Answer::kDrop, h.xid, h.version, "RDMA_ERROR is no Call"};
+  if (h.proc == Proc::kError || h.proc == Proc::kDone || h.proc == Proc::kOptional) {
+    return ParseError{Answer::kDrop, h.xid, h.version, "neither RDMA_MSG nor RDMA_NOMSG"};
+  }
   bool position_zero = false;
   bool wrapping = h.reply_chunk && wraps(*h.reply_chunk);
   for (const WriteChunk& c : h.write_list) wrapping |= wraps(c);
@@ -287,19 +362,25 @@ std::optional<ParseError> check_call(const Header& h) {
   // A Write list or Reply chunk carries nothing towards a Responder. req: RFC8166-4.2.4-9 RFC8166-3.5.3-3
   // req: RFC8166-3.5.3-5
   if (h.proc == Proc::kNomsg && !position_zero) return bad("RDMA_NOMSG Call without a Position-Zero Read chunk");
-  if (h.proc == Proc::kMsg && position_zero) return bad("RDMA_MSG Call with a Position-Zero Read chunk");
+  if (h.proc != Proc::kNomsg && position_zero) return bad("RDMA_MSG Call with a Position-Zero Read chunk");
   return std::nullopt;
 }
 
-std::optional<ParseError> check_reply(const Header& h) {
+std::optional<ParseError> check_reply(const Header& h, const Dialect& dialect) {
   const auto bad = [&](const char* why) {
     return ParseError{Answer::kDrop, h.xid, h.version, why};
   };  // req: RFC8166-4.5-4
   if (h.proc == Proc::kError) return std::nullopt;
-  if (!h.read_list.empty()) return bad("Reply with a Read list");  // req: RFC8166-4.3.1-3 RFC8166-3.1-1
-  if (h.proc == Proc::kNomsg && (!h.reply_chunk || h.reply_chunk->length() == 0)) {
-    return bad("RDMA_NOMSG Reply without a used Reply chunk");
+  if (h.proc == Proc::kDone || h.proc == Proc::kOptional) return bad("neither RDMA_MSG nor RDMA_NOMSG");
+  if (!h.read_list.empty() && (!dialect.draft_2005 || h.version != kVersion1)) {
+    return bad("Reply with a Read list");  // req: RFC8166-4.3.1-3 RFC8166-3.1-1
   }
+  // req: D2005-5.1-3 D2005-5.2-3
+  const bool by_read =
+      std::any_of(h.read_list.begin(), h.read_list.end(), [](const auto& s) { return s.position == 0; });
+  const bool by_write = h.reply_chunk && h.reply_chunk->length() > 0;
+  if (h.proc == Proc::kNomsg && by_read == by_write) return bad("RDMA_NOMSG Reply without a used Reply chunk");
+  if (h.proc != Proc::kNomsg && by_read) return bad("RDMA_MSG Reply with a Position-Zero Read chunk");
   return std::nullopt;
 }
 
@@ -308,9 +389,9 @@ bool xid_matches(const Header& header, ConstBytes payload) {
   return first && first->be<std::uint32_t, 0>() == header.xid;  // req: RFC8166-4.5.2-3 RFC8166-4.2.1-1
 }
 
-Header make_err_vers(std::uint32_t xid, std::uint32_t version, std::uint32_t credits) {
+Header make_err_vers(std::uint32_t xid, std::uint32_t version, std::uint32_t credits, const Dialect& dialect) {
   Header h = make_err_chunk(xid, version, credits);
-  h.error = {HeaderError::kVers, kVersion1, kVersion1};
+  h.error = {HeaderError::kVers, kVersion1, dialect.highest()};
   return h;
 }
 
@@ -324,14 +405,23 @@ Header make_err_chunk(std::uint32_t xid, std::uint32_t version, std::uint32_t cr
   return h;
 }
 
-std::optional<Header> make_answer(const ParseError& error, std::uint32_t credits) {
+Header make_inval_option(std::uint32_t xid, std::uint32_t credits) {
+  Header h = make_err_chunk(xid, kVersion2, credits);
+  h.error = {HeaderError::kInvalOption};
+  return h;
+}
+
+std::optional<Header> make_answer(const ParseError& error, std::uint32_t credits, const Dialect& dialect) {
   switch (error.answer) {
     case Answer::kDrop:
       return std::nullopt;
     case Answer::kErrVers:
-      return make_err_vers(error.xid, error.version, credits);
-    case Answer::kErrChunk:
-      return make_err_chunk(error.xid, error.version, credits);
+      return make_err_vers(error.xid, error.version, credits, dialect);
+    case Answer::kErrChunk: {
+      Header h = make_err_chunk(error.xid, error.version, credits);
+      h.draft_2005 = dialect.draft_2005 && error.version == kVersion1;
+      return h;
+    }
   }
   return std::nullopt;
 }

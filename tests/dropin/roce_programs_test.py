@@ -93,7 +93,7 @@ class RdmaCm(shared.Pairs):
             one.close()
 
     def test_no_peer_of_iwarp(self):
-        self.refused([shared.own(), 'rping', '-s'], ['rping', '-c'])
+        self.refused([shared.own(), 'rping', '-s', '-P'], ['rping', '-c'])
 
     def test_for_no_peer_of_iwarp(self):
         self.refused(['rping', '-s'], [shared.own(), 'rping', '-c'])

@@ -43,7 +43,7 @@ class Pairs(unittest.TestCase):
             self.skipTest('no drop-in libraries in ' + BUILD)
 
     def pair(self, server, client, server_code=0, client_code=0, says=None):
-        """Each a list of words, with PORT where the port belongs."""
+        """Each a list of words, with PORT where the port belongs. One of the two says what `says` matches."""
         for words in (server, client):
             if not shutil.which(words[0]):
                 self.skipTest(words[0] + ' is not installed')
@@ -58,7 +58,7 @@ class Pairs(unittest.TestCase):
                     text = f'turn {turn}: {codes}\n--- {two.words}\n{two.text()}\n--- {one.words}\n{one.text()}'
                     self.assertEqual(codes, (client_code, server_code), text)
                     if says:
-                        self.assertRegex(two.text(), says, text)
+                        self.assertRegex(one.text() + two.text(), says, text)
                 finally:
                     two.close()
             finally:

@@ -96,6 +96,12 @@ def rpcrdma():
     error = (7).to_bytes(4, 'big') + (1).to_bytes(4, 'big') + (8).to_bytes(4, 'big') + (4).to_bytes(4, 'big')
     write('rpcrdma_header', 'err-chunk', bytes(3) + error + (2).to_bytes(4, 'big'))
     write('rpcrdma_header', 'err-vers', bytes(3) + error + b''.join(n.to_bytes(4, 'big') for n in (1, 1, 1)))
+    for name, dialect, words in (('version-2-msg', 0x80, '00000012 00000002 00000020 00000000 00000000 00000000 00000000'),
+                                 ('version-2-option', 0x80, '00000012 00000002 00000020 00000005 00000007 00000003 aabbcc00'),
+                                 ('version-2-inval-option', 0x80, '00000012 00000002 00000020 00000004 00000003'),
+                                 ('msgp', 0x40, '00000012 00000001 00000020 00000002 00000200 00000100 00000000 00000000 00000000'),
+                                 ('done', 0x40, '00000012 00000001 00000020 00000003')):
+        write('rpcrdma_header', name, bytes([0, 0, dialect]) + bytes.fromhex(words))
     write('rpcrdma_header', 'private-data', bytes(3) + bytes.fromhex('f6ab0e1801010303'))
 
 

@@ -139,8 +139,9 @@ void World::reach(Start start) {
 // --- The peer's octets.
 
 Bytes World::framed(const Bytes& ulpdu, std::uint8_t damage) const {
-  if (!markers_) return test::fpdu(ulpdu, crc_);
   const std::uint64_t position = arrived_ + held_.size();
+  // Behind octets of no FPDU: where Markers would be has no meaning.
+  if (!markers_ || position % mpa::kMarkerBytes != 0) return test::fpdu(ulpdu, crc_);
   Bytes out = test::marked_fpdu(ulpdu, position, crc_);
   const std::size_t marker = mpa::octets_to_marker(position), covered = out.size() - mpa::kCrcBytes;
   if (damage == 0 || marker >= covered) return out;

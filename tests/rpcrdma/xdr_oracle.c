@@ -6,9 +6,11 @@
 #include "nfs3_items.h"
 #include "nfs42.h"
 #include "rpcrdma1.h"
+#include "xdr_oracle2.h"
 
 typedef union {
   rdma_msg header;
+  oracle_header2 header2;
   nfs_argop4 argop;
   nfs_resop4 resop;
   t3_read_result read;
@@ -21,6 +23,8 @@ static bool_t code(enum oracle_type type, XDR* xdrs, any_value* v) {
   switch (type) {
     case ORACLE_HEADER:
       return xdr_rdma_msg(xdrs, &v->header);
+    case ORACLE_HEADER2:
+      return oracle_code_header2(xdrs, &v->header2);
     case ORACLE_ARGOP:
       return xdr_nfs_argop4(xdrs, &v->argop);
     case ORACLE_RESOP:

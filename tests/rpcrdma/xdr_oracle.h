@@ -11,9 +11,10 @@ extern "C" {
 #endif
 
 enum oracle_type {
-  ORACLE_HEADER,  // rdma_msg of RFC 8166
-  ORACLE_ARGOP,   // nfs_argop4: operation number and arguments
-  ORACLE_RESOP,   // nfs_resop4: operation number, status, result
+  ORACLE_HEADER,   // rdma_msg of RFC 8166
+  ORACLE_HEADER2,  // rpcrdma2_xprt_hdr of version 2
+  ORACLE_ARGOP,    // nfs_argop4: operation number and arguments
+  ORACLE_RESOP,    // nfs_resop4: operation number, status, result
   ORACLE_V3_READ_RESULT,
   ORACLE_V3_READLINK_RESULT,
   ORACLE_V3_WRITE_ARGS,

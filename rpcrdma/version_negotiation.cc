@@ -1,0 +1,43 @@
+#include "iwarp/rpcrdma/version_negotiation.h"
+
+#include <algorithm>
+
+namespace iwarp::rpcrdma {
+
+std::uint32_t VersionNegotiation::inline_bytes(std::uint32_t agreed) const {
+  if (alone()) return std::min(agreed, kDefaultInlineBytes);  // req: V2-5-4
+  // req: V2-5.1-2 V2-5.2-5 V2-5.2-6 V2-2.3-2
+  return version_ == kVersion2 ? std::max(agreed, kDefaultInlineBytes2) : agreed;
+}
+
+void VersionNegotiation::on_call_sent() {
+  if (state_ == State::kUnasked) state_ = State::kAsking;  // req: V2-5-3
+}
+
+bool VersionNegotiation::on_reply(std::uint32_t version) {
+  if (version != version_ || state_ == State::kFailed) return false;
+  state_ = State::kSettled;  // req: V2-5-1 V2-5.1-1
+  return true;
+}
+
+bool VersionNegotiation::on_err_vers(std::uint32_t low, std::uint32_t high) {
+  if (state_ != State::kAsking) return false;  // a peer that has settled, or has named this version, does not mean it
+  // Highest first. A range that has the version it refuses is none. req: V2-5.2-2
+  const std::uint32_t best = std::min(high, version_ - 1);
+  if (low > high || (low <= version_ && version_ <= high) || best < std::max(low, lowest_)) {
+    state_ = State::kFailed;
+    return false;
+  }
+  version_ = best;
+  refused_ = true;
+  state_ = State::kLowered;
+  return true;
+}
+
+std::optional<std::uint32_t> VersionNegotiation::for_next_connection() const {
+  if (refused_) return version_;                                            // req: V2-5.2-3
+  if (state_ == State::kAsking && lowest_ < version_) return version_ - 1;  // req: V2-5.2-4
+  return std::nullopt;
+}
+
+}  // namespace iwarp::rpcrdma

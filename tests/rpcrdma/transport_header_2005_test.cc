@@ -1,0 +1,117 @@
+// What headers of the draft of 2005 (draft-ietf-nfsv4-rpcrdma-01) have beyond version 1 of RFC 8166.
+#include <gtest/gtest.h>
+
+#include "iwarp/rpcrdma/transport_header.h"
+#include "tests/rpcrdma/wire_vectors.h"
+#include "tests/support/covers.h"
+
+namespace iwarp::rpcrdma {
+namespace {
+
+using Answer = ParseError::Answer;
+using test::Bytes;
+using test::Xdr;
+
+constexpr std::uint32_t kXid = 0x01020304;
+constexpr Dialect kDialect{.draft_2005 = true};
+constexpr Limits kLimits{.dialect = kDialect};
+
+Xdr fixed(std::uint32_t proc) {
+  return Xdr().words({kXid, 1, 10, proc});
+}
+
+ParsedHeader good(const Bytes& message) {
+  ParseResult r = Header::parse(message, kLimits);
+  if (auto* e = std::get_if<ParseError>(&r)) {
+    ADD_FAILURE() << e->why;
+    return {};
+  }
+  return std::get<ParsedHeader>(std::move(r));
+}
+
+Bytes encode(Header h) {
+  h.draft_2005 = true;
+  Bytes out(h.encoded_size());
+  EXPECT_EQ(h.write_to(out), out.size());
+  return out;
+}
+
+TEST(TransportHeader2005, PaddedMessagesSayHow) {
+  COVERS("D2005-4.1-8");
+  COVERS("D2005-4.1-14");
+  COVERS("D2005-4.2-11");
+  COVERS("D2005-3.5-3");
+  const Bytes head = fixed(2).words({512, 100}).words({1, 0x70, 7, 5, 0, 9, 0}).words({0, 0}).bytes();
+  const auto [h, payload] = good(Xdr(head).words({kXid, 0}).bytes());
+  EXPECT_EQ(h.proc, Proc::kMsgp);
+  EXPECT_EQ(h.padding, (Padding{512, 100}));
+  EXPECT_EQ(h.read_list.size(), 1u);
+  EXPECT_EQ(payload, head.size());
+  EXPECT_EQ(encode(h), head);
+  EXPECT_EQ(check_call(h), std::nullopt);
+  EXPECT_EQ(
+      h.to_string(),
+      "RDMA_MSGP(xid=0x1020304, vers=1, credits=10, align=512, thresh=100, reads=[112/0x7:5@0x9], writes=[], reply=-)");
+}
+
+TEST(TransportHeader2005, CutPaddedMessagesAreErrors) {
+  const Bytes fine = fixed(2).words({512, 100, 0, 0, 0}).bytes();
+  good(fine);
+  for (std::size_t n = 0; n < fine.size(); ++n) {
+    const ParseResult r = Header::parse(ConstBytes(fine).first(n), kLimits);
+    ASSERT_TRUE(std::holds_alternative<ParseError>(r)) << n;
+    EXPECT_EQ(std::get<ParseError>(r).answer, n < kMinHeaderBytes ? Answer::kDrop : Answer::kErrChunk) << n;
+  }
+}
+
+TEST(TransportHeader2005, DoneIsAMessageOf16Octets) {
+  COVERS("D2005-3.8-5");
+  COVERS("D2005-4.1-9");
+  COVERS("D2005-4.1-16");
+  const Bytes message = fixed(3).bytes();
+  const auto [h, payload] = good(message);
+  EXPECT_EQ(h.proc, Proc::kDone);
+  EXPECT_EQ(payload, message.size());
+  EXPECT_EQ(encode(h), message);
+  EXPECT_EQ(h.to_string(), "RDMA_DONE(xid=0x1020304, vers=1, credits=10)");
+  EXPECT_EQ(check_call(h).value().answer, Answer::kDrop);
+  EXPECT_EQ(check_reply(h, kDialect).value().answer, Answer::kDrop);
+}
+
+TEST(TransportHeader2005, ErrChunkHas32OctetsMore) {
+  COVERS("D2005-4.2-12");
+  COVERS("D2005-4.2-13");
+  const auto answer = make_answer({Answer::kErrChunk, kXid, 1, ""}, 10, kDialect);
+  ASSERT_TRUE(answer);
+  const Bytes message = encode(*answer);
+  EXPECT_EQ(message, fixed(4).w(2).raw(Bytes(32)).bytes());
+  EXPECT_EQ(good(message).header.error.code, HeaderError::kChunk);
+  const auto version = make_answer({Answer::kErrVers, kXid, 9, ""}, 10, kDialect);
+  EXPECT_EQ(encode(version.value()).size(), kErrVersBytes);
+}
+
+TEST(TransportHeader2005, RepliesMayHaveReadChunks) {
+  COVERS("D2005-5.1-3");
+  COVERS("D2005-5.2-3");
+  COVERS("D2005-3.4-6");
+  Header h;
+  h.read_list.push_back({4, {}});
+  EXPECT_EQ(check_reply(h, kDialect), std::nullopt);
+  EXPECT_EQ(check_reply(h).value().answer, Answer::kDrop);
+  h.proc = Proc::kNomsg;
+  EXPECT_EQ(check_reply(h, kDialect).value().answer, Answer::kDrop);  // no RPC message anywhere
+  h.read_list.push_back({0, {Stag{1}, 100, 0}});
+  EXPECT_EQ(check_reply(h, kDialect), std::nullopt);
+  h.reply_chunk.emplace().segments.push_back({Stag{2}, 100, 0});
+  EXPECT_EQ(check_reply(h, kDialect).value().answer, Answer::kDrop);  // in two places
+  h.reply_chunk->segments[0].length = 0;
+  EXPECT_EQ(check_reply(h, kDialect), std::nullopt);
+  h.proc = Proc::kMsg;
+  EXPECT_EQ(check_reply(h, kDialect).value().answer, Answer::kDrop);
+  h.version = kVersion2;
+  h.read_list = {{4, {}}};
+  EXPECT_EQ(check_reply(h, {.version_2 = true, .draft_2005 = true}).value().answer, Answer::kDrop);
+}
+
+}  // namespace
+}  // namespace iwarp::rpcrdma
