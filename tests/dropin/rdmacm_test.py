@@ -150,9 +150,9 @@ class Perftest(PerftestCases, Pairs):
         words = [program, '-R', '-F', '-p', 'PORT'] + list(options)
         self.pair(words, words + ['127.0.0.1'])
 
-    @unittest.skip('perftest counts credits of its own on iWARP, and may wait for a completion that it never asked for: docs/VERBS.md')
     def test_send_with_events(self):
-        self.run_pair('ib_send_bw', '-n', '1000', '-e')
+        # With as many Receives as messages: where its window of credits closes perftest waits for what never comes, docs/VERBS.md.
+        self.run_pair('ib_send_bw', '-n', '1000', '-e', '-r', '1100')
 
     def test_all_sizes(self):
         self.run_pair('ib_send_lat', '-n', '100', '-a')
