@@ -30,7 +30,7 @@ struct Channel {
 
   ibv_comp_channel c{};
   std::atomic<unsigned> users{0};  // completion queues of it
-  Sleepers sleepers;               // in ibv_get_cq_event()
+  Sleepers sleepers{Sleepers::For::kCompletions};  // in ibv_get_cq_event()
   const verbs::ForkGuard process;
 
  private:
