@@ -115,7 +115,7 @@ void set_environment(const Flags& flags, const fs::path& from) {
   if (flags.profile.name() != "generic") ::setenv("IWARP_PROFILE", flags.profile.name().c_str(), 1);
   if (flags.fpdu) ::setenv("IWARP_FPDU", flags.fpdu->c_str(), 1);
   if (!flags.trace.empty()) {
-    ::setenv("IWARP_TRACE", fs::absolute(flags.trace).c_str(), 1);  // the program may go elsewhere
+    ::setenv("IWARP_TRACE", fs::absolute(flags.trace).c_str(), 1);       // the program may go elsewhere
     ::setenv("IWARP_TRACE_PID", std::to_string(::getpid()).c_str(), 1);  // which it keeps
   }
 }
@@ -172,9 +172,10 @@ Run add_run(CLI::App& app) {
         return ok ? std::string() : "'" + text + "' is no IPv4 or IPv6 address";
       });
   flags->profile.add(*cmd, "");
-  cmd->add_option("--fpdu", flags->fpdu,
-                  "Length of frames. emss: what fits a TCP segment, as hardware wants it; 16k: 16 KiB; max: 64 KiB, for "
-                  "programs on loopback; default: as the profile has it")
+  cmd->add_option(
+         "--fpdu", flags->fpdu,
+         "Length of frames. emss: what fits a TCP segment, as hardware wants it; 16k: 16 KiB; max: 64 KiB, for "
+         "programs on loopback; default: as the profile has it")
       ->check(CLI::IsMember({"emss", "16k", "max"}));
   cmd->add_option("--trace", flags->trace,
                   "Write a capture of the program's connections, for iwarp trace and Wireshark, to this file, which is "

@@ -50,9 +50,9 @@ class File {
   File& operator=(const File&) = delete;
 
   void write(const std::vector<Packet>& packets) {
-    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
-                         std::chrono::system_clock::now().time_since_epoch())
-                         .count();
+    const auto now =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
     const std::lock_guard lock(mutex_);
     if (over_ || !open()) return;
     std::array<PacketHeader, kPacketsAtOnce> headers;

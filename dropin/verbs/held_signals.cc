@@ -22,8 +22,8 @@ bool HeldSignals::end_a_call() const {
     if (::sigismember(&waiting, signal) != 1 || ::sigismember(&before_, signal) != 0) continue;
     struct sigaction action {};
     if (::sigaction(signal, nullptr, &action) != 0 || (action.sa_flags & SA_RESTART) != 0) continue;
-    const bool handled = (action.sa_flags & SA_SIGINFO) != 0 ||
-                         (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+    const bool handled =
+        (action.sa_flags & SA_SIGINFO) != 0 || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
     if (handled) return true;
   }
   return false;

@@ -29,7 +29,8 @@ class CaptureFile : public ::testing::Test {
 
   static cm::TapTarget target(bool initiator) {
     using boost::asio::ip::make_address;
-    return {.local = {make_address("10.0.0.1"), 4000}, .remote = {make_address("10.0.0.2"), 7174}, .initiator = initiator};
+    return {
+        .local = {make_address("10.0.0.1"), 4000}, .remote = {make_address("10.0.0.2"), 7174}, .initiator = initiator};
   }
   [[nodiscard]] std::vector<char> octets() const {
     std::ifstream in(file_, std::ios::binary);
@@ -77,8 +78,7 @@ class CaptureFile : public ::testing::Test {
     return all;
   }
 
-  const std::string file_ =
-      (fs::temp_directory_path() / ("iwarp_capture_test." + std::to_string(::getpid()))).string();
+  const std::string file_ = (fs::temp_directory_path() / ("iwarp_capture_test." + std::to_string(::getpid()))).string();
   std::vector<char> content_;
 };
 

@@ -47,7 +47,7 @@ class Program:
     def __init__(self, words, **more):
         self.words = [str(word) for word in words]
         self.output = tempfile.TemporaryFile(mode='w+')
-        environment = dict(os.environ, LD_LIBRARY_PATH=libraries(), LD_BIND_NOW='1', **more)
+        environment = {**os.environ, 'LD_LIBRARY_PATH': libraries(), 'LD_BIND_NOW': '1', **more}
         if '/' in self.words[0]:  # of the build, which needs none of these
             environment.pop('LD_LIBRARY_PATH')
         self.process = subprocess.Popen(['stdbuf', '-o0'] + self.words, stdin=subprocess.DEVNULL, stdout=self.output,
