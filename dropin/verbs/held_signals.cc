@@ -2,12 +2,14 @@
 
 #include <pthread.h>
 
+#include <array>
+
 namespace iwarp::dropin {
 
 HeldSignals::HeldSignals() {
   sigset_t held;
   ::sigfillset(&held);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) ::sigdelset(&held, fault);
+  for (const int fault : std::array{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) ::sigdelset(&held, fault);
   ::pthread_sigmask(SIG_BLOCK, &held, &before_);
 }
 
