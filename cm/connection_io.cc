@@ -97,7 +97,8 @@ void Connection::kick() {
   if (released_ || self == nullptr || !take_token(kWork)) return;
   const Holding holding(*this);
   try {
-    send_now();
+    const TimePoint begin = advance(Clock::now());
+    if (send_now(begin) && engine_ != nullptr) engine_->posted(begin);
   } catch (const std::bad_alloc&) {
     // The peer hears of it at once, which needs no memory; the application with the next drive().
     fail_for_memory();
@@ -111,8 +112,9 @@ void Connection::fail_for_memory() {
   apply_link_action();
 }
 
-void Connection::send_now() {
-  Turn turn(advance(Clock::now()));
+// Whether octets moved.
+bool Connection::send_now(TimePoint now) {
+  Turn turn(now);
   bool sent = false;
   if (!is_dry(tx_side_)) sent = transmit(turn);
   const bool goes_on = stopped_ != nullptr && !qp_->core().holding();
@@ -123,6 +125,7 @@ void Connection::send_now() {
   } else if (tx_side_ == Side::kDry || next_deadline() != timer_deadline_) {
     arm();  // what has gone out may be the first FPDU, which an early wake follows
   }
+  return sent;
 }
 
 // Another thread may have read the clock later and got the lock sooner.

@@ -137,6 +137,8 @@ class Engine final : public verbs::Progress {
   void armed() override;
 
   // --- For cm.
+  // A thread of the application has sent something, by posting, from `begin` until now. Any locks may be held.
+  void posted(TimePoint begin);
   // Starts the background thread of automatic mode once.
   void start();
   [[nodiscard]] const std::shared_ptr<Operations>& operations() const { return operations_; }
@@ -239,9 +241,9 @@ class Engine final : public verbs::Progress {
   std::uint64_t waits_ = 0;               // waits that led, to tell one long wait from many short ones
   std::atomic<std::uint64_t> polls_{0};   // that kept the background thread away
   std::atomic<unsigned> empty_polls_{0};  // in a row
-  std::atomic<TimePoint> empty_poll_{};   // the last of them
+  std::atomic<TimePoint> empty_poll_{};   // the last of them, or what a thread that polls did since
   std::atomic<Polling> polling_{Polling::kSettled};
-  std::uint64_t waits_when_armed_ = 0;  // waits_, when a queue was armed last
+  std::uint64_t armings_ = 0;  // that waits_ make up for: pace::kArmingsOfAWait each
   std::atomic<unsigned> askers_{0};     // threads in wait_until() of something else than queues and futures
   std::atomic<bool> ask_again_{false};  // a note of the leading thread to itself, by look_again()
   std::atomic<std::size_t> followers_{0};

@@ -256,6 +256,14 @@ void Engine::poll(verbs::CompletionQueue& cq) {
   move(now, &cq);
 }
 
+// Of a thread that polls: a burst of long posts is no pause. One that watches memory has made the pause before.
+void Engine::posted(TimePoint begin) {
+  if (empty_polls_.load(std::memory_order_relaxed) < pace::kEmptyPolls) return;
+  if (begin - empty_poll_.load(std::memory_order_relaxed) > pace::kPollsApart) return;
+  empty_poll_.store(Clock::now(), std::memory_order_relaxed);
+  polls_.fetch_add(1, std::memory_order_relaxed);
+}
+
 unsigned Engine::polls_in_a_row(TimePoint now) {
   if (now - empty_poll_.exchange(now, std::memory_order_relaxed) > pace::kPollsApart)
     empty_polls_.store(0, std::memory_order_relaxed);
@@ -268,9 +276,10 @@ void Engine::armed() {
   if (background_leads()) return;
   const std::lock_guard lock(mu_);
   if (waiters_ > 0 || background_leads()) return;  // it may have begun to meanwhile
-  // Who waits in the engine between two times takes the I/O over again.
-  if (std::exchange(waits_when_armed_, waits_) != waits_) return;
-  call_background();
+  // Who waits in the engine now and then takes the I/O over again.
+  const std::uint64_t most = waits_ * pace::kArmingsOfAWait;
+  armings_ = std::clamp(armings_ + 1, most - std::min(most, pace::kArmingsOfAWait - 1), most + 1);
+  if (armings_ > most) call_background();
 }
 
 void Engine::hand_over() {
@@ -302,6 +311,8 @@ void Engine::move(Clock::time_point now, verbs::CompletionQueue* cq) {
     throw;
   }
   if (looked.told) hear();
+  // What was moved may have taken longer than polls are apart.
+  if (looked.moved && cq != nullptr) empty_poll_.store(Clock::now(), std::memory_order_relaxed);
   if (looked.few && now - reactor_polled_.load(std::memory_order_relaxed) < pace::kReactorEvery) return;
   std::unique_lock lock(mu_);
   if (!step(LeaderInput::kPollerComes)) return;
