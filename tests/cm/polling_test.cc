@@ -140,6 +140,44 @@ TEST_F(Polling, WhoPollsNowAndThenDoesNotKeepTheThreadAway) {
   }));
 }
 
+// Posts that take long, as they move the octets, are no reason for the background thread to come.
+TEST_F(Polling, WhoPostsWithoutAPauseKeepsTheThreadAway) {
+  std::atomic<unsigned> elsewhere{0};
+  const auto me = std::this_thread::get_id();
+  EXPECT_TRUE(until([&] {
+    poll_in_vain();
+    elsewhere = 0;
+    unsigned posts = 0;
+    for (const auto end = Clock::now() + 5ms; Clock::now() < end;) {
+      server.write(++posts, client, 4096);
+      verbs::Completion c;
+      while (server.cq.poll({&c, 1}) == 0) engine.poll(server.cq);
+      boost::asio::post(engine.io(), [&] { elsewhere += std::this_thread::get_id() != me ? 1 : 0; });
+    }
+    return elsewhere == 0 && posts > 10;
+  }));
+}
+
+// One who waits now and then arms a queue for what it sends and one for what it receives.
+TEST_F(Polling, WhoWaitsMayArmSeveralQueues) {
+  Told told;
+  unsigned elsewhere = 0;
+  const auto me = std::this_thread::get_id();
+  poll_in_vain();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(engine.wait_until([] { return false; }, Clock::now() + 200us));
+    for (int arms = 0; arms < 2; ++arms) server.cq.arm(verbs::CompletionQueue::Notify::kNext, told);
+    std::atomic<bool> ran{false};
+    boost::asio::post(engine.io(), [&] {
+      elsewhere += std::this_thread::get_id() != me ? 1 : 0;
+      ran = true;
+    });
+    EXPECT_TRUE(engine.wait_until([&] { return ran.load(); }, Clock::now() + kPatience));
+    server.cq.disarm();
+  }
+  EXPECT_LT(elsewhere, 15U);
+}
+
 // More than are looked at in one call, and more than are looked at at all.
 TEST_F(Polling, OfManyConnectionsOfOneQueue) {
   for (const std::size_t many : {6U, 40U}) {
