@@ -172,7 +172,7 @@ class Trace(Pairs):
         self.assertGreaterEqual(self.messages(os.path.join(self.folder.name, files[0]))['Send'], 40)
 
     def test_a_program_that_is_killed(self):
-        one, two = self.ping('rping', '-c', '-a', '127.0.0.1', '-p', 'PORT', '-C', '10', '-S', '2000', server=('-P', ), trace_server=True)
+        one, two = self.ping('rping', '-c', '-a', '127.0.0.1', '-p', 'PORT', '-C', '10', '-S', '2000', server=('-P', '-S', '2000'), trace_server=True)
         self.assertEqual(two.wait(), 0, two.text())
         one.stop()
         self.assertGreaterEqual(self.messages(self.file)['Send'], 40)
