@@ -176,7 +176,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Of sending or receiving.
   void on_tcp_end(const Transfer& failed, TimePoint now);
   void post_drive();
-  bool send_now(TimePoint now);
+  void send_now();
   // Ends the connection where there is no memory to go on with it.
   void fail_for_memory();
   void apply_link_action();

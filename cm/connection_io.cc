@@ -97,8 +97,7 @@ void Connection::kick() {
   if (released_ || self == nullptr || !take_token(kWork)) return;
   const Holding holding(*this);
   try {
-    const TimePoint begin = advance(Clock::now());
-    if (send_now(begin) && engine_ != nullptr) engine_->posted(begin);
+    send_now();
   } catch (const std::bad_alloc&) {
     // The peer hears of it at once, which needs no memory; the application with the next drive().
     fail_for_memory();
@@ -112,9 +111,8 @@ void Connection::fail_for_memory() {
   apply_link_action();
 }
 
-// Whether octets moved.
-bool Connection::send_now(TimePoint now) {
-  Turn turn(now);
+void Connection::send_now() {
+  Turn turn(advance(Clock::now()));
   bool sent = false;
   if (!is_dry(tx_side_)) sent = transmit(turn);
   const bool goes_on = stopped_ != nullptr && !qp_->core().holding();
@@ -125,7 +123,6 @@ bool Connection::send_now(TimePoint now) {
   } else if (tx_side_ == Side::kDry || next_deadline() != timer_deadline_) {
     arm();  // what has gone out may be the first FPDU, which an early wake follows
   }
-  return sent;
 }
 
 // Another thread may have read the clock later and got the lock sooner.

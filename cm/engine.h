@@ -105,8 +105,8 @@ class Engine final : public verbs::Progress {
   void poll();
   // For a thread that polls `cq`, before each look at it: does nothing when a completion waits there, else as poll(),
   // in automatic mode too. From the 16th call that found the queue empty (pace::kEmptyPolls), each of these within 200
-  // us of the one before, or of what was moved or posted since, the background thread leaves the I/O to such calls,
-  // except while `cq` is armed. Any thread, any number of them.
+  // us of the one before, the background thread leaves the I/O to such calls, except while `cq` is armed. Any thread,
+  // any number of them.
   void poll(verbs::CompletionQueue& cq);
   // Sleeps until `ready` is true, or the deadline has passed; whether it is true. As in CompletionQueue::wait_for() the
   // waiting thread takes the I/O over meanwhile, and runs handlers. `ready` is asked often, in this thread, also with a
@@ -137,8 +137,6 @@ class Engine final : public verbs::Progress {
   void armed() override;
 
   // --- For cm.
-  // A thread of the application has sent something, by posting, from `begin` until now. Any locks may be held.
-  void posted(TimePoint begin);
   // Starts the background thread of automatic mode once.
   void start();
   [[nodiscard]] const std::shared_ptr<Operations>& operations() const { return operations_; }
@@ -241,7 +239,7 @@ class Engine final : public verbs::Progress {
   std::uint64_t waits_ = 0;               // waits that led, to tell one long wait from many short ones
   std::atomic<std::uint64_t> polls_{0};   // that kept the background thread away
   std::atomic<unsigned> empty_polls_{0};  // in a row
-  std::atomic<TimePoint> empty_poll_{};   // the last of them, or what a thread that polls did since
+  std::atomic<TimePoint> empty_poll_{};   // the last of them
   std::atomic<Polling> polling_{Polling::kSettled};
   std::uint64_t armings_ = 0;           // that waits_ make up for: pace::kArmingsOfAWait each
   std::atomic<unsigned> askers_{0};     // threads in wait_until() of something else than queues and futures

@@ -256,14 +256,6 @@ void Engine::poll(verbs::CompletionQueue& cq) {
   move(now, &cq);
 }
 
-// Of a thread that polls: a burst of long posts is no pause. One that watches memory has made the pause before.
-void Engine::posted(TimePoint begin) {
-  if (empty_polls_.load(std::memory_order_relaxed) < pace::kEmptyPolls) return;
-  if (begin - empty_poll_.load(std::memory_order_relaxed) > pace::kPollsApart) return;
-  empty_poll_.store(Clock::now(), std::memory_order_relaxed);
-  polls_.fetch_add(1, std::memory_order_relaxed);
-}
-
 unsigned Engine::polls_in_a_row(TimePoint now) {
   if (now - empty_poll_.exchange(now, std::memory_order_relaxed) > pace::kPollsApart)
     empty_polls_.store(0, std::memory_order_relaxed);
@@ -311,8 +303,6 @@ void Engine::move(Clock::time_point now, verbs::CompletionQueue* cq) {
     throw;
   }
   if (looked.told) hear();
-  // What was moved may have taken longer than polls are apart.
-  if (looked.moved && cq != nullptr) empty_poll_.store(Clock::now(), std::memory_order_relaxed);
   if (looked.few && now - reactor_polled_.load(std::memory_order_relaxed) < pace::kReactorEvery) return;
   std::unique_lock lock(mu_);
   if (!step(LeaderInput::kPollerComes)) return;

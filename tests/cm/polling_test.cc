@@ -140,24 +140,6 @@ TEST_F(Polling, WhoPollsNowAndThenDoesNotKeepTheThreadAway) {
   }));
 }
 
-// Posts that take long, as they move the octets, are no reason for the background thread to come.
-TEST_F(Polling, WhoPostsWithoutAPauseKeepsTheThreadAway) {
-  std::atomic<unsigned> elsewhere{0};
-  const auto me = std::this_thread::get_id();
-  EXPECT_TRUE(until([&] {
-    poll_in_vain();
-    elsewhere = 0;
-    unsigned posts = 0;
-    for (const auto end = Clock::now() + 5ms; Clock::now() < end;) {
-      server.write(++posts, client, 4096);
-      verbs::Completion c;
-      while (server.cq.poll({&c, 1}) == 0) engine.poll(server.cq);
-      boost::asio::post(engine.io(), [&] { elsewhere += std::this_thread::get_id() != me ? 1 : 0; });
-    }
-    return elsewhere == 0 && posts > 10;
-  }));
-}
-
 // One who waits now and then arms a queue for what it sends and one for what it receives.
 TEST_F(Polling, WhoWaitsMayArmSeveralQueues) {
   Told told;
