@@ -116,7 +116,7 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
       return 0;
     }
     if (!blocks(channel->fd)) return minus_one(EAGAIN);
-    if (!ch.sleepers.sleep(seen)) return -1;
+    if (!ch.sleepers.wait(seen)) return -1;
   }
 }
 

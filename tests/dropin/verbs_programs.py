@@ -26,7 +26,7 @@ class Program(programs.Program):
     """A program over the drop-in libraries."""
 
     def __init__(self, words, **more):
-        environment = dict(os.environ, LD_LIBRARY_PATH=libraries(), LD_BIND_NOW='1', **more)
+        environment = {**os.environ, 'LD_LIBRARY_PATH': libraries(), 'LD_BIND_NOW': '1', **more}
         if '/' in str(words[0]):  # of the build, which needs none of these
             environment.pop('LD_LIBRARY_PATH')
         super().__init__(words, environment)

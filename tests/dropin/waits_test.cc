@@ -9,9 +9,11 @@
 
 #include <array>
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <future>
 #include <thread>
 #include <type_traits>
 
@@ -63,23 +65,27 @@ class Waits : public ::testing::TestWithParam<Wait> {
 
 struct Sleeper {
   std::function<int()> wait;
-  std::atomic<bool> began{false};
+  std::atomic<bool> began{false}, over{false};
   std::atomic<int> result{0}, error{0};
+  std::atomic<std::thread::id> id{};
 };
 
 void* sleep_in(void* of) {
   auto& self = *static_cast<Sleeper*>(of);
+  self.id = std::this_thread::get_id();
   self.began = true;
   const int result = self.wait();
   self.error = errno;
   self.result = result;
+  self.over = true;
   return of;
 }
 
-void begin(pthread_t& thread, Sleeper& sleeper) {
+// It sleeps when this returns. With less time it may be moving the octets itself yet.
+void begin(pthread_t& thread, Sleeper& sleeper, std::chrono::microseconds time = 30ms) {
   ASSERT_EQ(::pthread_create(&thread, nullptr, sleep_in, &sleeper), 0);
-  while (!sleeper.began) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(20ms);
+  while (!sleeper.began) std::this_thread::yield();
+  std::this_thread::sleep_for(time);
 }
 
 std::atomic<int> handled{0};
@@ -198,6 +204,41 @@ TEST_P(Waits, ASignalEndsIt) {
   EXPECT_EQ(sleeper.error, EINTR);
 }
 
+// While the thread moves octets, of which it knows by itself when the time for that is over.
+TEST_P(Waits, ASignalEndsItAtOnceAsWell) {
+  handle(0);
+  unsigned by_the_first = 0;
+  constexpr unsigned kTimes = 20;
+  for (unsigned i = 0; i < kTimes; ++i) {
+    Sleeper sleeper{.wait = [this] { return wait(); }};
+    pthread_t thread{};
+    begin(thread, sleeper, 500us);
+    for (unsigned signals = 1;; ++signals) {
+      ASSERT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+      for (int looks = 0; looks < 200 && !sleeper.over; ++looks) std::this_thread::sleep_for(1ms);
+      if (!sleeper.over) continue;  // it had not begun to wait
+      by_the_first += signals == 1 ? 1 : 0;
+      break;
+    }
+    ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+    EXPECT_EQ(sleeper.result, -1);
+    EXPECT_EQ(sleeper.error, EINTR);
+  }
+  EXPECT_GE(by_the_first, kTimes / 2);
+}
+
+TEST_P(Waits, AThreadMayBeCancelledAtOnceAsWell) {
+  for (int i = 0; i < 20; ++i) {
+    Sleeper sleeper{.wait = [this] { return wait(); }};
+    pthread_t thread{};
+    begin(thread, sleeper, 200us);
+    ASSERT_EQ(::pthread_cancel(thread), 0);
+    void* result = nullptr;
+    ASSERT_EQ(::pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+  }
+}
+
 TEST_P(Waits, UnlessItsHandlerSaysOtherwise) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer calls handlers when a call of the C library ends, and this one goes on";
@@ -216,7 +257,91 @@ TEST_P(Waits, UnlessItsHandlerSaysOtherwise) {
   ASSERT_EQ(::pthread_join(thread, nullptr), 0);
 }
 
+TEST_P(Waits, NorAtOnce) {
+  handle(SA_RESTART);
+  handled = 0;
+  Sleeper sleeper{.wait = [this] { return wait(); }};
+  pthread_t thread{};
+  sleeper.result = 77;
+  begin(thread, sleeper, 500us);
+  ASSERT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+  while (handled == 0) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(sleeper.result, 77) << "it sleeps on";
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, Waits,
+                         ::testing::Values(Wait::kCompletion, Wait::kConnection, Wait::kRequest, Wait::kAsynchronous));
+
+// Who moves the octets while threads wait.
+class Leads : public Waits {
+ protected:
+  static std::thread::id runner() {
+    std::promise<std::thread::id> ran;
+    boost::asio::post(engine().io(), [&] { ran.set_value(std::this_thread::get_id()); });
+    return ran.get_future().get();
+  }
+  static void end(pthread_t thread, Sleeper& sleeper) {
+    while (!sleeper.over) {
+      ASSERT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+      std::this_thread::sleep_for(5ms);
+    }
+    ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+  }
+  // How often the thread that waits does, of some times.
+  unsigned times_it_leads() {
+    handle(0);
+    unsigned led = 0;
+    for (int i = 0; i < 40; ++i) {
+      Sleeper sleeper{.wait = [this] { return wait(); }};
+      pthread_t thread{};
+      begin(thread, sleeper, 200us);
+      led += runner() == sleeper.id.load() ? 1 : 0;
+      end(thread, sleeper);
+    }
+    return led;
+  }
+};
+
+TEST_P(Leads, TheThreadThatWaits) {
+  const unsigned led = times_it_leads();
+  if (GetParam() == Wait::kAsynchronous) {
+    EXPECT_EQ(led, 0U) << "it waits for what hardly ever comes";
+  } else {
+    EXPECT_GT(led, 5U);
+  }
+}
+
+TEST_P(Leads, AfterOthersWereCancelled) {
+  Sleeper sleeper{.wait = [this] { return wait(); }};
+  pthread_t thread{};
+  begin(thread, sleeper);
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+  if (GetParam() != Wait::kAsynchronous) {
+    EXPECT_GT(times_it_leads(), 5U);
+  }
+}
+
+TEST_P(Leads, NobodyBesideOneThatSleepsForACompletion) {
+  handle(0);
+  ibv_comp_channel* const other = ::ibv_create_comp_channel(context_);
+  Sleeper first{.wait = [&] {
+    ibv_cq* cq = nullptr;
+    void* of = nullptr;
+    return ::ibv_get_cq_event(other, &cq, &of);
+  }};
+  pthread_t thread{};
+  begin(thread, first);
+  EXPECT_EQ(times_it_leads(), 0U);
+  EXPECT_NE(runner(), first.id.load());
+  end(thread, first);
+  ::ibv_destroy_comp_channel(other);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Leads,
                          ::testing::Values(Wait::kCompletion, Wait::kConnection, Wait::kRequest, Wait::kAsynchronous));
 
 // Connects within this process, over rdma_cm.
