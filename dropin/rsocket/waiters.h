@@ -44,7 +44,7 @@ class Waiters {
   void remove(Alarm& alarm);
 
  private:
-  Sleepers sleepers_;
+  Sleepers sleepers_{Sleepers::For::kRareEvents};  // the engine's thread takes what has come
   std::atomic<unsigned> count_{0};  // of alarms_
   std::mutex mutex_;
   std::vector<Alarm*> alarms_;
