@@ -43,7 +43,7 @@ void Waiters::wake() noexcept {
 
 bool Waiters::sleep(std::uint32_t seen) {
   const Uncancelled awake;
-  return sleepers_.sleep(seen);
+  return sleepers_.wait(seen);
 }
 
 void Waiters::add(Alarm& alarm) {
