@@ -45,7 +45,7 @@ class Waiters {
 
  private:
   Sleepers sleepers_{Sleepers::For::kRareEvents};  // the engine's thread takes what has come
-  std::atomic<unsigned> count_{0};  // of alarms_
+  std::atomic<unsigned> count_{0};                 // of alarms_
   std::mutex mutex_;
   std::vector<Alarm*> alarms_;
 };

@@ -25,20 +25,40 @@ struct Waits {
 };
 PerProcess<Waits> process_waits;
 
-// Counted, also while the thread is cancelled.
+// In lead(), where the thread is not cancelled.
 class Among {
  public:
-  explicit Among(std::atomic<unsigned>* count) : count_(count) {
-    if (count_ != nullptr) count_->fetch_add(1);
-  }
-  ~Among() {
-    if (count_ != nullptr) count_->fetch_sub(1);
-  }
+  explicit Among(std::atomic<unsigned>& count) : count_(count) { count_.fetch_add(1); }
+  ~Among() { count_.fetch_sub(1); }
   Among(const Among&) = delete;
   Among& operator=(const Among&) = delete;
 
  private:
-  std::atomic<unsigned>* const count_;
+  std::atomic<unsigned>& count_;
+};
+
+// Counts a thread until it leaves, or ends: a key of the thread tells of that, since the unwinding of a thread that is
+// cancelled may find nothing here to be destroyed.
+class CountedThread {
+ public:
+  static void enters(std::atomic<unsigned>& count) {
+    count.fetch_add(1);
+    ::pthread_setspecific(key(), &count);
+  }
+  static void leaves(std::atomic<unsigned>& count) {
+    ::pthread_setspecific(key(), nullptr);
+    count.fetch_sub(1);
+  }
+
+ private:
+  static pthread_key_t key() {
+    static const pthread_key_t made = [] {
+      pthread_key_t out{};
+      (void)::pthread_key_create(&out, [](void* count) { static_cast<std::atomic<unsigned>*>(count)->fetch_sub(1); });
+      return out;
+    }();
+    return made;
+  }
 };
 
 // Without memory for that nobody is told: who leads looks again when its time is over.
@@ -61,19 +81,17 @@ bool Sleepers::wait(std::uint32_t seen) {
   ::pthread_testcancel();
   Waits& all = process_waits.get();
   const bool counts = what_ == For::kCompletions;
-  const Among among(counts ? &all.for_completions : nullptr);
-  // Another thread leads now that is not to while this one waits, too.
-  if (counts && all.leading.load() > 0) tell_leaders();
-  switch (lead(seen)) {
-    case Led::kCame:
-      return true;
-    case Led::kInterrupted:
-      errno = EINTR;
-      return false;
-    case Led::kNothing:
-      break;
+  if (counts) {
+    CountedThread::enters(all.for_completions);
+    // Another thread leads now that is not to while this one waits, too.
+    if (all.leading.load() > 0) tell_leaders();
   }
-  return sleep(seen);
+  const Led led = lead(seen);
+  const bool came = led == Led::kCame || (led == Led::kNothing && sleep(seen));
+  const int error = led == Led::kInterrupted ? EINTR : errno;
+  if (counts) CountedThread::leaves(all.for_completions);
+  errno = error;
+  return came;
 }
 
 // Two that wait for completions would pass the engine to and fro; the engine's thread serves them all.
@@ -90,7 +108,7 @@ bool Sleepers::may_lead() const {
   return false;
 }
 
-Sleepers::Led Sleepers::lead(std::uint32_t seen) noexcept {
+[[gnu::noinline]] Sleepers::Led Sleepers::lead(std::uint32_t seen) noexcept {
   if (wakes() != seen) return Led::kCame;
   if (what_ == For::kRareEvents) return Led::kNothing;
   const Uncancelled whole;
@@ -98,7 +116,7 @@ Sleepers::Led Sleepers::lead(std::uint32_t seen) noexcept {
   try {
     if (may_lead()) {
       const HeldSignals signals;
-      const Among leads(&process_waits.get().leading);
+      const Among leads(process_waits.get().leading);
       leading_.fetch_add(1);
       const auto over = [&] { return wakes() != seen || !may_lead(); };
       const auto time = what_ == For::kCompletions ? kCompletionsLead : kConnectionsLead;

@@ -81,10 +81,13 @@ class Program:
         said = self.output.read()
         return said if last is None else said[-last:]
 
-    def close(self):
+    def stop(self):
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
         self.process.wait()
+
+    def close(self):
+        self.stop()
         self.output.close()
