@@ -25,7 +25,7 @@ void Socket::linger_until(Turn& turn, TimePoint deadline, std::optional<std::uin
   for (auto now = Clock::now(); now < deadline; now = Clock::now()) {
     if (state_ != State::kConnected) return;
     turn.process();
-    if (stream_->over() || (completed && stream_->completed() >= *completed)) return;
+    if (stream_->over() || (completed && stream_->completed_data() >= *completed)) return;
     turn.wait_until(std::min(deadline, now + kLook));
   }
 }
@@ -42,7 +42,7 @@ int Socket::shut(int how) {
   stream_->shut(how != SHUT_WR, how != SHUT_RD);
   turn.changed();
   // A program may end behind it.
-  if (how != SHUT_RD) linger_until(turn, linger_deadline(), stream_->posted());
+  if (how != SHUT_RD) linger_until(turn, linger_deadline(), stream_->posted_data());
   return 0;
 }
 
@@ -58,13 +58,14 @@ void Socket::close() {
     if (state_ == State::kConnected && !stream_->over()) {
       turn.process();
       stream_->shut(true, true);
-      const std::uint64_t posted = stream_->posted();
-      const auto connection = connection_;
-      turn.lock().unlock();
-      connection->disconnect();  // behind what was posted
-      turn.lock().lock();
       const TimePoint deadline = linger_deadline();
-      linger_until(turn, deadline, posted);
+      // Before the connection is ended: from there it waits for a peer that takes nothing for some seconds only.
+      linger_until(turn, deadline, stream_->posted_data());
+      if (const auto connection = connection_) {
+        turn.lock().unlock();
+        connection->disconnect();
+        turn.lock().lock();
+      }
       linger_until(turn, std::min(deadline, Clock::now() + kFarewell), std::nullopt);
     }
     state_ = State::kClosed;

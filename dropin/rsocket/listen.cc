@@ -18,13 +18,18 @@ using rdmacm::fail;
 constexpr int kMostBacklog = 4096;
 // Of TCP, where nobody is told: who is left out there tries again a second later.
 constexpr int kLeastTcpBacklog = 128;
+// Whose startup is under way: a peer that asks for peer-to-peer and then says nothing takes its place for 10 s.
+constexpr std::size_t kMostArriving = 128;
 
 }  // namespace
 
 int Socket::listen(int backlog) {
   const Turn turn(*this);
   backlog_ = static_cast<std::size_t>(std::clamp(backlog, 1, kMostBacklog));
-  if (state_ == State::kListening) return 0;
+  if (state_ == State::kListening) {
+    wait_for_request();
+    return 0;
+  }
   if (state_ == State::kIdle) {
     const Endpoint any = local_;
     bound_ = rdmacm::bind_socket(any, options_.v6_only, local_);
@@ -56,7 +61,8 @@ int Socket::listen(int backlog) {
 
 // Those who come when the backlog is full wait in the listener.
 void Socket::wait_for_request() {
-  if (asked_ || state_ != State::kListening || arriving_ + arrived_.size() >= backlog_) return;
+  if (asked_ || state_ != State::kListening) return;
+  if (arriving_ >= kMostArriving || arrived_.size() >= backlog_) return;
   asked_ = true;
   listener_->accept([weak = weak_from_this()](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
     const auto self = weak.lock();

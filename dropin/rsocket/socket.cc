@@ -6,13 +6,14 @@
 #include <chrono>
 #include <thread>
 
+#include "dropin/verbs/held_signals.h"
 #include "dropin/verbs/interface.h"
 
 namespace iwarp::dropin::rsockets {
 namespace {
 
 // A thread that waits moves the octets itself for so long before it sleeps: handing them from thread to thread costs
-// more. No signal ends it meanwhile.
+// more.
 constexpr std::chrono::microseconds kLeads{200};
 // Looks in vain in a row, of a thread, behind which it gives its processor away: where programs spin on all of them,
 // the engine's own thread else runs when their time slice is over.
@@ -31,7 +32,7 @@ Socket::Socket(int family, bool nonblocking) : family_(family) {
 Socket::~Socket() = default;
 
 Socket::Turn::~Turn() {
-  lock_.unlock();
+  if (lock_.owns_lock()) lock_.unlock();  // not behind what was thrown between
   if (changed_) socket_.waiters_->wake();
 }
 
@@ -61,7 +62,19 @@ bool Socket::Turn::wait() {
     socket_.waiters_->wake();  // which makes this thread look again as well
   } else {
     const auto changed = [&] { return socket_.waiters_->wakes() != seen; };
-    if (!engine().wait_until(changed, std::chrono::steady_clock::now() + kLeads)) woken = socket_.waiters_->sleep(seen);
+    bool came = false, interrupted = false;
+    {
+      const HeldSignals signals;
+      came = engine().wait_until(changed, std::chrono::steady_clock::now() + kLeads);
+      interrupted = !came && signals.end_a_call();
+    }
+    if (interrupted) {
+      errno = EINTR;
+      woken = false;
+    } else if (!came) {
+      engine().hand_over();
+      woken = socket_.waiters_->sleep(seen);
+    }
   }
   const int error = errno;
   lock_.lock();
@@ -83,8 +96,8 @@ void Socket::Turn::wait_until(TimePoint deadline) {
 void Socket::make_stream() {
   auto ring = [weak = weak_from_this(), waiters = waiters_, &moves = engine()] {
     waiters->wake();
-    moves.look_again();
     try {
+      moves.look_again();
       boost::asio::post(moves.io(), [weak] {
         if (const auto self = weak.lock()) self->rung();
       });

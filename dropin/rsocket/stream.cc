@@ -112,7 +112,6 @@ void Stream::set_peer(const ConnectionData& peer) {
   peer_ = peer;
   granted_[0] = peer.first;
   may_send_ = peer.credits;
-  maps_.resize(peer.mappings);
   known_ = true;
 }
 
@@ -197,6 +196,7 @@ void Stream::take(const verbs::Completion& done) {
 void Stream::complete(std::size_t& of, std::size_t requests) {
   of -= requests;
   completed_ += requests;
+  if (&of == &data_requests_) completed_data_ += requests;
 }
 
 void Stream::take_message(std::uint32_t word) {

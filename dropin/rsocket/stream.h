@@ -69,9 +69,10 @@ class Stream {
   [[nodiscard]] bool can_send() const;
   // An errno value, where nothing can be sent any more; 0.
   [[nodiscard]] int why_not_send() const;
-  // Requests that were posted to the send queue so far, and those of them that have completed: TCP has them.
-  [[nodiscard]] std::uint64_t posted() const { return completed_ + data_requests_ + control_requests_; }
-  [[nodiscard]] std::uint64_t completed() const { return completed_; }
+  // Requests with data that were posted to the send queue so far, and those of them that have completed: TCP has them.
+  // Credits and grants do not count: a peer decides how many there are, and whether they leave.
+  [[nodiscard]] std::uint64_t posted_data() const { return completed_data_ + data_requests_; }
+  [[nodiscard]] std::uint64_t completed_data() const { return completed_data_; }
 
   // --- Receiving.
   [[nodiscard]] std::size_t readable() const { return received_.readable(); }
@@ -152,7 +153,7 @@ class Stream {
 
   SendRing ring_;
   std::size_t data_requests_ = 0, control_requests_ = 0;  // of the send queue, under way
-  std::uint64_t completed_ = 0;                           // of them
+  std::uint64_t completed_ = 0, completed_data_ = 0;      // of them
   std::uint16_t sent_ = 0, may_send_ = 0;                 // messages, modulo 2^16
   std::array<Buffer, kGrants> granted_{};                 // by the peer, in turn
   std::size_t granted_now_ = 0;                           // the one that is written to
@@ -162,7 +163,7 @@ class Stream {
   std::uint16_t credits_due_;             // messages read, from which on credits are given
   std::size_t grant_to_ = 1;              // entry of the peer's table that the next buffer is granted in
 
-  std::vector<Map> maps_;
+  std::vector<Map> maps_;  // as many as were ever at a time, peer_.mappings at most
   std::deque<std::size_t> maps_to_tell_;
   std::vector<Mapping> peer_maps_;
 

@@ -12,8 +12,11 @@ using verbs::SendWr;
 
 int Stream::map(MutBytes memory, std::uint64_t offset) {
   if (over_ || !known_) return ENOTCONN;
-  const auto place = std::find_if(maps_.begin(), maps_.end(), [](const Map& m) { return !m.region; });
-  if (place == maps_.end()) return ENOMEM;
+  auto place = std::find_if(maps_.begin(), maps_.end(), [](const Map& m) { return !m.region; });
+  if (place == maps_.end()) {
+    if (maps_.size() >= peer_.mappings) return ENOMEM;
+    place = maps_.emplace(maps_.end());
+  }
   auto region = verbs::MemoryRegion::register_memory(pd_, memory,
                                                      {.access = ddp::Access::kLocalWrite | ddp::Access::kRemoteWrite});
   if (!region) return to_errno(region.error().code);

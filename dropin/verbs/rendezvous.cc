@@ -11,6 +11,7 @@
 #include "dropin/verbs/per_process.h"
 #include "dropin/verbs/rendezvous_work.h"
 #include "dropin/verbs/translate.h"
+#include "iwarp/cm/socket_options.h"
 
 namespace iwarp::dropin {
 namespace {
@@ -56,7 +57,7 @@ int Rendezvous::open_port() {
   boost::system::error_code failed;
   tcp::acceptor acceptor(engine().io());
   const tcp::endpoint at(address_of(gid()), 0);
-  acceptor.open(at.protocol(), failed);
+  cm::open_tcp(acceptor, at.protocol(), failed);
   if (!failed) acceptor.bind(at, failed);
   if (failed) return failed.value();
   cm::ListenOptions options;

@@ -17,8 +17,6 @@ using boost::asio::ip::tcp;
 using Kind = RendezvousMessage::Kind;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kConnectTimeout{20};
-
 cm::ConnectOptions options_for(const Peer& peer, const RendezvousMessage& message, Rendezvous::Patience patience) {
   const tcp::endpoint to(address_of(peer.gid), static_cast<std::uint16_t>(peer.number & 0xffff));
   cm::ConnectOptions options;
@@ -28,7 +26,7 @@ cm::ConnectOptions options_for(const Peer& peer, const RendezvousMessage& messag
   options.policy.startup_timeout = patience;
   options.private_data = message.octets();
   options.local = tcp::endpoint(address_of(gid()), 0);  // by which the peer knows this end
-  options.connect_timeout = kConnectTimeout;
+  options.connect_timeout = patience;
   return options;
 }
 

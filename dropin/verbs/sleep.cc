@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <optional>
 
 #include "dropin/verbs/held_signals.h"
 #include "dropin/verbs/interface.h"
@@ -43,18 +44,20 @@ class CountedThread {
  public:
   static void enters(std::atomic<unsigned>& count) {
     count.fetch_add(1);
-    ::pthread_setspecific(key(), &count);
+    if (key()) ::pthread_setspecific(*key(), &count);
   }
   static void leaves(std::atomic<unsigned>& count) {
-    ::pthread_setspecific(key(), nullptr);
+    if (key()) ::pthread_setspecific(*key(), nullptr);
     count.fetch_sub(1);
   }
 
  private:
-  static pthread_key_t key() {
-    static const pthread_key_t made = [] {
+  // None where the process has too many: a thread that is cancelled counts for ever then, and nobody leads.
+  static const std::optional<pthread_key_t>& key() {
+    static const std::optional<pthread_key_t> made = []() -> std::optional<pthread_key_t> {
       pthread_key_t out{};
-      (void)::pthread_key_create(&out, [](void* count) { static_cast<std::atomic<unsigned>*>(count)->fetch_sub(1); });
+      const auto ends = [](void* count) { static_cast<std::atomic<unsigned>*>(count)->fetch_sub(1); };
+      if (::pthread_key_create(&out, ends) != 0) return std::nullopt;
       return out;
     }();
     return made;
