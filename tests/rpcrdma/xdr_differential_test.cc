@@ -96,8 +96,11 @@ TEST(XdrDifferential, RandomWordsAreJudgedAlike) {
   for (int round = 0; round < 200000; ++round) {
     const std::uint32_t version = 1 + round % 2;
     Xdr x;
-    x.words({7, version, 3, std::uint32_t(random() % (version == 1 ? 5 : 6))});
-    for (auto n = 3 + random() % 24; n > 0; --n) x.w(kWords[random() % std::size(kWords)]);
+    const std::uint32_t proc = std::uint32_t(random() % (version == 1 ? 5 : 6));
+    x.words({7, version, 3, proc});
+    // rpcgen allocates what the length of an option says, before it looks whether so much is there.
+    const std::size_t words = std::size(kWords) - (proc == 5 ? 1 : 0);
+    for (auto n = 3 + random() % 24; n > 0; --n) x.w(kWords[random() % words]);
     const Bytes& message = x.bytes();
     std::size_t used = 0;
     const Bytes theirs = recode(version == 1 ? ORACLE_HEADER : ORACLE_HEADER2, message, used);
