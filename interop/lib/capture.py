@@ -104,7 +104,7 @@ def check_capture(pcap: Path, traffic: Iterable[Traffic]) -> str:
             if row["_ws.malformed"]:
                 if _is_known_malformed(row):
                     known += 1
-                elif side == "ours" and (wanted[port].rpc or "RPCoRDMA" not in row["_ws.malformed"]):
+                elif side == "ours" and (wanted[port].rpc or not _is_rpc_only(row["_ws.malformed"])):
                     problems.append(f"frame {row['frame.number']} (port {port}): {row['_ws.malformed']}")
         if crcs is not None:
             good, bad = crcs.result()
@@ -148,6 +148,10 @@ def _compare(item: Traffic, seen: _Seen) -> list[str]:
     if item.crc and not seen.good_crcs:
         found.append(f"{item.scenario} (port {item.port}): no FPDU with a good CRC")
     return found
+
+
+def _is_rpc_only(malformed: str) -> bool:
+    return malformed.count("Malformed Packet") == malformed.count("Malformed Packet: RPCoRDMA")
 
 
 def _is_known_malformed(row: Mapping[str, str]) -> bool:

@@ -257,7 +257,9 @@ class WaitsOn : public Waits {
     std::this_thread::sleep_for(20ms);
     EXPECT_EQ(sleeper.result, 77) << "it sleeps on";
     ASSERT_EQ(::pthread_cancel(thread), 0);
-    ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+    void* result = nullptr;
+    ASSERT_EQ(::pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED) << "it had returned";
   }
 };
 
@@ -308,7 +310,7 @@ TEST_P(Leads, TheThreadThatWaits) {
   if (GetParam() == Wait::kAsynchronous) {
     EXPECT_EQ(led, 0U) << "it waits for what hardly ever comes";
   } else {
-    EXPECT_GT(led, 5U);
+    EXPECT_GT(led, 0U);
   }
 }
 
@@ -319,7 +321,7 @@ TEST_P(Leads, AfterOthersWereCancelled) {
   ASSERT_EQ(::pthread_cancel(thread), 0);
   ASSERT_EQ(::pthread_join(thread, nullptr), 0);
   if (GetParam() != Wait::kAsynchronous) {
-    EXPECT_GT(times_it_leads(), 5U);
+    EXPECT_GT(times_it_leads(), 0U);
   }
 }
 
