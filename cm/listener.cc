@@ -199,25 +199,13 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       self->accepting_ = false;
       if (self->is_closed() || self->operations_->closed()) return;
       tcp::socket socket(self->strand_);
-      if (!ec) self->accept(socket, ec);
+      if (!ec) accept_tcp(self->acceptor_, socket, self->local_.protocol(), ec);
       if (ec && !gone_meanwhile(ec)) return self->pause_.begin(ec, [self] { self->accept_next(); });
       if (!ec) {
         if (auto ok = prepare(socket, self->options_.socket); ok) self->begin(std::move(socket));
       }
       self->accept_next();
     });
-  }
-
-  void accept(tcp::socket& socket, boost::system::error_code& ec) {
-    const int descriptor = accept_tcp(acceptor_.native_handle(), ec);
-    if (!ec) assign_tcp(socket, local_.protocol(), descriptor, ec);
-  }
-
-  // Who waited has given up, or another process that shares the socket has taken it.
-  [[nodiscard]] static bool gone_meanwhile(const boost::system::error_code& ec) {
-    return ec == boost::asio::error::would_block || ec == boost::asio::error::try_again ||
-           ec == boost::asio::error::connection_aborted || ec == boost::asio::error::interrupted ||
-           ec == boost::system::errc::protocol_error;
   }
 
   void begin(tcp::socket socket) {

@@ -74,6 +74,12 @@ int accept_tcp(int listening, boost::system::error_code& failed) {
   return made;
 }
 
+bool gone_meanwhile(const boost::system::error_code& failed) {
+  return failed == boost::asio::error::would_block || failed == boost::asio::error::try_again ||
+         failed == boost::asio::error::connection_aborted || failed == boost::asio::error::interrupted ||
+         failed == boost::system::errc::protocol_error;
+}
+
 Result<void> set_congestion_control(int descriptor, const std::string& name) {
   if (name.empty()) return {};
   if (::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0)

@@ -66,6 +66,17 @@ void open_tcp(Socket& socket, const boost::asio::ip::tcp& protocol, boost::syste
   if (!failed) assign_tcp(socket, protocol, descriptor, failed);
 }
 
+// Whether accept_tcp() found nobody, as who waited has given up, or another process that shares the socket has taken
+// it: to be waited for again.
+[[nodiscard]] bool gone_meanwhile(const boost::system::error_code& failed);
+// accept_tcp(), from an acceptor of Asio that does not wait, as a socket of Asio.
+template <class Acceptor, class Socket>
+void accept_tcp(Acceptor& acceptor, Socket& socket, const boost::asio::ip::tcp& protocol,
+                boost::system::error_code& failed) {
+  const int descriptor = accept_tcp(acceptor.native_handle(), failed);
+  if (!failed) assign_tcp(socket, protocol, descriptor, failed);
+}
+
 // As `receive_window` above. A hint: nothing is said when the system does not take it.
 void make_room(int descriptor, std::size_t octets);
 

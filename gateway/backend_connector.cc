@@ -64,7 +64,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void connect(const tcp::endpoint& to, std::uint16_t port) {
     boost::system::error_code ec;
     socket_.close(ec);
-    socket_.open(to.protocol(), ec);
+    cm::open_tcp(socket_, to.protocol(), ec);
     if (ec)
       return finish(
           make_error(Errc::kResource, "cannot open a socket for the TCP server: is the limit of open files reached?"));

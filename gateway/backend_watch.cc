@@ -2,10 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
+#include <vector>
+
+#include "iwarp/cm/socket_options.h"
 
 namespace iwarp::gateway {
 
@@ -39,7 +41,7 @@ class BackendWatch::Look : public std::enable_shared_from_this<BackendWatch::Loo
     if (resolved_) {
       const tcp::endpoint server(address, server_.port);
       return boost::asio::post(socket_.get_executor(), [self = shared_from_this(), round = round_, server] {
-        if (self->current(round)) self->connect(tcp::resolver::results_type::create(server, "", ""));
+        if (self->current(round)) self->connect({server});
       });
     }
     resolver_.async_resolve(server_.host, std::to_string(server_.port),
@@ -59,17 +61,28 @@ class BackendWatch::Look : public std::enable_shared_from_this<BackendWatch::Loo
   void on_resolved(error_code ec, const tcp::resolver::results_type& found) {
     if (ec) return failed("its name cannot be looked up: " + ec.message());
     resolved_ = true;
-    connect(found);
+    connect({found.begin(), found.end()});
   }
 
-  void connect(const tcp::resolver::results_type& found) {
+  void connect(std::vector<tcp::endpoint> to) {
     if (!connects_) return succeeded();
-    boost::asio::async_connect(socket_, found,
-                               [self = shared_from_this(), round = round_](error_code bad, const tcp::endpoint&) {
-                                 if (!self->current(round)) return;
-                                 if (bad) return self->failed("it cannot be connected to: " + bad.message());
-                                 self->succeeded();
-                               });
+    endpoints_ = std::move(to);
+    next_ = 0;
+    try_next(boost::asio::error::not_found);
+  }
+
+  // `last`: why the one before failed.
+  void try_next(error_code last) {
+    if (next_ == endpoints_.size()) return failed("it cannot be connected to: " + last.message());
+    const tcp::endpoint to = endpoints_[next_++];
+    error_code ec;
+    socket_.close(ec);
+    cm::open_tcp(socket_, to.protocol(), ec);
+    if (ec) return try_next(ec);
+    socket_.async_connect(to, [self = shared_from_this(), round = round_](error_code bad) {
+      if (!self->current(round)) return;
+      bad ? self->try_next(bad) : self->succeeded();
+    });
   }
 
   void failed(const std::string& why) {
@@ -104,6 +117,8 @@ class BackendWatch::Look : public std::enable_shared_from_this<BackendWatch::Loo
   std::function<void()> well_;
   tcp::resolver resolver_;
   tcp::socket socket_;
+  std::vector<tcp::endpoint> endpoints_;
+  std::size_t next_ = 0;  // of them, to be tried
   boost::asio::steady_timer timer_;
   std::string last_why_;
   unsigned round_ = 0;

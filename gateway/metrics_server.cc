@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "iwarp/cm/accept_pause.h"
+#include "iwarp/cm/socket_options.h"
 #include "iwarp/cm/system_cause.h"
 #include "iwarp/gateway/metrics_text.h"
 #include "iwarp/gateway/options.h"
@@ -145,7 +146,7 @@ class MetricsServer::State : public std::enable_shared_from_this<State> {
   // Why it cannot.
   [[nodiscard]] std::optional<std::string> listen() {
     beast::error_code ec;
-    acceptor_.open(options_.listen.protocol(), ec);
+    cm::open_tcp(acceptor_, options_.listen.protocol(), ec);
     if (!ec) acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
     if (!ec) acceptor_.bind(options_.listen, ec);
     if (!ec) acceptor_.listen(boost::asio::socket_base::max_listen_connections, ec);
@@ -181,14 +182,17 @@ class MetricsServer::State : public std::enable_shared_from_this<State> {
 
  private:
   void accept() {
-    acceptor_.async_accept([self = shared_from_this()](beast::error_code ec, tcp::socket socket) {
+    // Asio's own accept would let children inherit the connection.
+    acceptor_.async_wait(tcp::acceptor::wait_read, [self = shared_from_this()](beast::error_code ec) {
       if (self->closed_ || ec == boost::asio::error::operation_aborted) return;
-      if (ec) {
+      tcp::socket socket(self->acceptor_.get_executor());
+      if (!ec) cm::accept_tcp(self->acceptor_, socket, self->local_.protocol(), ec);
+      if (ec && !cm::gone_meanwhile(ec)) {
         return self->pause_.begin(ec, [self] {
           if (!self->closed_) self->accept();
         });
       }
-      self->serve(std::move(socket));
+      if (!ec) self->serve(std::move(socket));
       self->accept();
     });
   }

@@ -4,6 +4,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <utility>
 
+#include "iwarp/cm/socket_options.h"
+
 namespace iwarp::gateway {
 
 SourcePorts::SourcePorts(ReservedPort mode, std::optional<std::uint16_t> preferred, const ReservedPortSet& avoid,
@@ -29,7 +31,7 @@ bool may_bind_reserved_ports() {
   boost::asio::io_context io;
   tcp::socket socket(io);
   boost::system::error_code ec;
-  socket.open(tcp::v4(), ec);
+  cm::open_tcp(socket, tcp::v4(), ec);
   if (ec) return false;
   socket.set_option(boost::asio::socket_base::reuse_address(true), ec);
   socket.bind({boost::asio::ip::address_v4::loopback(), kLastReservedPort}, ec);

@@ -32,7 +32,7 @@ Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::
   if (!process) process = std::make_shared<Process>(engine, ProcessOptions::of_one(options));
   std::unique_ptr<TcpFront> front(new TcpFront(engine, server, options, std::move(process), name));
   boost::system::error_code ec;
-  front->acceptor_.open(listen.protocol(), ec);
+  cm::open_tcp(front->acceptor_, listen.protocol(), ec);
   if (ec) return cm::listen_error(ec);
   front->acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
   front->acceptor_.bind(listen, ec);
@@ -50,16 +50,19 @@ TcpFront::~TcpFront() {
 }
 
 void TcpFront::accept_next() {
-  acceptor_.async_accept([this, alive = std::weak_ptr<bool>(alive_)](boost::system::error_code ec, tcp::socket socket) {
-    if (alive.expired() || !acceptor_.is_open() || ec == boost::asio::error::operation_aborted) return;
-    if (!ec) {
-      on_client(std::move(socket));
-      return accept_next();
-    }
-    pause_.begin(ec, [this, alive] {
-      if (!alive.expired()) accept_next();
-    });
-  });
+  // Asio's own accept would let children inherit the connection.
+  acceptor_.async_wait(tcp::acceptor::wait_read,
+                       [this, alive = std::weak_ptr<bool>(alive_)](boost::system::error_code ec) {
+                         if (alive.expired() || !acceptor_.is_open() || ec == boost::asio::error::operation_aborted)
+                           return;
+                         tcp::socket socket(acceptor_.get_executor());
+                         if (!ec) cm::accept_tcp(acceptor_, socket, local_.protocol(), ec);
+                         if (!ec) on_client(std::move(socket));
+                         if (!ec || cm::gone_meanwhile(ec)) return accept_next();
+                         pause_.begin(ec, [this, alive] {
+                           if (!alive.expired()) accept_next();
+                         });
+                       });
 }
 
 void TcpFront::refuse(const tcp::endpoint& client, RefuseReason why, const std::string& text) {

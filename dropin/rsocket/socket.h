@@ -137,7 +137,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   [[nodiscard]] bool waits(int flags) const;
   // Until it is connected. 0, or an errno value: EAGAIN, EINTR among them.
   [[nodiscard]] int await_connection(Turn& turn, int flags);
-  // Waits until so many requests of the stream have completed (nullopt: for nothing), or the connection is over.
+  // Waits until so many requests with data have completed (nullopt: for nothing), or the connection is over.
   void linger_until(Turn& turn, TimePoint deadline, std::optional<std::uint64_t> completed);
   [[nodiscard]] TimePoint linger_deadline() const;
   [[nodiscard]] short ready_stream(short events) const;

@@ -172,31 +172,30 @@ void Stream::take(const verbs::Completion& done) {
   }
   switch (done.wr_id & kKindMask) {
     case kData:
-      complete(data_requests_, 2);
+      complete_data(2);
       ring_.give_back(static_cast<std::uint32_t>(done.wr_id));
       break;
     case kDirect:
-      complete(data_requests_, 1);
+      complete_data(1);
       ring_.give_back(static_cast<std::uint32_t>(done.wr_id));
       break;
     case kMapTold:
-      complete(data_requests_, 2);
+      complete_data(2);
       break;
     case kControl:
-      complete(control_requests_, 1);
+      control_requests_ -= 1;
       break;
     case kControlWithWrite:
-      complete(control_requests_, 2);
+      control_requests_ -= 2;
       break;
     default:
       break;
   }
 }
 
-void Stream::complete(std::size_t& of, std::size_t requests) {
-  of -= requests;
-  completed_ += requests;
-  if (&of == &data_requests_) completed_data_ += requests;
+void Stream::complete_data(std::size_t requests) {
+  data_requests_ -= requests;
+  completed_data_ += requests;
 }
 
 void Stream::take_message(std::uint32_t word) {

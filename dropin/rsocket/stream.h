@@ -126,7 +126,7 @@ class Stream {
 
   [[nodiscard]] bool take_all();
   void take(const verbs::Completion& done);
-  void complete(std::size_t& of, std::size_t requests);
+  void complete_data(std::size_t requests);
   void take_message(std::uint32_t word);
   void look_for_grants();
   void repost();
@@ -153,7 +153,7 @@ class Stream {
 
   SendRing ring_;
   std::size_t data_requests_ = 0, control_requests_ = 0;  // of the send queue, under way
-  std::uint64_t completed_ = 0, completed_data_ = 0;      // of them
+  std::uint64_t completed_data_ = 0;                      // of those with data
   std::uint16_t sent_ = 0, may_send_ = 0;                 // messages, modulo 2^16
   std::array<Buffer, kGrants> granted_{};                 // by the peer, in turn
   std::size_t granted_now_ = 0;                           // the one that is written to

@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_future.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -86,6 +90,12 @@ class FakePeer {
   [[nodiscard]] std::uint32_t smaller() const { return port_; }
   [[nodiscard]] std::uint32_t larger() const { return 0xff0000U | port_; }
 
+  // Listens, but TCP drops whoever comes: the place in its queue is taken. Before open().
+  void drop_all() {
+    acceptor_.listen(0);
+    listens_ = true;
+    first_.connect(acceptor_.local_endpoint());
+  }
   // Takes a TCP connection, and resets it. Before open().
   void reset_one() {
     if (!listens_) acceptor_.listen();
@@ -115,9 +125,24 @@ class FakePeer {
     box_->requests.pop_front();
     return first;
   }
+  // Whether one comes that the engine was to send within that time. It looks at who comes first behind it: that one,
+  // or a Request of its own.
   [[nodiscard]] bool anybody(std::chrono::milliseconds within) {
-    std::unique_lock lock(box_->mutex);
-    return box_->come.wait_for(lock, within, [&] { return !box_->requests.empty(); });
+    boost::asio::steady_timer timer(engine().io(), within);
+    timer.async_wait(boost::asio::use_future).get();
+    const std::vector own{std::byte{'o'}, std::byte{'w'}, std::byte{'n'}};
+    auto answer = ask(own, port_);
+    const auto first = next();
+    if (first == nullptr) return true;
+    const bool is_own = std::ranges::equal(first->private_data(), own);
+    first->reject();
+    if (is_own) {
+      EXPECT_TRUE(answer.get().error);
+      return false;
+    }
+    if (const auto second = next()) second->reject();
+    EXPECT_TRUE(answer.get().error);
+    return true;
   }
   // Rejects the next one; what it said.
   std::optional<RendezvousMessage> reject(Refusal why) {
@@ -156,6 +181,7 @@ class FakePeer {
 
   boost::asio::io_context io_;
   boost::asio::ip::tcp::acceptor acceptor_{io_};
+  boost::asio::ip::tcp::socket first_{io_};
   bool listens_ = false;
   std::uint16_t port_ = 0;
   std::shared_ptr<Box> box_ = std::make_shared<Box>();

@@ -1,4 +1,5 @@
 """Programs at both ends of a connection over the loopback: what the tests, scripts/verbs-matrix and bench/verbs start them with."""
+import fcntl
 import os
 import re
 import signal
@@ -45,6 +46,8 @@ class Program:
     def __init__(self, words, environment=None, directory=None):
         self.words = [str(word) for word in words]
         self.output = tempfile.TemporaryFile(mode='w+', dir=directory, errors='replace')
+        # The program has the same place in the file as text(): it writes at the end, wherever that one reads.
+        fcntl.fcntl(self.output, fcntl.F_SETFL, fcntl.fcntl(self.output, fcntl.F_GETFL) | os.O_APPEND)
         try:
             self.process = subprocess.Popen(['stdbuf', '-o0', *self.words], stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
                                             cwd=directory, env=environment, start_new_session=True)

@@ -17,6 +17,8 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+from programs import Program  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIST = os.path.join(HERE, 'pyverbs.tsv')
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -77,16 +79,10 @@ def outcomes(build, tests, present, module):
     """{test: (outcome, why)}; a test that ends the process: 'crash', one that does not end: 'hangs'."""
     iwarp = os.path.join(build, 'bin', 'iwarp')
     command = [iwarp, 'run', '--quiet', '--present', present, '--', PYTHON, os.path.abspath(__file__), '--inner', tests, module]
-    with tempfile.TemporaryFile(mode='w+', errors='replace') as out:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            code = process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            code = 'hangs'
-            process.kill()
-            process.wait()
-        out.seek(0)
-        text = out.read()
+    with Program(command) as program:
+        code = program.wait(LIMIT)
+        program.stop()
+        text = program.text(None)
     found, under_way = {}, None
     for line in text.splitlines():
         if not line.startswith('@') or line.count('\t') != 2:

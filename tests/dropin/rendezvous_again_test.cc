@@ -41,16 +41,18 @@ class Again : public ::testing::Test {
     EXPECT_EQ(end.state(), IBV_QPS_ERR);
   }
 
-  std::vector<std::unique_ptr<End>> unfit;
   // Its number is between those of the peer.
-  std::unique_ptr<End> own = [this] {
+  [[nodiscard]] std::unique_ptr<End> make_end() {
     for (;;) {
       auto made = std::make_unique<End>(0x77);
       const std::uint32_t index = made->qp->qp_num >> 16;
       if (index > 0 && index < 0xff) return made;
       unfit.push_back(std::move(made));
     }
-  }();
+  }
+
+  std::vector<std::unique_ptr<End>> unfit;
+  std::unique_ptr<End> own = make_end();
   End& end = *own;
   FakePeer peer;
   std::uint32_t of_peer = 0;
@@ -80,14 +82,22 @@ TEST_F(Again, ARequestThatTcpLosesIsSentAgain) {
   expect_connected();
 }
 
+// For as long as it is patient, a minute at least: TCP tries 15 s behind its first time, and then after 31 s.
+TEST_F(Again, ARequestThatTcpDropsIsSentAgain) {
+  peer.drop_all();
+  begin_connecting();
+  std::this_thread::sleep_for(22s);
+  peer.open();
+  EXPECT_TRUE(peer.accept());
+  expect_connected();
+}
+
 TEST_F(Again, WhoIsRefusedIsLostAtOnce) {
   peer.open();
   begin_connecting();
-  const auto begin = Clock::now();
   EXPECT_TRUE(peer.reject(Refusal::kOtherPeer));
   expect_lost();
-  EXPECT_LT(Clock::now() - begin, kTries - 500ms);
-  EXPECT_FALSE(peer.anybody(150ms));
+  EXPECT_FALSE(peer.anybody(150ms)) << "it is not tried again";
 }
 
 TEST_F(Again, WhereNobodyListensIsTriedForAWhile) {
@@ -130,11 +140,23 @@ TEST_F(Again, AKnockThatIsRefusedLosesThePeerAndAcceptsNobody) {
 
 TEST_F(Again, WhoIsConnectedInTimeDoesNotKnock) {
   peer.open();
-  begin_knocking();
-  auto connected = ask(to_end(Kind::kConnect));
-  expect_connected();
-  EXPECT_FALSE(connected.get().error);
-  EXPECT_FALSE(peer.anybody(100ms));
+  of_peer = peer.smaller();
+  // Anew where this process itself was late, and so a knock was in order.
+  for (int i = 0; i < 100; ++i) {
+    const auto one = make_end();
+    ASSERT_EQ(one->rtr(of_peer, kPeerPsn), 0);
+    const auto begin = Clock::now();
+    ASSERT_EQ(one->rts(), 0);
+    auto connected =
+        ask({.kind = Kind::kConnect, .from = of_peer, .to = one->qp->qp_num, .from_psn = kPeerPsn, .to_psn = one->psn});
+    EXPECT_FALSE(connected.get().error);
+    const bool in_time = Clock::now() - begin < Rendezvous::kBeforeKnock - 5ms;
+    const bool knocked = peer.anybody(100ms);
+    if (!in_time) continue;
+    EXPECT_FALSE(knocked);
+    return;
+  }
+  FAIL() << "it is never connected in time";
 }
 
 TEST_F(Again, AKnockComesNotAtOnce) {

@@ -79,21 +79,26 @@ TEST_F(HeldRequests, AreHeldForSomeSecondsOnly) {
 }
 
 TEST_F(HeldRequests, AreLimitedForAll) {
-  std::vector<std::unique_ptr<End>> ends;
-  std::vector<std::future<Answer>> answers;
-  const auto begin = std::chrono::steady_clock::now();
-  while (answers.size() <= Rendezvous::kMostHeldOfAll) {
-    ends.push_back(std::make_unique<End>(1));
-    for (std::uint32_t i = 0; i < Rendezvous::kMostHeld; ++i) {
-      auto m = message(100 + i);
-      m.to = ends.back()->qp->qp_num;
-      answers.push_back(ask(m));
+  // Anew where it took so long that the first one's time was over.
+  for (int i = 0; i < 5; ++i) {
+    std::vector<std::unique_ptr<End>> ends;
+    std::vector<std::future<Answer>> answers;
+    const auto begin = std::chrono::steady_clock::now();
+    while (answers.size() <= Rendezvous::kMostHeldOfAll) {
+      ends.push_back(std::make_unique<End>(1));
+      for (std::uint32_t j = 0; j < Rendezvous::kMostHeld; ++j) {
+        auto m = message(100 + j);
+        m.to = ends.back()->qp->qp_num;
+        answers.push_back(ask(m));
+      }
     }
+    EXPECT_EQ(take_first(answers), Refusal::kTooMany);
+    const bool in_time = std::chrono::steady_clock::now() - begin < Rendezvous::kHeldFor;
+    ends.clear();
+    for (auto& answer : answers) EXPECT_TRUE(answer.get().why);
+    if (in_time) return;
   }
-  EXPECT_EQ(take_first(answers), Refusal::kTooMany);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, Rendezvous::kHeldFor) << "not for its time was over";
-  ends.clear();
-  for (auto& answer : answers) EXPECT_TRUE(answer.get().why);
+  GTEST_SKIP() << "this machine makes too few connections in that time";
 }
 
 TEST_F(HeldRequests, ForAQueuePairOfRdmaCmThereAreNone) {

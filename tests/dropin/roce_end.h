@@ -8,10 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
 
-#include "dropin/verbs/interface.h"
-#include "tests/dropin/completion.h"
+#include "tests/dropin/end.h"
 
 namespace iwarp::dropin {
 
@@ -24,34 +22,9 @@ inline constexpr int kRtrMask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV
 inline constexpr int kRtsMask =
     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 
-// One end, in INIT, as an application makes it.
-struct End {
-  explicit End(std::uint32_t of_psn) : psn(of_psn) {
-    context = dropin::context();
-    pd = ibv_alloc_pd(context);
-    cq = ibv_create_cq(context, 64, nullptr, nullptr, 0);
-    mr = ibv_reg_mr(pd, memory.data(), memory.size(),
-                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
-    ibv_qp_init_attr attr{};
-    attr.send_cq = attr.recv_cq = cq;
-    attr.qp_type = IBV_QPT_RC;
-    attr.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64};
-    qp = ibv_create_qp(pd, &attr);
-    EXPECT_NE(qp, nullptr);
-    init();
-  }
-  ~End() {
-    destroy();
-    EXPECT_EQ(ibv_destroy_cq(cq), 0);
-    EXPECT_EQ(ibv_dereg_mr(mr), 0);
-    EXPECT_EQ(ibv_dealloc_pd(pd), 0);
-  }
-  void destroy() {
-    if (qp != nullptr) {
-      EXPECT_EQ(ibv_destroy_qp(qp), 0);
-    }
-    qp = nullptr;
-  }
+// One end, in INIT.
+struct End : EndObjects {
+  explicit End(std::uint32_t of_psn) : EndObjects(4096, Channel::kNone), psn(of_psn) { init(); }
   void init() const {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
@@ -94,12 +67,8 @@ struct End {
     EXPECT_EQ(ibv_query_qp(qp, &attr, IBV_QP_STATE, &made), 0);
     return attr.qp_state;
   }
-  void receive(std::uint64_t id) const {
-    ibv_sge sge{.addr = address(2048), .length = 512, .lkey = mr->lkey};
-    ibv_recv_wr wr{.wr_id = id, .next = nullptr, .sg_list = &sge, .num_sge = 1};
-    ibv_recv_wr* bad = nullptr;
-    ASSERT_EQ(ibv_post_recv(qp, &wr, &bad), 0);
-  }
+  using EndObjects::receive;
+  void receive(std::uint64_t id) const { receive(id, 2048, 512); }
   void send(std::uint64_t id, const char* text) {
     std::strcpy(memory.data(), text);
     ibv_sge sge{.addr = address(0), .length = static_cast<std::uint32_t>(std::strlen(text) + 1), .lkey = mr->lkey};
@@ -112,10 +81,6 @@ struct End {
     ibv_send_wr* bad = nullptr;
     ASSERT_EQ(ibv_post_send(qp, &wr, &bad), 0);
   }
-  [[nodiscard]] std::uint64_t address(std::size_t offset) const {
-    return reinterpret_cast<std::uintptr_t>(memory.data()) + offset;
-  }
-  [[nodiscard]] ibv_wc next() const { return test::next_completion(cq); }
   void expect(std::uint64_t id, ibv_wc_status status) const {
     const ibv_wc wc = next();
     EXPECT_EQ(wc.wr_id, id);
@@ -128,12 +93,6 @@ struct End {
   }
 
   std::uint32_t psn;
-  ibv_context* context = nullptr;
-  ibv_pd* pd = nullptr;
-  ibv_cq* cq = nullptr;
-  ibv_mr* mr = nullptr;
-  ibv_qp* qp = nullptr;
-  std::vector<char> memory = std::vector<char>(4096);
 };
 
 inline void exchange(End& from, End& to, std::uint64_t id = 1) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -44,12 +45,20 @@ TEST_F(RsocketTest, CloseDeliversWhatWasSent) {
 }
 
 TEST_F(RsocketTest, CloseIsNotSlow) {
-  connect();
-  const auto begin = Clock::now();
-  client.close();
-  EXPECT_EQ(receive_text(accepted), "");
-  EXPECT_EQ(::rclose(std::exchange(accepted, -1)), 0);
-  EXPECT_LT(Clock::now() - begin, 400ms);
+  // Once at least: where the machine has something else to do it may take longer, else it waits for 500 ms each time.
+  auto least = Clock::duration::max();
+  for (int i = 0; i < 20 && least > 400ms; ++i) {
+    Rsocket one;
+    const auto address = loopback(port_of(listener));
+    ASSERT_EQ(::rconnect(one, as_sockaddr(address), sizeof address), 0);
+    Rsocket two(::raccept(listener, nullptr, nullptr));
+    const auto begin = Clock::now();
+    one.close();
+    EXPECT_EQ(receive_text(two), "");
+    two.close();
+    least = std::min<Clock::duration>(least, Clock::now() - begin);
+  }
+  EXPECT_LT(least, 400ms);
 }
 
 TEST_F(RsocketTest, BlockedReceiverHearsOfTheEnd) {
@@ -80,6 +89,45 @@ TEST_F(RsocketTest, BothEndsCloseAtOnce) {
     two.close();
     closer.join();
   }
+}
+
+// A peer that takes nothing for a while, as a process that is stopped, has everything later. Before the connection is
+// ended that may last: behind it the peer is given up after 5 s.
+TEST_F(RsocketTest, CloseWaitsForAPeerThatIsStopped) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer has no threads in a forked child";
+#endif
+  constexpr int kBuffer = 12 << 20;
+  const std::string octets = pattern(16 << 20);  // more than TCP takes by itself
+  set_option(listener, SOL_SOCKET, SO_SNDBUF, kBuffer);
+  set_option(listener, SOL_RDMA, RDMA_SQSIZE, 1024);
+  const auto address = loopback(port_of(listener));
+  const ::pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(60);
+    const int socket = ::rsocket(AF_INET, SOCK_STREAM, 0);
+    set_option(socket, SOL_SOCKET, SO_RCVBUF, kBuffer);
+    set_option(socket, SOL_RDMA, RDMA_RQSIZE, 1024);
+    if (::rconnect(socket, as_sockaddr(address), sizeof address) != 0) ::_exit(2);
+    if (send_text(socket, "x") != 1) ::_exit(3);
+    if (receive_text(socket, octets.size(), MSG_WAITALL) != octets) ::_exit(4);
+    if (!receive_text(socket).empty()) ::_exit(5);
+    ::_exit(::rclose(socket) == 0 ? 0 : 6);
+  }
+  Rsocket socket(::raccept(listener, nullptr, nullptr));
+  EXPECT_EQ(receive_text(socket), "x");  // behind what it has granted
+  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status)) << status;
+  EXPECT_EQ(send_text(socket, octets), static_cast<ssize_t>(octets.size()));
+  auto closes = std::async(std::launch::async, [&] { socket.close(); });
+  EXPECT_EQ(closes.wait_for(7s), std::future_status::timeout) << "it has gone nowhere yet";
+  EXPECT_EQ(::kill(child, SIGCONT), 0);
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  closes.get();
 }
 
 // Who has said that it writes no more may end: what it has sent is on its way.
@@ -127,7 +175,7 @@ TEST_F(RsocketTest, PeerClosesWithDataUnderWay) {
     EXPECT_EQ(some.size(), 100'000U);
     const auto begin = Clock::now();
     two.close();
-    EXPECT_LT(Clock::now() - begin, 5s);
+    EXPECT_LT(Clock::now() - begin, 30s) << "not because its time was over";
     sender.join();
     EXPECT_EQ(receive_text(one), "");
     EXPECT_NE(polled(one, POLLIN, 5000) & POLLHUP, 0);
@@ -210,6 +258,9 @@ TEST_F(RsocketTest, SixtyFourConnections) {
 
 // A process that uses rsockets is killed while it sends; the parent's own mean nothing to it.
 TEST_F(RsocketTest, PeerIsKilled) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer has no threads in a forked child";
+#endif
   const auto address = loopback(port_of(listener));
   for (int i = 0; i < 10; ++i) {
     const int parents = client;

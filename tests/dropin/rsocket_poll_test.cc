@@ -97,7 +97,7 @@ TEST_F(RsocketTest, ManyPollersAreAllWoken) {
 
 TEST_F(RsocketTest, SignalsEndAPoll) {
   connect();
-  interrupted([&] {
+  ends_by_a_signal([&] {
     pollfd watched{accepted, POLLIN, 0};
     EXPECT_EQ(::rpoll(&watched, 1, -1), -1);
     EXPECT_EQ(errno, EINTR);

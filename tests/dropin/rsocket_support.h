@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -119,27 +121,46 @@ class RsocketTest : public ::testing::Test {
   int accepted = -1;
 };
 
-// Runs `what` in a thread, which is to wait, and sends it signals whose handler ends calls: one of the first does.
-template <class What>
-void interrupted(What what) {
+// Whether a thread of this process is asleep, as the system has it.
+inline bool is_asleep(::pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto name_ends = text.rfind(')');  // the state follows
+  return name_ends != std::string::npos && text.size() > name_ends + 2 && text[name_ends + 2] == 'S';
+}
+
+// Runs `call` in a thread, which is to wait there, and sends it one signal when it does, of a handler that ends calls:
+// the call is over then. It is to check errno.
+template <class Call>
+void ends_by_a_signal(Call call) {
   struct sigaction action {
   }, before{};
   action.sa_handler = [](int) {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
-  std::atomic<bool> began{false}, done{false};
+  std::atomic<::pid_t> id{0};
+  std::atomic<bool> over{false};
   std::thread thread([&] {
-    began.store(true);
-    what();
-    done.store(true);
+    id.store(::gettid());
+    call();
+    over.store(true);
   });
-  while (!began.load()) std::this_thread::yield();
-  int signals = 0;
-  for (; !done.load(); ++signals) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    ::pthread_kill(thread.native_handle(), SIGUSR1);
-    for (int looks = 0; looks < 100 && !done.load(); ++looks) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto wait = [](std::chrono::milliseconds most, const auto& done) {
+    for (auto until = std::chrono::steady_clock::now() + most; !done() && std::chrono::steady_clock::now() < until;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return done();
+  };
+  // More than once: where it is woken for a moment only, it is asleep elsewhere before it calls.
+  for (int looks = 0; looks < 3 && !over.load(); ++looks) {
+    EXPECT_TRUE(
+        wait(std::chrono::seconds(20), [&] { return id.load() != 0 && (is_asleep(id.load()) || over.load()); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_LE(signals, 3);  // the first may come before the call
+  EXPECT_FALSE(over.load()) << "it did not wait";
+  ::pthread_kill(thread.native_handle(), SIGUSR1);
+  EXPECT_TRUE(wait(std::chrono::seconds(20), [&] { return over.load(); })) << "the signal was lost";
+  while (!wait(std::chrono::milliseconds(10), [&] { return over.load(); }))
+    ::pthread_kill(thread.native_handle(), SIGUSR1);
   thread.join();
   EXPECT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
 }

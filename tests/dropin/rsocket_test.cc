@@ -325,7 +325,7 @@ TEST_F(RsocketTest, AcceptingWithoutWaiting) {
 
 TEST_F(RsocketTest, SignalsEndAWait) {
   connect();
-  interrupted([&] { EXPECT_EQ(receive_text(client), "-EINTR"); });
+  ends_by_a_signal([&] { EXPECT_EQ(receive_text(client), "-EINTR"); });
 }
 
 TEST_F(RsocketTest, OptionsAreTold) {
