@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
@@ -385,6 +386,29 @@ TEST_F(Forked, AChildOpensTheDeviceAnew) {
   EXPECT_EQ(in_child(connects), 0);
   EXPECT_TRUE(connects()) << "the parent goes on";
   EXPECT_EQ(in_child([] { return in_child(connects) == 0 && connects(); }), 0) << "and so do children's children";
+}
+
+// A process that has used up its keys of threads: what another library keeps by one of them stays as it was.
+TEST(Key, ThatCannotBeHadTouchesNobodyElses) {
+  if (iwarp::test::kSanitized) GTEST_SKIP() << "as for Forked";
+  EXPECT_EQ(in_child([] {
+              pthread_key_t some{};
+              while (::pthread_key_create(&some, nullptr) == 0) {
+              }
+              if (::pthread_setspecific(0, &some) != 0) return false;
+              handle(0);
+              struct sigaction action {};
+              if (::sigaction(SIGUSR1, nullptr, &action) != 0 || ::sigaction(SIGALRM, &action, nullptr) != 0)
+                return false;
+              ibv_comp_channel* const channel = ::ibv_create_comp_channel(::ibv_open_device(dropin::device()));
+              ibv_cq* cq = nullptr;
+              void* of = nullptr;
+              const itimerval soon{.it_interval = {.tv_sec = 0, .tv_usec = 100'000}, .it_value = {0, 100'000}};
+              if (::setitimer(ITIMER_REAL, &soon, nullptr) != 0) return false;
+              const bool interrupted = ::ibv_get_cq_event(channel, &cq, &of) == -1 && errno == EINTR;
+              return interrupted && ::pthread_getspecific(0) == &some;
+            }),
+            0);
 }
 
 // As interpreters do that destroy what they have inherited.
