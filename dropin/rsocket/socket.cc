@@ -54,6 +54,10 @@ void Socket::Turn::drive() {
 }
 
 bool Socket::Turn::wait() {
+  if (std::exchange(interrupted_, false)) {
+    errno = EINTR;
+    return false;
+  }
   const auto seen = seen_;
   const bool tell = std::exchange(changed_, false);
   lock_.unlock();
@@ -62,13 +66,13 @@ bool Socket::Turn::wait() {
     socket_.waiters_->wake();  // which makes this thread look again as well
   } else {
     const auto changed = [&] { return socket_.waiters_->wakes() != seen; };
-    bool came = false, interrupted = false;
+    bool came = false;
     {
       const HeldSignals signals;
       came = engine().wait_until(changed, std::chrono::steady_clock::now() + kLeads);
-      interrupted = !came && signals.end_a_call();
+      interrupted_ = signals.end_a_call();
     }
-    if (interrupted) {
+    if (!came && std::exchange(interrupted_, false)) {
       errno = EINTR;
       woken = false;
     } else if (!came) {

@@ -101,7 +101,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
     // For who does not wait: moves octets in this thread, without the lock meanwhile, and takes what has come.
     void drive();
     // Waits until something changes that was not there when process(), or the lock, was called for last: without the
-    // lock meanwhile. False, with errno: a signal.
+    // lock meanwhile. False, with errno: a signal, also one that came in the wait before while something changed: the
+    // caller has looked since, and found nothing.
     [[nodiscard]] bool wait();
     // The same until a moment; true then as well. No signal ends it.
     void wait_until(TimePoint deadline);
@@ -113,6 +114,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
     std::unique_lock<std::mutex> lock_;
     std::uint32_t seen_;  // wakes
     bool changed_ = false;
+    bool interrupted_ = false;  // the next wait
   };
   struct Options {
     Sizes sizes;
