@@ -60,7 +60,7 @@ TEST_F(RsocketWaits, ASignalThatComesMeanwhileIsNotLost) {
   static std::atomic<int> handled{0};
   action.sa_handler = [](int) { ++handled; };
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 20 && !HasFailure(); ++i) {
     std::atomic<std::thread::id> waits{};
     std::atomic<bool> sent{false}, over{false};
     std::string got;
