@@ -146,9 +146,12 @@ void ends_by_a_signal(Call call) {
     over.store(true);
   });
   const auto wait = [](std::chrono::milliseconds most, const auto& done) {
-    for (auto until = std::chrono::steady_clock::now() + most; !done() && std::chrono::steady_clock::now() < until;)
+    const auto until = std::chrono::steady_clock::now() + most;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > until) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return done();
+    }
+    return true;
   };
   // More than once: where it is woken for a moment only, it is asleep elsewhere before it calls.
   for (int looks = 0; looks < 3 && !over.load(); ++looks) {
