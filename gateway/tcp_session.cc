@@ -221,7 +221,7 @@ void TcpSession::wake() {
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
   stats_.received(MessageKind::kReply);
   meter_.replied(static_cast<RpcProgram>(reply.tag), reply.message.size(), round_time() - reply.since,
-                 {.read = reply.read_bytes, .write = reply.in_reply_chunk ? reply.message.size() : 0});
+                 {.read = reply.read_bytes, .write = reply.written});
   if (layouts_.on_reply(reply.message.bytes())) stats_.incident(Incident::kLayoutsHidden);
   to_tcp_.push_back({std::move(reply.message), MessageKind::kReply});
 }

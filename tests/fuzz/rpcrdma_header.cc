@@ -1,5 +1,6 @@
-// RPC-over-RDMA transport header (RFC 8166 s4, version 2, the draft of 2005): any octets parse to a header that writes to the same header again, or
-// to an error whose answer parses; counts never exceed the limits. The same for the private data of RFC 8797.
+// RPC-over-RDMA transport header (RFC 8166 s4, version 2, the draft of 2005): any octets parse to a header that writes
+// to the same header again, or to an error whose answer parses; counts never exceed the limits. The same for the
+// private data of RFC 8797.
 //
 // Input: limits (3 octets, 0 means the default; the first two bits of the third are the dialect) | the message.
 #include "iwarp/rpcrdma/transport_header.h"
