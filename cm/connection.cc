@@ -91,14 +91,14 @@ Result<void> Connection::begin(EstablishedHandler handler, const verbs::Driver* 
 }
 
 Result<void> Connection::start(mpa::Initiator initiator, EstablishedHandler handler, FallBackHandler fall_back,
-                               const verbs::Driver* holder, stream::ReplyJudge judge) {
+                               const verbs::Driver* holder, stream::ReplyJudge judge, stream::RetryJudge again) {
   {
     const auto lock = qp_->lock();
     if (auto ok = begin(std::move(handler), holder); !ok) return ok;
     initiator_ = true;
     tap_ = engine_->make_tap({local_, remote_, true});
     fall_back_ = std::move(fall_back);
-    qp_->core().start(std::move(initiator), Clock::now(), std::move(judge));
+    qp_->core().start(std::move(initiator), Clock::now(), std::move(judge), std::move(again));
     engine_->add(shared_from_this());  // with the lock: it may end at once
   }
   drive(kApplication, Clock::now());
@@ -153,6 +153,7 @@ void Connection::cancel_start() {
     const auto lock = qp_->lock();
     if (!established_) return;  // told already
     qp_->core().abort_sparing(make_error(Errc::kAborted, kCancelledWhy), advance(Clock::now()));
+    qp_->drain_completions();
   }
   drive(kApplication, Clock::now());
 }
@@ -258,7 +259,9 @@ void Connection::deliver(Events& events, verbs::QueuePair::Lock& lock, bool post
             [handler = std::exchange(established_, {}), self = shared_from_this()] { handler(Error{}, self); });
     } else if (auto* another = std::get_if<stream::FallBack>(&event)) {
       release_socket(false);
-      if (fall_back_) calls.push_back([handler = std::exchange(fall_back_, {}), to = another->to] { handler(to); });
+      calls.push_back([drop = std::exchange(established_, {})] {});  // another connection has it
+      if (fall_back_)
+        calls.push_back([handler = std::exchange(fall_back_, {}), to = std::move(*another)] { handler(to); });
     } else {
       disconnected_ = std::move(std::get<stream::Disconnected>(event));
       const stream::Disconnected& how = *disconnected_;

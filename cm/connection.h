@@ -114,11 +114,12 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   void set_tap(std::shared_ptr<ByteTap> tap) { tap_ = std::move(tap); }
   // --- For Connector and ConnectRequest. `handler` is called once, in an engine thread: with no error when
   // established.
-  using FallBackHandler = std::function<void(mpa::Fallback)>;
+  using FallBackHandler = std::function<void(const stream::FallBack&)>;
   // kInvalidArgument, and nothing happens, when the queue pair was used before.
   // `holder`: the queue pair's driver until now, or null; kAborted when the queue pair was aborted while it was that.
   [[nodiscard]] Result<void> start(mpa::Initiator initiator, EstablishedHandler handler, FallBackHandler fall_back,
-                                   const verbs::Driver* holder = nullptr, stream::ReplyJudge judge = {});
+                                   const verbs::Driver* holder = nullptr, stream::ReplyJudge judge = {},
+                                   stream::RetryJudge again = {});
   [[nodiscard]] Result<void> start(mpa::Responder responder, EstablishedHandler handler);
   // Aborts with kAborted what is not established yet.
   void cancel_start();

@@ -1,5 +1,6 @@
 #include "iwarp/cm/connector.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 
@@ -10,8 +11,8 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-// From a refusal to the next attempt.
-constexpr std::chrono::milliseconds kRefusalPause{2};
+// From a refusal to the next attempt. Where ConnectOptions::try_again asks for one, twice as long each time.
+constexpr std::chrono::milliseconds kRefusalPause{2}, kLongestPause{100};
 
 // One connect(): keeps itself alive through the handlers it waits for. Its members are touched in its strand only.
 class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attempt> {
@@ -90,7 +91,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     const tcp::endpoint to = endpoints_[next_++];
     boost::system::error_code ec;
     socket_.close(ec);
-    socket_.open(to.protocol(), ec);
+    open_tcp(socket_, to.protocol(), ec);
     if (ec) {
       last_error_ = connect_error(ec);
       return try_next();
@@ -126,13 +127,38 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   void after_all() {
     const TimePoint now = std::chrono::steady_clock::now();
     if (!refused_until_) refused_until_ = add_saturating(now, options_.refusal_patience);
-    if (!refused_) return fail(last_error_);
-    if (now >= *refused_until_) return fail(options_.refusal_patience.count() > 0 ? *refused_ : last_error_);
+    if (!refused_) return fail_or_try_again(last_error_);
+    if (now >= *refused_until_)
+      return fail_or_try_again(options_.refusal_patience.count() > 0 ? *refused_ : last_error_);
     next_ = 0;
     refused_.reset();
     pause_.expires_after(kRefusalPause);
     pause_.async_wait([self = shared_from_this()](boost::system::error_code) {
       if (!self->done_ && !self->engine_went()) self->try_next();
+    });
+  }
+
+  void fail_or_try_again(const Error& error) {
+    auto private_data = options_.try_again ? options_.try_again(error, {}) : std::nullopt;
+    if (!private_data) return fail(error);
+    timer_.cancel();
+    try_later(std::move(*private_data));
+  }
+
+  // All over again, with another Request.
+  void try_later(std::vector<std::byte> private_data) {
+    options_.private_data = std::move(private_data);
+    connecting_ = true;  // it may be cancelled
+    started_.reset();
+    next_ = 0;
+    refused_.reset();
+    refused_until_.reset();
+    pause_.expires_after(pause_for_);
+    pause_for_ = std::min(2 * pause_for_, kLongestPause);
+    pause_.async_wait([self = shared_from_this()](boost::system::error_code) {
+      if (self->done_ || self->engine_went()) return;
+      self->start_timer();
+      self->try_next();
     });
   }
 
@@ -188,10 +214,10 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
           self->remember(error, c->remote());
           self->handler_(error, c);
         },
-        [self = shared_from_this()](mpa::Fallback to) {
+        [self = shared_from_this()](const stream::FallBack& to) {
           boost::asio::post(self->strand_, [self, to] { self->try_again_with(to); });
         },
-        this, options_.judge_reply);
+        this, options_.judge_reply, given_ == nullptr ? options_.try_again : stream::RetryJudge());
     if (!started) return fail(started.error());
     started_ = connection;
   }
@@ -209,12 +235,13 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
     }
   }
 
-  void try_again_with(mpa::Fallback to) {
+  void try_again_with(const stream::FallBack& next) {
     const bool held = hold();
     if (engine_went()) return;
     if (cancelled_) return fail(make_error(Errc::kAborted, kCancelledWhy));
     if (!held) return fail(make_error(Errc::kAborted));
-    fall_back_to(to);
+    if (next.to == mpa::Fallback::kNone) return try_later(next.private_data);
+    fall_back_to(next.to);
     --next_;
     start_timer();
     try_next();
@@ -276,7 +303,8 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   tcp::resolver resolver_;
   tcp::socket socket_;
   boost::asio::steady_timer timer_;
-  boost::asio::steady_timer pause_;         // before it is tried again where nobody listens
+  boost::asio::steady_timer pause_;  // before it is tried again
+  std::chrono::milliseconds pause_for_ = kRefusalPause;
   std::optional<TimePoint> refused_until_;  // set when all endpoints have been tried
   std::optional<Error> refused_;            // by one of them, since the first was tried
   std::vector<tcp::endpoint> endpoints_;

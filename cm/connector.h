@@ -36,6 +36,13 @@ struct ConnectOptions {
   // Asked when a Reply that accepts has come, with the queue pair's lock held: what its private data agree on, or an
   // error, with which the attempt ends. Empty (default): nothing but what the queue pair was made with.
   stream::ReplyJudge judge_reply{};
+  // Asked when an attempt has failed that may succeed later: the peer has rejected it (kPeerRejected, with its private
+  // data), its Reply is of no use or never came, or no endpoint has taken the TCP connection (behind refusal_patience;
+  // connect_timeout apart). The private data of another, which begins with a new TCP connection after 2 ms, twice as
+  // long each time up to 100 ms, and with all that was posted; nullopt: it has failed. Asked in an engine thread,
+  // perhaps with the queue pair's lock held: it must not block, nor call the library, nor throw but std::bad_alloc.
+  // Empty (default): the first failure counts. Not for connect_over().
+  stream::RetryJudge try_again{};
 };
 
 // kInvalidArgument, which names the option and its range. connect() asks it first.

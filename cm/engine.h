@@ -118,6 +118,10 @@ class Engine final : public verbs::Progress {
   // Those in wait_until() are to ask again. Any thread, with any locks of queue pairs and completion queues held: a
   // Notifier may call it. Without anybody there it costs next to nothing.
   void look_again();
+  // For a thread that was in wait_until(), or polled, and is about to sleep without the engine: the background thread
+  // leads at once, not a millisecond or two later. Of no effect where it leads already, and while another thread waits.
+  // Any thread; may be called at any time.
+  void hand_over();
   // Sleeps until the future of an asynchronous call (async_connect() with boost::asio::use_future, say) is ready; false
   // on time-out. As in CompletionQueue::wait_for() the waiting thread takes the I/O over and runs handlers, which saves
   // two hand-overs between threads. Not to be called from a handler.
@@ -190,6 +194,12 @@ class Engine final : public verbs::Progress {
   bool step(PollingInput on);
   // Somebody else may lead now. Precondition: mu_ held.
   void pass_on();
+  // Whether the background thread leads, and goes on.
+  [[nodiscard]] bool background_leads() const {
+    return leader_.load() == Leader::kBackground && polling_.load() == Polling::kSettled;
+  }
+  // It is to lead now. Precondition: mu_ held.
+  void call_background();
   // Until there is something to look at again.
   void follow(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ready, bool queue, TimePoint deadline);
   void interrupt();
@@ -231,7 +241,7 @@ class Engine final : public verbs::Progress {
   std::atomic<unsigned> empty_polls_{0};  // in a row
   std::atomic<TimePoint> empty_poll_{};   // the last of them
   std::atomic<Polling> polling_{Polling::kSettled};
-  std::uint64_t waits_when_armed_ = 0;  // waits_, when a queue was armed last
+  std::uint64_t armings_ = 0;           // that waits_ make up for: pace::kArmingsOfAWait each
   std::atomic<unsigned> askers_{0};     // threads in wait_until() of something else than queues and futures
   std::atomic<bool> ask_again_{false};  // a note of the leading thread to itself, by look_again()
   std::atomic<std::size_t> followers_{0};

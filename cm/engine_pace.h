@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <thread>
 
 namespace iwarp::cm::pace {
@@ -21,6 +22,9 @@ inline constexpr std::size_t kPolledConnections = 32;
 inline constexpr unsigned kEmptyPolls = 16;
 // In a row are those that come no longer apart than this.
 inline constexpr std::chrono::microseconds kPollsApart{200};
+// A thread that waits in the engine arms so many queues at most for each wait, as a program has one for what it sends
+// and one for what it receives. Who arms more of them sleeps elsewhere.
+inline constexpr std::uint64_t kArmingsOfAWait = 8;
 // What only the reactor sees, such as new connections, waits so long.
 inline constexpr std::chrono::microseconds kReactorEvery{50};
 // After so many spins in vain it is tried ever more rarely, so an idle thread does not burn its processor.

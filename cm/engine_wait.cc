@@ -265,14 +265,22 @@ unsigned Engine::polls_in_a_row(TimePoint now) {
 void Engine::armed() {
   empty_polls_.store(0, std::memory_order_relaxed);
   if (mode_ != Mode::kAutomatic || polls_.load(std::memory_order_relaxed) == 0) return;
-  const auto leads_anyway = [this] {
-    return leader_.load() == Leader::kBackground && polling_.load() == Polling::kSettled;
-  };
-  if (leads_anyway()) return;
+  if (background_leads()) return;
   const std::lock_guard lock(mu_);
-  if (waiters_ > 0 || leads_anyway()) return;  // it may have begun to meanwhile
-  // Who waits in the engine between two times takes the I/O over again.
-  if (std::exchange(waits_when_armed_, waits_) != waits_) return;
+  if (waiters_ > 0 || background_leads()) return;  // it may have begun to meanwhile
+  // Who waits in the engine now and then takes the I/O over again.
+  const std::uint64_t most = waits_ * pace::kArmingsOfAWait;
+  armings_ = std::clamp(armings_ + 1, most - std::min(most, pace::kArmingsOfAWait - 1), most + 1);
+  if (armings_ > most) call_background();
+}
+
+void Engine::hand_over() {
+  if (mode_ != Mode::kAutomatic || !context_->alive() || background_leads()) return;
+  const std::lock_guard lock(mu_);
+  if (waiters_ == 0 && !background_leads()) call_background();
+}
+
+void Engine::call_background() {
   step(PollingInput::kArm);
   reactor_->background_cv.notify_one();
 }

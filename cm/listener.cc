@@ -46,7 +46,7 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   Result<void> open() {
     if (auto ok = check(); !ok) return ok;
     boost::system::error_code ec;
-    acceptor_.open(options_.endpoint.protocol(), ec);
+    open_tcp(acceptor_, options_.endpoint.protocol(), ec);
     if (ec) return listen_error(ec);
     acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
     if (auto ok = set_congestion_control(acceptor_.native_handle(), options_.socket.congestion_control); !ok)
@@ -69,17 +69,16 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
       return ok.error();
     const int descriptor = bound.release(ec);
     if (ec) return listen_error(ec);
-    acceptor_.assign(local.protocol(), descriptor, ec);
-    if (ec) {
-      (void)::close(descriptor);
-      return listen_error(ec);
-    }
+    (void)::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    assign_tcp(acceptor_, local.protocol(), descriptor, ec);
+    if (ec) return listen_error(ec);
     return start();
   }
 
   Result<void> start() {
     boost::system::error_code ec;
     acceptor_.listen(options_.backlog, ec);
+    if (!ec) acceptor_.native_non_blocking(true, ec);
     if (ec) return listen_error(ec);
     local_ = acceptor_.local_endpoint(ec);
     boost::asio::post(strand_, [self = shared_from_this()] { self->accept_next(); });
@@ -195,15 +194,30 @@ class Listener::Impl : public std::enable_shared_from_this<Listener::Impl> {
   void accept_next() {
     if (closed_ || accepting_ || pending_ >= options_.max_pending) return;
     accepting_ = true;
-    acceptor_.async_accept(strand_, [self = shared_from_this()](boost::system::error_code ec, tcp::socket socket) {
+    // Asio's own accept would let children inherit the connection.
+    acceptor_.async_wait(tcp::acceptor::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
       self->accepting_ = false;
       if (self->is_closed() || self->operations_->closed()) return;
-      if (ec) return self->pause_.begin(ec, [self] { self->accept_next(); });
-      if (auto ok = prepare(socket, self->options_.socket); ok) {
-        self->begin(std::move(socket));
+      tcp::socket socket(self->strand_);
+      if (!ec) self->accept(socket, ec);
+      if (ec && !gone_meanwhile(ec)) return self->pause_.begin(ec, [self] { self->accept_next(); });
+      if (!ec) {
+        if (auto ok = prepare(socket, self->options_.socket); ok) self->begin(std::move(socket));
       }
       self->accept_next();
     });
+  }
+
+  void accept(tcp::socket& socket, boost::system::error_code& ec) {
+    const int descriptor = accept_tcp(acceptor_.native_handle(), ec);
+    if (!ec) assign_tcp(socket, local_.protocol(), descriptor, ec);
+  }
+
+  // Who waited has given up, or another process that shares the socket has taken it.
+  [[nodiscard]] static bool gone_meanwhile(const boost::system::error_code& ec) {
+    return ec == boost::asio::error::would_block || ec == boost::asio::error::try_again ||
+           ec == boost::asio::error::connection_aborted || ec == boost::asio::error::interrupted ||
+           ec == boost::system::errc::protocol_error;
   }
 
   void begin(tcp::socket socket) {

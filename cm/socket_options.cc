@@ -22,6 +22,10 @@ bool set(int fd, int level, int option, int value) {
   return ::setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
+boost::system::error_code last_error() {
+  return {errno, boost::asio::error::get_system_category()};
+}
+
 }  // namespace
 
 Result<void> validate(const SocketOptions& options) {
@@ -58,6 +62,18 @@ void make_room(int descriptor, std::size_t octets) {
   set(descriptor, SOL_SOCKET, SO_RCVLOWAT, 1);
 }
 
+int open_tcp(const boost::asio::ip::tcp& protocol, boost::system::error_code& failed) {
+  const int made = ::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+  failed = made < 0 ? last_error() : boost::system::error_code();
+  return made;
+}
+
+int accept_tcp(int listening, boost::system::error_code& failed) {
+  const int made = ::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  failed = made < 0 ? last_error() : boost::system::error_code();
+  return made;
+}
+
 Result<void> set_congestion_control(int descriptor, const std::string& name) {
   if (name.empty()) return {};
   if (::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0)
@@ -80,15 +96,8 @@ Result<boost::asio::ip::tcp::socket> rebind(boost::asio::ip::tcp::socket& from, 
   boost::asio::ip::tcp::socket to(io);
   const int fd = from.release(ec);
   if (ec) return failed;
-  try {
-    to.assign(protocol, fd, ec);
-  } catch (const std::bad_alloc&) {
-    ec = boost::asio::error::no_memory;
-  }
-  if (ec) {
-    ::close(fd);  // Asio gave it up, and has not taken it again
-    return failed;
-  }
+  assign_tcp(to, protocol, fd, ec);
+  if (ec) return failed;
   return to;
 }
 

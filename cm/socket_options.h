@@ -1,10 +1,13 @@
 // What is set on every TCP socket of the library.
 #pragma once
 
+#include <unistd.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
+#include <new>
 #include <string>
 
 #include "iwarp/base/result.h"
@@ -38,6 +41,30 @@ struct SocketOptions {
 // Non-blocking mode, TCP_NODELAY (a Send must not wait for the acknowledgement of the one before), keepalive, user
 // timeout.
 [[nodiscard]] Result<void> prepare(boost::asio::ip::tcp::socket& socket, const SocketOptions& options);
+
+// Descriptors of TCP sockets that do not wait, and that a child does not inherit when it executes another program: held
+// by the child a connection would outlive this end of it. -1 with `failed`.
+[[nodiscard]] int open_tcp(const boost::asio::ip::tcp& protocol, boost::system::error_code& failed);
+// The connection that has waited longest at a socket that listens and does not wait; would_block or another error of
+// accept(2).
+[[nodiscard]] int accept_tcp(int listening, boost::system::error_code& failed);
+// `socket`, of Asio, has the descriptor from here on; it is closed where that fails (no_memory: it threw).
+template <class Socket>
+void assign_tcp(Socket& socket, const boost::asio::ip::tcp& protocol, int descriptor,
+                boost::system::error_code& failed) {
+  try {
+    socket.assign(protocol, descriptor, failed);
+  } catch (const std::bad_alloc&) {
+    failed = boost::asio::error::no_memory;
+  }
+  if (failed) (void)::close(descriptor);
+}
+// open_tcp(), for a socket or acceptor of Asio.
+template <class Socket>
+void open_tcp(Socket& socket, const boost::asio::ip::tcp& protocol, boost::system::error_code& failed) {
+  const int descriptor = open_tcp(protocol, failed);
+  if (!failed) assign_tcp(socket, protocol, descriptor, failed);
+}
 
 // As `receive_window` above. A hint: nothing is said when the system does not take it.
 void make_room(int descriptor, std::size_t octets);

@@ -285,7 +285,9 @@ void Endpoint::serve_no_more() {
 }
 
 void Endpoint::end_is_behind() {
-  if (held_until_) held_until_ = std::min(*held_until_, add_saturating(now_, options_.close_timeout));
+  end_is_behind_ = true;
+  if (held_until_ && !options_.outlive_peer)
+    held_until_ = std::min(*held_until_, add_saturating(now_, options_.close_timeout));
 }
 
 void Endpoint::violation(const Error& error, const rdmap::TerminateMessage& terminate) {
@@ -346,6 +348,7 @@ void Endpoint::progress() {
 
 void Endpoint::on_deadline() {
   if (held_until_ && now_ >= *held_until_) {
+    if (options_.outlive_peer && end_is_behind_) return end(Input::kPeerEnd, make_error(Errc::kPeerClosed));
     if (phase_ != Phase::kEndWait)
       return refuse(make_error(Errc::kUntaggedNoBuffer, "no Receive was posted in time for a message of the peer"));
     serve_no_more();  // a Terminate cannot be sent any more

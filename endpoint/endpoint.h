@@ -197,7 +197,8 @@ class Endpoint {
   // The segment that was given last waits for a Receive (Options::receive_wait), and none behind it may be given. The
   // half keeps it, and gives it again, from its beginning, when a Receive may have been posted, until this is false.
   [[nodiscard]] bool holding() const { return held_until_.has_value(); }
-  // The peer's end has come, behind what waits (holding()): there is Options::close_timeout left for a Receive.
+  // The peer's end has come, behind what waits (holding()): there is Options::close_timeout left for a Receive. With
+  // Options::outlive_peer the wait is as long as before, and at its end that of the peer is heard: what waits is lost.
   void end_is_behind();
   // The half will give that segment again by itself, when it has come whole.
   void put_off() { held_until_.reset(); }
@@ -275,6 +276,7 @@ class Endpoint {
   Ending ending_ = Ending::kError;
   bool left_ = false;  // leave()
   bool alone_ = false, given_up_ = false;
+  bool end_is_behind_ = false;  // the peer's
   std::size_t ord_ = 0;
   Error reason_ = make_error(Errc::kAborted);
   std::optional<rdmap::TerminateMessage> sent_terminate_;

@@ -32,7 +32,8 @@ struct Options {
   // received meanwhile, Writes and Reads of the peer neither, and at last TCP keeps the peer from sending; then the
   // same Terminate. For applications that were written for InfiniBand, whose transport tries such messages again. The
   // peer holds up to 320 KiB of memory here for that time. When its end has come behind the message, close_timeout is
-  // the limit; behind an orderly end of this side kLastWait is, and then what waits is dropped without a Terminate.
+  // the limit (but see outlive_peer); behind an orderly end of this side kLastWait is, and then what waits is dropped
+  // without a Terminate.
   std::chrono::milliseconds receive_wait{0};
   // Immediate Data and Atomics (RFC 7306). Default off, since nothing in the startup tells whether a peer knows it:
   // none is sent, and what comes is refused as an unknown opcode. On: for peers of which the application knows. Others,
@@ -44,7 +45,8 @@ struct Options {
   // owner gives the peer up (QueuePair::give_up_peer()). Then the oldest request that is to be sent, if there is one,
   // else the next that is posted, completes with kConnectionLost, and only then all else with kFlushed. For
   // applications that were written for InfiniBand, where nobody hears of a peer that has gone before having sent to it
-  // for a while. An end that this side asks for, and a Terminate, flush at once either way.
+  // for a while. An end that this side asks for, and a Terminate, flush at once either way. A message that waits for a
+  // Receive when the peer's end has come behind it waits for all of receive_wait, and is no violation then.
   bool outlive_peer = false;
   // With rfc7306: Sends with Immediate (SendOp::kSendImmediate), by opcodes of no RFC. Default off. On: both ends have
   // agreed on them.

@@ -1,10 +1,10 @@
 #include "iwarp/mpa/crc32c.h"
 
-#include <isa-l/crc.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
+
+#include "iwarp/mpa/isal.h"
 
 namespace iwarp::mpa {
 namespace {
@@ -45,13 +45,15 @@ std::uint32_t update_portable(std::uint32_t reg, ConstBytes in) {
   return reg;
 }
 
-// ISA-L does neither the initial nor the final inversion, counts in int, and lacks const.
+// ISA-L counts in int, and lacks const. Where it is missing the table gives the same.
 std::uint32_t update_isal(std::uint32_t reg, ConstBytes in) {
+  static const IsalCrc kCrc = isal_crc();
+  if (kCrc == nullptr) return update_portable(reg, in);
   constexpr std::size_t kMaxRun = std::size_t{1} << 30;
   while (!in.empty()) {
     const ConstBytes run = in.first(std::min(in.size(), kMaxRun));
     auto* data = const_cast<unsigned char*>(static_cast<const unsigned char*>(static_cast<const void*>(run.data())));
-    reg = crc32_iscsi(data, static_cast<int>(run.size()), reg);
+    reg = kCrc(data, static_cast<int>(run.size()), reg);
     in = in.subspan(run.size());
   }
   return reg;
@@ -66,7 +68,7 @@ bool cpu_accelerates_isal() {
 }
 
 Update chosen() {
-  static const Update kChosen = cpu_accelerates_isal() ? update_isal : update_portable;
+  static const Update kChosen = cpu_accelerates_isal() && isal_crc() != nullptr ? update_isal : update_portable;
   return kChosen;
 }
 

@@ -1,6 +1,7 @@
 #include "iwarp/rdmap/receiver.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +12,22 @@ using ddp::UntaggedHeader;
 namespace {
 
 constexpr std::uint64_t kAnyRoom = ~std::uint64_t{0};  // of a buffer that is not known yet
+
+// The last octets are stored last, and in one piece: programs that watch memory for them look at the rest then. The C
+// library stores the first ones last.
+void copy_forwards(MutBytes to, ConstBytes from) {
+  constexpr std::size_t kWord = 8;
+  std::size_t n = std::min(to.size(), from.size());
+  if (n > 2 * kWord) {
+    n -= kWord;
+    std::memcpy(to.data(), from.data(), n);
+    std::atomic_thread_fence(std::memory_order_release);
+    to = to.subspan(n);
+    from = from.subspan(n);
+    n = kWord;
+  }
+  std::memcpy(to.data(), from.data(), n);
+}
 
 }  // namespace
 
@@ -178,7 +195,7 @@ Result<void> Receiver::place(ConstBytes payload) {
   if (const auto* tagged = std::get_if<TaggedHeader>(&header_)) {
     ddp::Pin pin;
     if (auto ok = tagged_target(*tagged, pin); !ok) return ok;
-    std::memcpy(pin.bytes().data(), payload.data(), std::min(pin.bytes().size(), payload.size()));
+    copy_forwards(pin.bytes(), payload);
     placed_ += payload.size();
     return {};
   }

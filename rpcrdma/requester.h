@@ -56,7 +56,7 @@ struct RequesterOptions {
   // goes alone, and the server's answer settles the version (version_negotiation.h). kVersion1 asks nothing, as all
   // servers there are expect it.
   std::uint32_t highest_version = kVersion1;
-  std::uint32_t lowest_version = kVersion1;
+  std::uint32_t lowest_version = kVersion1;  // of these two as well
   Limits header_limits{};  // bounds for the chunk lists of what the server sends
 };
 

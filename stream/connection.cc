@@ -16,10 +16,11 @@ Result<void> validate(const Options& options) {
   return endpoint::validate(options);
 }
 
-void Connection::start(mpa::Initiator initiator, TimePoint now, ReplyJudge judge) {
+void Connection::start(mpa::Initiator initiator, TimePoint now, ReplyJudge judge, RetryJudge again) {
   endpoint_.at(now);
   is_initiator_ = true;
   judge_ = std::move(judge);
+  again_ = std::move(again);
   startup_ = std::move(initiator);
   endpoint_.start(endpoint::Opening::kAtOnce);
   follow();
@@ -151,6 +152,7 @@ void Connection::drain_startup() {
       if (auto* established = std::get_if<mpa::Established>(&*event)) {
         on_negotiated(*established);
       } else if (auto* rejected = std::get_if<mpa::Rejected>(&*event)) {
+        if (tries_again(make_error(Errc::kPeerRejected), rejected->private_data)) continue;
         rejected_with_ = rejected->enhanced;
         behind_reject_.emplace();  // req: RFC5044-7.1.2-16
         peer_private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());
@@ -209,7 +211,17 @@ void Connection::on_startup_failed(const mpa::Failed& failed) {
     endpoint_.retry_startup();
     return;
   }
+  if (tries_again(failed.error, {})) return;
   endpoint_.end(Input::kStartupFailed, failed.error);  // req: RFC5044-8-11
+}
+
+bool Connection::tries_again(const Error& failed, ConstBytes private_data) {
+  if (!again_ || !is_initiator_) return false;
+  auto next = again_(failed, private_data);
+  if (!next) return false;
+  fall_back_ = FallBack{failed, mpa::Fallback::kNone, std::move(*next)};
+  endpoint_.retry_startup();
+  return true;
 }
 
 Result<void> Connection::settle_depths(std::uint16_t peer_ird, std::uint16_t peer_ord, TimePoint now) {

@@ -81,12 +81,14 @@ struct Disconnected {
   std::vector<std::byte> private_data;              // of a rejecting peer
 };
 
-// The peer ended TCP before its Reply began, and policy knows something else to ask for: the core is idle again, with
-// its receives still posted. The driver closes this socket and either calls start() with an Initiator of
-// mpa::with_fallback() on a new one, or abort().
+// The startup has failed, and another one may succeed: the peer ended TCP before its Reply began, and policy knows
+// something else to ask for, or the RetryJudge wants another. The core is idle again, with all that was posted. The
+// driver closes this socket and either calls start() with an Initiator of mpa::with_fallback() on a new one, or
+// abort().
 struct FallBack {
   Error reason;                                  // how the attempt ended
-  mpa::Fallback to = mpa::Fallback::kRevision1;  // what to ask for next
+  mpa::Fallback to = mpa::Fallback::kRevision1;  // what to ask for next; kNone: the same again
+  std::vector<std::byte> private_data{};         // of another attempt, with kNone
 };
 
 using Event = std::variant<Established, Disconnected, FallBack>;  // what poll_event() gives
@@ -94,6 +96,10 @@ using Event = std::variant<Established, Disconnected, FallBack>;  // what poll_e
 // Judges the private data of a Reply that accepts, before anything that follows it is looked at and before anything
 // else is sent: what both ends know by that (Endpoint::set_extensions()); an error ends the attempt with it.
 using ReplyJudge = std::function<Result<rdmap::Extensions>(ConstBytes private_data)>;
+// Asked when the startup of an Initiator has failed: the peer has rejected it (kPeerRejected, with the private data of
+// its Reply), or there was no Reply to use. The private data of another Request, on a new TCP connection; nullopt:
+// none.
+using RetryJudge = std::function<std::optional<std::vector<std::byte>>(const Error& failed, ConstBytes private_data)>;
 
 class Connection {
  public:
@@ -111,8 +117,9 @@ class Connection {
 
   // --- Startup. Precondition: phase() is kIdle. The Responder has had its accept() called, or will be failed by its
   // own deadline.
-  // `judge` may be empty: then nothing of the kind is agreed on. It must not throw but std::bad_alloc.
-  void start(mpa::Initiator initiator, TimePoint now, ReplyJudge judge = {});
+  // `judge` may be empty: then nothing of the kind is agreed on. `again` may be empty: the first failure counts, but
+  // for what the policy's fallbacks are. Neither may throw but std::bad_alloc.
+  void start(mpa::Initiator initiator, TimePoint now, ReplyJudge judge = {}, RetryJudge again = {});
   void start(mpa::Responder responder, TimePoint now);
 
   // --- Byte stream.
@@ -208,6 +215,7 @@ class Connection {
   void drain_startup();
   void on_negotiated(const mpa::Established& established);
   void on_startup_failed(const mpa::Failed& failed);
+  [[nodiscard]] bool tries_again(const Error& failed, ConstBytes private_data);
   void broken(const Error& error);
   void startup_expired(TimePoint now);
   void check_drained();
@@ -257,6 +265,7 @@ class Connection {
 
   std::variant<std::monostate, mpa::Initiator, mpa::Responder> startup_;
   ReplyJudge judge_;
+  RetryJudge again_;
   mpa::Negotiated negotiated_;
   std::vector<std::byte> peer_private_data_;
   std::optional<mpa::EnhancedData> rejected_with_;

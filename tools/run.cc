@@ -32,8 +32,8 @@ constexpr const char* kPaths = "libiwarp-paths.so";
 
 struct Flags {
   std::vector<std::string> words;  // the program and its arguments
-  std::optional<std::string> crc, present;
-  std::string address;
+  std::optional<std::string> crc, present, fpdu;
+  std::string address, trace;
   ProfileFlag profile;
   bool rfc7306 = false, preload = false, quiet = false;
 };
@@ -113,6 +113,11 @@ void set_environment(const Flags& flags, const fs::path& from) {
   if (flags.rfc7306) ::setenv("IWARP_RFC7306", "on", 1);
   if (!flags.address.empty()) ::setenv("IWARP_ADDRESS", flags.address.c_str(), 1);
   if (flags.profile.name() != "generic") ::setenv("IWARP_PROFILE", flags.profile.name().c_str(), 1);
+  if (flags.fpdu) ::setenv("IWARP_FPDU", flags.fpdu->c_str(), 1);
+  if (!flags.trace.empty()) {
+    ::setenv("IWARP_TRACE", fs::absolute(flags.trace).c_str(), 1);       // the program may go elsewhere
+    ::setenv("IWARP_TRACE_PID", std::to_string(::getpid()).c_str(), 1);  // which it keeps
+  }
 }
 
 int run(const Flags& flags) {
@@ -167,6 +172,16 @@ Run add_run(CLI::App& app) {
         return ok ? std::string() : "'" + text + "' is no IPv4 or IPv6 address";
       });
   flags->profile.add(*cmd, "");
+  cmd->add_option(
+         "--fpdu", flags->fpdu,
+         "Length of frames. emss: what fits a TCP segment, as hardware wants it; 16k: 16 KiB; max: 64 KiB, for "
+         "programs on loopback; default: as the profile has it")
+      ->check(CLI::IsMember({"emss", "16k", "max"}));
+  cmd->add_option("--trace", flags->trace,
+                  "Write a capture of the program's connections, for iwarp trace and Wireshark, to this file, which is "
+                  "made with the first connection; processes that the program starts write to FILE.PID. Up to 1 GiB "
+                  "each")
+      ->type_name("FILE");
   cmd->add_flag("--rfc7306", flags->rfc7306,
                 "Agree with the peer, which is to be run so as well, on Writes with immediate data and on Atomics");
   cmd->add_flag("--preload", flags->preload,
@@ -180,7 +195,8 @@ Run add_run(CLI::App& app) {
       "Examples:\n"
       "  iwarp run -- rping -s &\n"
       "  iwarp run -- rping -c -a 127.0.0.1 -C 10 -v\n"
-      "  iwarp run --crc off -- ib_write_bw -R 10.0.0.2");
+      "  iwarp run --crc off -- ib_write_bw -R 10.0.0.2\n"
+      "  iwarp run --trace ping.pcap -- rping -c -a 127.0.0.1 -C 10; iwarp trace ping.pcap");
   return [flags] { return run(*flags); };
 }
 

@@ -106,7 +106,8 @@ std::size_t CompletionQueue::Shared::next_drivers(const Progress& engine, std::s
   return n;
 }
 
-bool CompletionQueue::Shared::push(std::span<const Completion> completions, std::size_t promised) {
+bool CompletionQueue::Shared::push(std::span<const Completion> completions, std::size_t promised,
+                                   std::atomic<std::uint64_t>* last_good) {
   bool all = true;
   CompletionQueue* wake = nullptr;
   bool waited_for = false;
@@ -119,6 +120,8 @@ bool CompletionQueue::Shared::push(std::span<const Completion> completions, std:
       all = added != nullptr;
       if (!all) break;
       *added = c;
+      ++pushed_;
+      if (last_good != nullptr && c.status == Errc::kOk) last_good->store(pushed_, std::memory_order_relaxed);
       count();  // before anybody is told
       const bool wanted = notify_what_ == Notify::kNext || c.solicited || c.status != Errc::kOk;
       if (notifier_ != nullptr && wanted && !hold_back(c)) tell();
@@ -198,14 +201,10 @@ bool CompletionQueue::Shared::wait(CompletionQueue& queue, TimePoint deadline) {
   return come;
 }
 
-bool CompletionQueue::Shared::holds(std::uint32_t qp_number) const {
-  if (!process_.alive()) return false;
+bool CompletionQueue::Shared::polled(std::uint64_t position) const {
+  if (!process_.alive()) return true;
   const std::lock_guard lock(mu_);
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const Completion& c = entries_.at(i);
-    if (c.qp_number == qp_number && c.status == Errc::kOk) return true;
-  }
-  return false;
+  return queue_ == nullptr || entries_.empty() || pushed_ - entries_.size() >= position;
 }
 
 void CompletionQueue::Shared::close() {
@@ -262,6 +261,7 @@ std::size_t CompletionQueue::drop(std::uint32_t qp_number) {
     if (entries.at(i).qp_number != qp_number) entries.at(kept++) = entries.at(i);
   }
   for (std::size_t i = kept; i < n; ++i) entries.undo_add();
+  shared_->pushed_ -= n - kept;
   shared_->count();
   return n - kept;
 }

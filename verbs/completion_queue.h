@@ -132,7 +132,12 @@ class CompletionQueue::Shared {
   // For queue pairs: false when they do not all fit; those at the front are in then. Notifies of the first that is
   // wanted. True, and nothing else, when the queue is gone. `promised`: places of promise() that this gives back, and
   // may use.
-  [[nodiscard]] bool push(std::span<const Completion> completions, std::size_t promised = 0);
+  // `last_good`: null, or what comes to be the position of the last of them that succeeded, if one did.
+  [[nodiscard]] bool push(std::span<const Completion> completions, std::size_t promised = 0,
+                          std::atomic<std::uint64_t>* last_good = nullptr);
+  // Whether the completion at that position, and all before it, were polled. One that was dropped counts as one of
+  // those that came last.
+  [[nodiscard]] bool polled(std::uint64_t position) const;
   // For queue pairs: keeps up to `most` places for their completions, from everybody else. How many it keeps; all
   // when the queue is gone.
   [[nodiscard]] std::size_t promise(std::size_t most);
@@ -148,8 +153,6 @@ class CompletionQueue::Shared {
   [[nodiscard]] std::optional<std::size_t> poll(std::span<Completion> out);
   // Forgets `notifier`, if it is the one that is armed, without let_go(): from here on it is not told.
   void forget(const SharedNotifier& notifier);
-  // Whether completions of a queue pair wait that succeeded.
-  [[nodiscard]] bool holds(std::uint32_t qp_number) const;
   // For the alarm: tells of what is held back, if its time is over.
   void period_over();
   // False in a forked child, which must not use it.
@@ -192,6 +195,7 @@ class CompletionQueue::Shared {
   mutable std::mutex mu_;
   ChunkedRing<Completion> entries_;
   std::atomic<std::size_t> count_{0};  // of them
+  std::uint64_t pushed_ = 0;           // so far: the position of the last of them, from 1
   std::atomic<bool> notifies_{false};  // notifier_ is not null
   std::vector<Joined> drivers_;
   std::size_t turn_ = 0;      // in drivers_

@@ -191,14 +191,16 @@ void QueuePair::drain_completions() {
 }
 
 void QueuePair::move_completions() {
-  const bool fit = move(send_cq_, &endpoint::Endpoint::poll_send) && move(recv_cq_, &endpoint::Endpoint::poll_recv);
-  if (fit) return;
+  const auto sends = [this] { return move(send_cq_, &endpoint::Endpoint::poll_send, last_good_send_); };
+  const auto receives = [this] { return move(recv_cq_, &endpoint::Endpoint::poll_recv, last_good_recv_); };
+  if (sends() && receives()) return;
   // The end has flushed what was posted on either side: every request completes.
-  (void)move(send_cq_, &endpoint::Endpoint::poll_send);
-  (void)move(recv_cq_, &endpoint::Endpoint::poll_recv);
+  (void)sends();
+  (void)receives();
 }
 
-bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)()) {
+bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)(),
+                     std::atomic<std::uint64_t>& last_good) {
   bool fit = true;
   while (auto c = (endpoint_.*poll)()) {
     std::array<Completion, 8> some;  // for one turn of the queue's lock
@@ -211,7 +213,7 @@ bool QueuePair::move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::E
     }
     const std::size_t promised = cq.get() == promised_by_ ? std::min(n, promised_) : 0;
     promised_ -= promised;
-    if (cq->push(std::span{some}.first(n), promised)) continue;
+    if (cq->push(std::span{some}.first(n), promised, &last_good)) continue;
     fit = false;
     cq->overflowed(pd_.async_events(), number_);
     end(make_error(Errc::kResource, "completion queue overflow"));  // req: RFC5040-8.1.1-12 RFC5042-6.4.6-1

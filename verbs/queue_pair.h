@@ -92,8 +92,8 @@ class QueuePair {
   // Where it is in its life, at this moment; kError in a forked child. A peer that has gone unnoticed
   // (Options::outlive_peer) leaves it in kRts.
   [[nodiscard]] QueuePairState state() const;
-  // Whether its completion queues hold completions of it that succeeded and that nobody has polled. Looks at all that
-  // wait.
+  // Whether its completion queues hold completions of it that succeeded and that nobody has polled. At no cost; so
+  // where CompletionQueue::drop() took others of the same queue it may say yes for longer.
   [[nodiscard]] bool unpolled() const;
   // What it was made with, what waits in it and what was agreed on with the peer: one moment of all of it.
   struct Attributes {
@@ -219,7 +219,8 @@ class QueuePair {
   // What keeps a request from being posted at all.
   [[nodiscard]] Result<void> may_post() const;
   // False when the queue overflowed, which has ended the connection.
-  [[nodiscard]] bool move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)());
+  [[nodiscard]] bool move(const Cq& cq, std::optional<rdmap::Completion> (endpoint::Endpoint::*poll)(),
+                          std::atomic<std::uint64_t>& last_good);
 
   ProtectionDomain pd_;
   ddp::StreamKey who_;
@@ -235,7 +236,8 @@ class QueuePair {
   Driver* driver_ = nullptr;
   bool told_fatal_ = false, told_last_ = false;
   void* const user_;
-  bool left_ = false;  // leave(): nothing completes any more
+  bool left_ = false;                                                 // leave(): nothing completes any more
+  std::atomic<std::uint64_t> last_good_send_{0}, last_good_recv_{0};  // positions in the completion queues; 0: none
   AsyncEvents::Source fatal_, last_;
 };
 

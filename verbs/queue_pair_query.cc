@@ -11,7 +11,8 @@ QueuePairState QueuePair::locked_state() const {
 }
 
 bool QueuePair::unpolled() const {
-  return recv_cq_->holds(number_) || send_cq_->holds(number_);
+  return !recv_cq_->polled(last_good_recv_.load(std::memory_order_relaxed)) ||
+         !send_cq_->polled(last_good_send_.load(std::memory_order_relaxed));
 }
 
 QueuePairState QueuePair::state() const {

@@ -11,24 +11,32 @@ namespace iwarp::dropin::rdmacm {
 
 using boost::asio::ip::tcp;
 
-int bind_id(Id& id, const tcp::endpoint& local) {
-  if (id.state != Id::State::kIdle) return fail(EINVAL);
+Descriptor bind_socket(const tcp::endpoint& local, bool v6_only, tcp::endpoint& got) {
   const int family = local.protocol().family();
   Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return -1;
+  if (!socket) return {};
   // Connections of the past that wait for their end keep nobody from the port; who listens there does, in listen().
   const int on = 1, off = 0;
-  if (::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) return -1;
+  if (::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) return {};
   if (family == AF_INET6) {
-    const int& only = id.v6_only.value_or(false) ? on : off;
-    if (::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only) != 0) return -1;
+    const int& only = v6_only ? on : off;
+    if (::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only) != 0) return {};
   }
-  if (::bind(socket.get(), local.data(), static_cast<socklen_t>(local.size())) != 0) return -1;
-  sockaddr_storage got{};
-  socklen_t size = sizeof got;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&got), &size) != 0) return -1;
+  if (::bind(socket.get(), local.data(), static_cast<socklen_t>(local.size())) != 0) return {};
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) return {};
+  got = *endpoint_of(reinterpret_cast<const sockaddr*>(&name));
+  return socket;
+}
+
+int bind_id(Id& id, const tcp::endpoint& local) {
+  if (!id.process.alive() || id.state != Id::State::kIdle) return fail(EINVAL);
+  tcp::endpoint got;
+  Descriptor socket = bind_socket(local, id.v6_only.value_or(false), got);
+  if (!socket) return -1;
   if (!local.address().is_unspecified() && id.set_device() != 0) return -1;
-  id.set_local(*endpoint_of(reinterpret_cast<const sockaddr*>(&got)));
+  id.set_local(got);
   id.bound = std::move(socket);
   id.bound_by_application = true;
   id.state = Id::State::kBound;
@@ -39,7 +47,7 @@ namespace {
 
 int resolve_address(Id& id, const sockaddr* source, const sockaddr* destination) {
   const auto peer = endpoint_of(destination);
-  if (!peer) return fail(EINVAL);
+  if (!peer || !id.process.alive()) return fail(EINVAL);
   if (source != nullptr && id.state == Id::State::kIdle) {
     const auto local = endpoint_of(source);
     if (!local || local->protocol() != peer->protocol()) return fail(EINVAL);
@@ -90,7 +98,7 @@ IWARP_ENTRY int iwarp_rdma_resolve_route(rdma_cm_id* id, int /*timeout_ms*/) {
   if (id == nullptr) return fail(EINVAL);
   return guarded([&] {
     Id& own = Id::of(id);
-    if (own.state != Id::State::kAddressResolved) return fail(EINVAL);
+    if (!own.process.alive() || own.state != Id::State::kAddressResolved) return fail(EINVAL);
     own.state = Id::State::kRouteResolved;
     own.tell(RDMA_CM_EVENT_ROUTE_RESOLVED);
     return own.complete();

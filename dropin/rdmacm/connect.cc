@@ -11,6 +11,7 @@
 #include "dropin/rdmacm/presented.h"
 #include "dropin/rdmacm/queues.h"
 #include "dropin/verbs/lost_peer.h"
+#include "dropin/verbs/quietly.h"
 #include "iwarp/cm/connector.h"
 
 namespace iwarp::dropin::rdmacm {
@@ -24,8 +25,9 @@ constexpr std::chrono::seconds kConnectTimeout{20}, kReplyTimeout{30};
 // perftest's clients come back to a port that their servers are about to open again. They rely on it that a device
 // takes some ms to resolve an address.
 constexpr std::chrono::milliseconds kRefusalPatience{250};
-// Of the end of a connection: how long it is kept from a program that does not poll, and how often that is looked at.
-constexpr std::chrono::milliseconds kLongestUnpolled{100}, kUnpolledLook{1};
+// Of the end of a connection: how long it is kept from a program that does not poll, and when that is looked at first;
+// then after twice as long each time.
+constexpr std::chrono::milliseconds kLongestUnpolled{100}, kFirstLook{1};
 
 std::vector<std::byte> octets_of(const void* data, std::size_t size) {
   if (data == nullptr || size == 0) return {};
@@ -77,7 +79,8 @@ Outcome outcome_of(const Error& error) {
 // Tells of the end of a connection when the program has polled what came before it, or at `latest`. With a device some
 // time goes by between the two; here they may come at once, and a program that looks at its events between two looks at
 // its queue would destroy the queue pair with completions that it has not seen (libfabric's ofi_rxm).
-void tell_end(const std::weak_ptr<Id>& id, const std::weak_ptr<verbs::QueuePair>& queue_pair, TimePoint latest) {
+void tell_end(const std::weak_ptr<Id>& id, const std::weak_ptr<verbs::QueuePair>& queue_pair, TimePoint latest,
+              std::chrono::milliseconds next_look) {
   const auto self = id.lock();
   if (self == nullptr) return;
   bool ended_here = false;
@@ -86,10 +89,13 @@ void tell_end(const std::weak_ptr<Id>& id, const std::weak_ptr<verbs::QueuePair>
     ended_here = self->disconnects;
   }
   const auto qp = queue_pair.lock();
-  if (!ended_here && qp != nullptr && qp->unpolled() && std::chrono::steady_clock::now() < latest) {
-    const auto timer = std::make_shared<boost::asio::steady_timer>(engine().io(), kUnpolledLook);
-    timer->async_wait(
-        [id, queue_pair, latest, timer](const boost::system::error_code&) { tell_end(id, queue_pair, latest); });
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (!ended_here && qp != nullptr && qp->unpolled() && now < latest) {
+    const auto timer = std::make_shared<boost::asio::steady_timer>(engine().io());
+    timer->expires_at(std::min(now + next_look, latest));
+    timer->async_wait([id, queue_pair, latest, next_look, timer](const boost::system::error_code&) {
+      quietly([&] { tell_end(id, queue_pair, latest, 2 * next_look); });
+    });
     return;
   }
   self->tell(RDMA_CM_EVENT_DISCONNECTED);
@@ -103,13 +109,13 @@ void watch_end(Id& id, const std::shared_ptr<cm::Connection>& connection) {
       const std::lock_guard lock(cm_mutex());
       self->state = State::kOver;
     }
-    tell_end(id, qp, std::chrono::steady_clock::now() + kLongestUnpolled);
+    quietly([&] { tell_end(id, qp, std::chrono::steady_clock::now() + kLongestUnpolled, kFirstLook); });
   });
 }
 
 // How connecting or accepting ended.
-void on_outcome(const std::weak_ptr<Id>& weak, const std::shared_ptr<verbs::QueuePair>& qp, bool active,
-                const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+void tell_outcome(const std::weak_ptr<Id>& weak, const std::shared_ptr<verbs::QueuePair>& qp, bool active,
+                  const Error& error, const std::shared_ptr<cm::Connection>& connection) {
   const auto self = weak.lock();
   std::shared_ptr<cm::ConnectRequest> used_up;  // goes without the lock
   bool wanted_still = false;
@@ -153,6 +159,16 @@ void on_outcome(const std::weak_ptr<Id>& weak, const std::shared_ptr<verbs::Queu
   if (presents_roce()) give_up_after_end(connection);
 }
 
+// The same in a thread of the engine: what cannot be told for want of memory ends.
+void on_outcome(const std::weak_ptr<Id>& id, const std::shared_ptr<verbs::QueuePair>& qp, bool active,
+                const Error& error, const std::shared_ptr<cm::Connection>& connection) noexcept {
+  try {
+    tell_outcome(id, qp, active, error, connection);
+  } catch (...) {
+    quietly([&] { qp->abort(); });
+  }
+}
+
 cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {
   cm::ConnectOptions options;
   const auto peer = id.peer();
@@ -180,7 +196,7 @@ bool fit(const rdma_conn_param* param, bool trailer, std::size_t presented) {
 }
 
 int connect(Id& id, const rdma_conn_param* param) {
-  if (!fit(param, !wanted(settings()).empty(), kRequestRoom)) return fail(EINVAL);
+  if (!id.process.alive() || !fit(param, !wanted(settings()).empty(), kRequestRoom)) return fail(EINVAL);
   const auto qp = queue_pair_of(*id.shown(), param);
   if (qp == nullptr) return -1;
   auto options = options_for(id, param);
@@ -204,7 +220,7 @@ int connect(Id& id, const rdma_conn_param* param) {
 
 int accept(Id& id, const rdma_conn_param* param) {
   const Agreement agreed = both(wanted(settings()), id.offered);
-  if (!fit(param, !agreed.empty(), kAnswerRoom)) return fail(EINVAL);
+  if (!id.process.alive() || !fit(param, !agreed.empty(), kAnswerRoom)) return fail(EINVAL);
   const auto qp = queue_pair_of(*id.shown(), param);
   if (qp == nullptr) return -1;
   cm::ConnectRequest::AcceptOptions options;
@@ -234,7 +250,7 @@ int accept(Id& id, const rdma_conn_param* param) {
 }
 
 int reject(Id& id, const void* data, std::uint8_t size) {
-  if (size > (presents_roce() ? kRejectionRoom : most_private_data(false))) return fail(EINVAL);
+  if (!id.process.alive() || size > (presents_roce() ? kRejectionRoom : most_private_data(false))) return fail(EINVAL);
   std::shared_ptr<cm::ConnectRequest> request;
   {
     const std::lock_guard lock(cm_mutex());
@@ -246,6 +262,7 @@ int reject(Id& id, const void* data, std::uint8_t size) {
 }
 
 int disconnect(Id& id) {
+  if (!id.process.alive()) return fail(EINVAL);
   std::shared_ptr<cm::Connection> connection;
   {
     const std::lock_guard lock(cm_mutex());

@@ -96,7 +96,7 @@ int Channel::get(rdma_cm_event** event) {
     *event = nullptr;
     const int result = guarded([&] { return take(event); });
     if (result != 0 || *event != nullptr) return result;
-    if (!sleepers_.sleep(seen)) return -1;
+    if (!sleepers_.wait(seen)) return -1;
   }
 }
 

@@ -91,7 +91,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::deque<std::unique_ptr<Event>> events_;
   bool readable_ = false;
   bool closed_ = false;
-  Sleepers sleepers_;  // in get()
+  Sleepers sleepers_{Sleepers::For::kConnections};  // in get()
   const verbs::ForkGuard process_;
 };
 

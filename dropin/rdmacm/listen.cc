@@ -9,6 +9,7 @@
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
 #include "dropin/rdmacm/presented.h"
+#include "dropin/verbs/quietly.h"
 
 namespace iwarp::dropin::rdmacm {
 namespace {
@@ -53,17 +54,16 @@ void wait_for_request(Id& id) {
   id.listener->accept([weak = id.weak_from_this()](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
     const auto self = weak.lock();
     if (self == nullptr || error) return;
-    try {
-      if (request != nullptr) offer(self, std::move(request));
-    } catch (const std::bad_alloc&) {
-      request.reset();  // rejected
-    }
-    const std::lock_guard lock(cm_mutex());
-    if (!self->gone && self->listener) wait_for_request(*self);
+    if (request != nullptr) quietly([&] { offer(self, std::move(request)); });  // else it is rejected
+    quietly([&] {
+      const std::lock_guard lock(cm_mutex());
+      if (!self->gone && self->listener) wait_for_request(*self);
+    });
   });
 }
 
 int listen(Id& id, int backlog) {
+  if (!id.process.alive()) return fail(EINVAL);
   if (id.state == Id::State::kIdle && bind_id(id, tcp::endpoint(tcp::v4(), 0)) != 0) return -1;
   if (id.state != Id::State::kBound) return fail(EINVAL);
   cm::ListenOptions options;

@@ -8,7 +8,9 @@
 #include "dropin/rdmacm/cm_id.h"
 #include "dropin/rdmacm/entries.h"
 #include "dropin/rdmacm/entry.h"
+#include "dropin/rdmacm/presented.h"
 #include "dropin/verbs/qp.h"
+#include "dropin/verbs/rendezvous.h"
 
 namespace iwarp::dropin::rdmacm {
 namespace {
@@ -31,9 +33,17 @@ void destroy_queue(ibv_comp_channel*& channel, ibv_cq*& queue) {
   if (channel != nullptr) (void)::ibv_destroy_comp_channel(std::exchange(channel, nullptr));
 }
 
+// The application may have named one queue for both, and one channel: Debian's rsockets do.
 void destroy_queues(rdma_cm_id* id) {
+  if (id->send_cq == id->recv_cq) id->send_cq = nullptr;
+  if (id->send_cq_channel == id->recv_cq_channel) id->send_cq_channel = nullptr;
   destroy_queue(id->recv_cq_channel, id->recv_cq);
   destroy_queue(id->send_cq_channel, id->send_cq);
+}
+
+// What others have sent to that number, to be connected by ibv_modify_qp(), waits in vain.
+void take_over(std::uint32_t number) {
+  if (presents_roce()) rendezvous().leave_to_rdma_cm(number);
 }
 
 // `create` makes it with the completion queues that it is given.
@@ -58,6 +68,7 @@ int create_queue_pair(rdma_cm_id* id, ibv_pd* pd, Attributes& attributes, const 
   ibv_qp* const qp = create(pd);
   if (qp == nullptr) return undo();
   set_state(qp, IBV_QPS_INIT);
+  take_over(qp->qp_num);
   id->pd = pd;
   id->qp = qp;
   return 0;
@@ -67,12 +78,17 @@ int create_queue_pair(rdma_cm_id* id, ibv_pd* pd, Attributes& attributes, const 
 
 std::shared_ptr<verbs::QueuePair> queue_pair_of(const rdma_cm_id& id, const rdma_conn_param* wanted) {
   if (id.qp != nullptr) return shared_queue_pair(id.qp);
+  std::shared_ptr<verbs::QueuePair> named;
   if (wanted != nullptr) {
     const std::lock_guard lock(events_mutex());
-    if (const Qp* const found = Qp::find(wanted->qp_num); found != nullptr) return found->core;
+    if (const Qp* const found = Qp::find(wanted->qp_num); found != nullptr) named = found->core;
   }
-  errno = EINVAL;
-  return nullptr;
+  if (named != nullptr) {
+    take_over(wanted->qp_num);
+  } else {
+    errno = EINVAL;
+  }
+  return named;
 }
 
 }  // namespace iwarp::dropin::rdmacm

@@ -82,7 +82,7 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
     if (error != 0) return minus_one(error);
     if (got) return 0;
     if (!blocks(context->async_fd)) return minus_one(EAGAIN);
-    if (!opened.sleepers.sleep(seen)) return -1;
+    if (!opened.sleepers.wait(seen)) return -1;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "dropin/verbs/context.h"
 #include "dropin/verbs/cq.h"
 #include "dropin/verbs/events.h"
 
@@ -81,6 +82,7 @@ extern "C" {
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   return made<ibv_comp_channel>([&](ibv_comp_channel*& out) {
+    if (!Opened::of(context).process.alive()) return EINVAL;
     out = &(new Channel(context))->c;
     return 0;
   });
@@ -114,7 +116,7 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
       return 0;
     }
     if (!blocks(channel->fd)) return minus_one(EAGAIN);
-    if (!ch.sleepers.sleep(seen)) return -1;
+    if (!ch.sleepers.wait(seen)) return -1;
   }
 }
 

@@ -29,8 +29,8 @@ struct Channel {
   void forget(Cq& cq);
 
   ibv_comp_channel c{};
-  std::atomic<unsigned> users{0};  // completion queues of it
-  Sleepers sleepers;               // in ibv_get_cq_event()
+  std::atomic<unsigned> users{0};                  // completion queues of it
+  Sleepers sleepers{Sleepers::For::kCompletions};  // in ibv_get_cq_event()
   const verbs::ForkGuard process;
 
  private:

@@ -31,7 +31,7 @@ struct Opened final : verbs::AsyncBell {
   Face face;
   // The asynchronous events of its objects, with a descriptor of their own: programs change its flags.
   const std::shared_ptr<verbs::AsyncEvents> events = std::make_shared<verbs::AsyncEvents>(this);
-  Sleepers sleepers;  // in ibv_get_async_event()
+  Sleepers sleepers{Sleepers::For::kRareEvents};  // in ibv_get_async_event()
   const verbs::ForkGuard process;
 };
 

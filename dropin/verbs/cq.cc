@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "dropin/verbs/channel.h"
+#include "dropin/verbs/context.h"
 #include "dropin/verbs/device.h"
 #include "dropin/verbs/interface.h"
 
@@ -105,6 +106,7 @@ int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attr) {
 
 int make_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, std::uint32_t comp_vector,
             Cq*& out) {
+  if (!Opened::of(context).process.alive() || (channel != nullptr && !owner(channel).process.alive())) return EINVAL;
   if (cqe < 1 || cqe > kMostCompletions) return EINVAL;
   if (comp_vector >= static_cast<std::uint32_t>(context->num_comp_vectors)) return EINVAL;
   out = new Cq(context, cqe, cq_context, channel);

@@ -37,6 +37,7 @@ void show(Mr& mr, ibv_pd* pd, void* addr, std::size_t length) {
 }
 
 int make(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, unsigned flags, ibv_mr*& out) {
+  if (!dropin::owner(pd).process.alive()) return EINVAL;
   auto mr = std::make_unique<Mr>();
   if (const int error = to_access(flags, mr->access); error != 0) return error;
   if (length == 0) return EINVAL;
@@ -60,6 +61,7 @@ int change(Mr& mr, int flags, ibv_pd* pd, void* addr, std::size_t length, unsign
   const std::size_t new_length = moves ? length : mr.c.length;
   ddp::Access new_access = mr.access;
   if (new_pd == nullptr || new_length == 0) return IBV_REREG_MR_ERR_INPUT;
+  if (!mr.process.alive() || !dropin::owner(new_pd).process.alive()) return IBV_REREG_MR_ERR_INPUT;
   if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 && to_access(access, new_access) != 0) return IBV_REREG_MR_ERR_INPUT;
   const std::uint64_t iova = moves ? reinterpret_cast<std::uintptr_t>(addr) : mr.core.iova();
   const auto done = mr.core.reregister(dropin::owner(new_pd).core, memory(new_addr, new_length),

@@ -19,16 +19,19 @@ extern "C" {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   return made<ibv_pd>([&](ibv_pd*& out) {
+    if (!Opened::of(context).process.alive()) return EINVAL;
     out = &(new Pd(context))->c;
     return 0;
   });
 }
 
 int ibv_dealloc_pd(ibv_pd* pd) {
-  Pd& p = owner(pd);
-  if (!p.process.alive()) return 0;
-  if (p.users.load() != 0) return EBUSY;
-  delete &p;
-  return 0;
+  return guarded([&] {
+    Pd& p = owner(pd);
+    if (!p.process.alive()) return 0;
+    if (p.users.load() != 0) return EBUSY;
+    delete &p;
+    return 0;
+  });
 }
 }

@@ -135,6 +135,9 @@ void set_state(ibv_qp* qp, ibv_qp_state state) {
 int make_qp(ibv_pd* pd, ibv_qp_init_attr& attr, std::unique_ptr<Qp>& out) {
   if (attr.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr || !fits(attr.cap)) return EINVAL;
+  if (!owner(pd).process.alive() || !owner(attr.send_cq).process.alive() || !owner(attr.recv_cq).process.alive() ||
+      (attr.srq != nullptr && !owner(attr.srq).process.alive()))
+    return EINVAL;
   auto qp = std::make_unique<Qp>();
   verbs::QueuePair::Options options{.send_cq = &*owner(attr.send_cq).core, .recv_cq = &*owner(attr.recv_cq).core};
   options.stream = stream_options(settings());
@@ -243,6 +246,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   return guarded([&] {
+    if (!owner(qp).process.alive()) return EINVAL;
     return settings().present == Present::kRoce ? modify_as_roce(owner(qp), *attr, mask)
                                                 : modify(owner(qp), *attr, mask);
   });

@@ -1,19 +1,16 @@
+// Numbers and their ports, and the Requests that come.
 #include "dropin/verbs/rendezvous.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "dropin/verbs/device.h"
 #include "dropin/verbs/interface.h"
-#include "dropin/verbs/lost_peer.h"
 #include "dropin/verbs/per_process.h"
+#include "dropin/verbs/rendezvous_work.h"
 #include "dropin/verbs/translate.h"
-#include "iwarp/cm/connector.h"
-#include "iwarp/verbs/completion_queue.h"
 
 namespace iwarp::dropin {
 namespace {
@@ -22,48 +19,13 @@ using boost::asio::ip::tcp;
 using Kind = RendezvousMessage::Kind;
 
 constexpr std::uint32_t kPortBits = 16;
-constexpr std::size_t kMostHeld = 8;  // Requests and knocks of a queue pair that is not in RTR
+// Undecided Requests of a port, those that are held among them: there has to be room for others.
 constexpr std::size_t kMostPending = 1024;
-constexpr std::chrono::seconds kConnectTimeout{20};
+static_assert(Rendezvous::kMostHeldOfAll < kMostPending);
 
 bool is_smaller(const ibv_gid& gid, std::uint32_t number, const Peer& than) {
   const int order = std::memcmp(gid.raw, than.gid.raw, sizeof gid.raw);
   return order != 0 ? order < 0 : number < than.number;
-}
-
-tcp::endpoint endpoint_of(const Peer& peer) {
-  return {address_of(peer.gid), static_cast<std::uint16_t>(peer.number & 0xffff)};
-}
-
-mpa::Policy policy() {
-  mpa::Policy p = startup_policy(settings());
-  p.peer_to_peer = true;  // either end may send first
-  p.allow_peer_to_peer_fallback = p.allow_revision_1_fallback = false;
-  p.ird = p.ord = p.max_ird = kMostReads;
-  return p;
-}
-
-cm::ConnectOptions options_for(const Peer& peer, const RendezvousMessage& message, Rendezvous::Patience patience) {
-  const tcp::endpoint to = endpoint_of(peer);
-  cm::ConnectOptions options;
-  options.host = to.address().to_string();
-  options.port = to.port();
-  options.policy = policy();
-  options.policy.startup_timeout = patience;
-  options.private_data = message.octets();
-  options.local = tcp::endpoint(address_of(gid()), 0);  // by which the peer knows this end
-  options.connect_timeout = kConnectTimeout;
-  return options;
-}
-
-// The peer is lost before there was a connection.
-void lose(verbs::QueuePair& qp, Errc why) {
-  {
-    const auto lock = qp.lock();
-    if (qp.driver() != nullptr || qp.core().phase() != stream::Phase::kIdle) return;
-    qp.core().abort(make_error(why));
-  }
-  qp.give_up_peer();
 }
 
 }  // namespace
@@ -77,29 +39,18 @@ boost::asio::ip::address address_of(const ibv_gid& gid) {
   return v6;
 }
 
+mpa::Policy rendezvous_policy() {
+  mpa::Policy p = startup_policy(settings());
+  p.peer_to_peer = true;  // either end may send first
+  p.allow_peer_to_peer_fallback = p.allow_revision_1_fallback = false;
+  p.ird = p.ord = p.max_ird = kMostReads;
+  return p;
+}
+
 Rendezvous& rendezvous() {
   static PerProcess<Rendezvous> of_this_process;
   return of_this_process.get();
 }
-
-// Calls into the layers below, for which no lock is held.
-class Rendezvous::Work {
- public:
-  Work() = default;
-  ~Work() {
-    for (const auto& call : calls_) call();
-  }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
-
-  void add(std::function<void()> call) { calls_.push_back(std::move(call)); }
-  void reject(const std::shared_ptr<cm::ConnectRequest>& request, Refusal why) {
-    if (request != nullptr) add([request, why] { (void)request->reject(octets_of(why)); });
-  }
-
- private:
-  std::vector<std::function<void()>> calls_;
-};
 
 int Rendezvous::open_port() {
   boost::system::error_code failed;
@@ -109,7 +60,7 @@ int Rendezvous::open_port() {
   if (!failed) acceptor.bind(at, failed);
   if (failed) return failed.value();
   cm::ListenOptions options;
-  options.policy = policy();
+  options.policy = rendezvous_policy();
   options.max_pending = kMostPending;
   auto listener = cm::Listener::listen(engine(), std::move(acceptor), options);
   if (!listener) return to_errno(listener.error().code);
@@ -140,7 +91,7 @@ int Rendezvous::take_number(std::uint32_t& number) {
   return 0;
 }
 
-void Rendezvous::give_back(std::uint32_t number) {
+void Rendezvous::give_back(std::uint32_t number) noexcept {
   reset(number);
   const std::lock_guard lock(mutex_);
   entries_.erase(number);
@@ -149,154 +100,150 @@ void Rendezvous::give_back(std::uint32_t number) {
   }
 }
 
-void Rendezvous::reset(std::uint32_t number) {
-  Work work;
+void Rendezvous::reset(std::uint32_t number) noexcept {
+  RendezvousMessage message;
+  boost::asio::ip::address from;
+  for (;;) {  // what is refused goes without the lock
+    Entry gone;
+    std::shared_ptr<cm::ConnectRequest> refused;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto at = entries_.find(number);
+      if (at == entries_.end()) return;
+      at->second.knock.reset();
+      at->second.limit.reset();
+      gone = std::exchange(at->second, Entry{});
+      refused = take_held(number, message, from);
+    }
+    if (refused == nullptr) return;
+    quietly([&] { (void)refused->reject(octets_of(Refusal::kNoQueuePair)); });
+  }
+}
+
+void Rendezvous::leave_to_rdma_cm(std::uint32_t number) noexcept {
+  reset(number);
   const std::lock_guard lock(mutex_);
-  const auto at = entries_.find(number);
-  if (at == entries_.end()) return;
-  for (const Held& held : at->second.held) work.reject(held.request, Refusal::kNoQueuePair);
-  if (at->second.timer) at->second.timer->cancel();  // its handler comes later
-  at->second = Entry{};
+  if (const auto at = entries_.find(number); at != entries_.end()) at->second.of_rdma_cm = true;
 }
 
 void Rendezvous::begin(std::uint32_t number, const Ends& ends, const Peer& peer) {
   Work work;
-  const std::lock_guard lock(mutex_);
-  Entry& entry = entries_.at(number);
-  entry.ends = ends;
-  entry.peer = peer;
-  const bool own = ends.sender != ends.receiver;
-  entry.connects = own || is_smaller(gid(), number, peer);
-  entry.accepts = own || !entry.connects;
-  for (Held& held : std::exchange(entry.held, {})) match(number, entry, std::move(held), work);
-}
-
-void Rendezvous::ready(std::uint32_t number, std::uint32_t psn, Patience patience) {
-  Work work;
-  const std::lock_guard lock(mutex_);
-  Entry& entry = entries_.at(number);
-  if (entry.psn) return;
-  entry.psn = psn;
-  entry.patience = std::max(patience, kLeastPatience);
-  if (entry.connects) {
-    connect(number, entry, work);
-  } else if (!entry.accepted) {
-    knock(number, entry, work);
-    limit(number, entry);
-  }
-}
-
-void Rendezvous::connect(std::uint32_t number, Entry& entry, Work& work) {
-  if (entry.connecting) return;
-  entry.connecting = true;
-  const RendezvousMessage message{.kind = Kind::kConnect,
-                                  .from = number,
-                                  .to = entry.peer.number,
-                                  .from_psn = *entry.psn,
-                                  .to_psn = entry.peer.psn};
-  work.add([qp = entry.ends.sender, options = options_for(entry.peer, message, entry.patience)] {
-    cm::connect(engine(), qp, options, [qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-      error ? qp->give_up_peer() : give_up_after_end(connection);
-    });
-  });
-}
-
-// With a queue pair that is of no other use, and reaches no memory: who accepts the knock may do as it likes until it
-// hears of the end.
-void Rendezvous::knock(std::uint32_t number, Entry& entry, Work& work) {
-  const RendezvousMessage message{
-      .kind = Kind::kKnock, .from = number, .to = entry.peer.number, .from_psn = *entry.psn, .to_psn = entry.peer.psn};
-  work.add([this, number, receiver = entry.ends.receiver, options = options_for(entry.peer, message, entry.patience)] {
-    verbs::CompletionQueue none(1);
-    const auto qp = std::make_shared<verbs::QueuePair>(verbs::ProtectionDomain(engine().context()),
-                                                       verbs::QueuePair::Options{.send_cq = &none, .recv_cq = &none});
-    cm::connect(engine(), qp, options,
-                [this, number, receiver](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-                  if (!error) connection->abort(make_error(Errc::kAborted));
-                  const auto how = connection == nullptr ? std::nullopt : connection->disconnected();
-                  const auto why = how ? parse_refusal(how->private_data) : std::nullopt;
-                  on_knocked(number, receiver, error.code == Errc::kPeerRejected && why == Refusal::kHeard);
-                });
-  });
-}
-
-void Rendezvous::on_knocked(std::uint32_t number, const std::shared_ptr<verbs::QueuePair>& receiver, bool heard) {
-  if (heard) return;
   {
     const std::lock_guard lock(mutex_);
-    const auto at = entries_.find(number);
-    if (at == entries_.end() || at->second.ends.receiver != receiver || at->second.accepted) return;
+    Entry& entry = entries_.at(number);
+    entry.ticket = ++tickets_;
+    entry.of_rdma_cm = false;
+    entry.ends = ends;
+    entry.peer = peer;
+    const bool own = ends.sender != ends.receiver;
+    entry.connects = own || is_smaller(gid(), number, peer);
+    entry.accepts = own || !entry.connects;
+    RendezvousMessage message;
+    boost::asio::ip::address from;
+    while (const auto request = take_held(number, message, from)) match(number, entry, message, request, from, work);
   }
-  lose(*receiver, Errc::kConnectionLost);
+  work.run();
 }
 
-void Rendezvous::limit(std::uint32_t number, Entry& entry) {
-  if (entry.patience == Patience::max()) return;
-  entry.timer = std::make_shared<boost::asio::steady_timer>(engine().io(), entry.patience);
-  entry.timer->async_wait([this, number, timer = std::weak_ptr(entry.timer)](boost::system::error_code failed) {
-    if (!failed) on_patience_over(number, timer.lock());
-  });
-}
-
-void Rendezvous::on_patience_over(std::uint32_t number, const std::shared_ptr<boost::asio::steady_timer>& which) {
-  if (which == nullptr) return;
-  std::shared_ptr<verbs::QueuePair> receiver;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto at = entries_.find(number);
-    if (at == entries_.end() || at->second.timer != which || at->second.accepted) return;
-    receiver = at->second.ends.receiver;
-  }
-  lose(*receiver, Errc::kTimeout);
+Rendezvous::Entry* Rendezvous::current(std::uint32_t number, Ticket ticket) {
+  const auto at = entries_.find(number);
+  return at == entries_.end() || at->second.ticket != ticket ? nullptr : &at->second;
 }
 
 void Rendezvous::wait_for_request(cm::Listener& listener) {
   listener.accept([this, &listener](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
     if (error) return;
-    try {
-      on_request(std::move(request));
-    } catch (const std::bad_alloc&) {  // rejected
-    }
-    wait_for_request(listener);
+    quietly([&] { on_request(std::move(request)); });  // else it is rejected
+    quietly([&] { wait_for_request(listener); });
   });
 }
 
-void Rendezvous::on_request(std::shared_ptr<cm::ConnectRequest> request) {
+void Rendezvous::on_request(const std::shared_ptr<cm::ConnectRequest>& request) {
   Work work;
   const auto message = RendezvousMessage::parse(request->private_data());
-  if (!message) return work.reject(request, Refusal::kNoMessage);
-  Held held{.message = *message, .request = request, .from = request->remote().address()};
-  const std::lock_guard lock(mutex_);
-  const auto at = entries_.find(message->to);
-  if (at == entries_.end()) return work.reject(request, Refusal::kNoQueuePair);
-  Entry& entry = at->second;
-  const bool in_rtr = entry.ends.receiver != nullptr;
-  if (!in_rtr && entry.held.size() >= kMostHeld) return work.reject(request, Refusal::kTooMany);
-  in_rtr ? match(message->to, entry, std::move(held), work) : entry.held.push_back(std::move(held));
+  const auto from = request->remote().address();
+  if (message) {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(message->to);
+    if (at == entries_.end() || at->second.of_rdma_cm) {
+      work.reject(request, Refusal::kNoQueuePair);
+    } else if (at->second.ends.receiver != nullptr) {
+      match(message->to, at->second, *message, request, from, work);
+    } else {
+      hold({.message = *message, .request = request, .from = from, .expiry = {}}, work);
+    }
+  } else {
+    work.reject(request, Refusal::kNoMessage);
+  }
+  work.run();
 }
 
-void Rendezvous::match(std::uint32_t number, Entry& entry, Held held, Work& work) {
-  const RendezvousMessage& m = held.message;
+void Rendezvous::hold(Held held, Work& work) {
+  const auto is_the_same = [&](const Held& h) {
+    return h.message.to == held.message.to && h.message.from == held.message.from && h.from == held.from;
+  };
+  // Whoever comes again has given up what came before.
+  if (const auto before = std::ranges::find_if(held_, is_the_same); before != held_.end()) {
+    work.reject(before->request, Refusal::kTooMany);
+    held_.erase(before);
+  }
+  const auto of_this = std::ranges::count(held_, held.message.to, [](const Held& h) { return h.message.to; });
+  if (static_cast<std::size_t>(of_this) >= kMostHeld || held_.size() >= kMostHeldOfAll)
+    return work.reject(held.request, Refusal::kTooMany);
+  held.ticket = ++tickets_;
+  held.expiry = std::make_unique<boost::asio::steady_timer>(engine().io(), kHeldFor);
+  held.expiry->async_wait([this, ticket = held.ticket](boost::system::error_code failed) {
+    if (!failed) quietly([&] { on_expired(ticket); });
+  });
+  held_.push_back(std::move(held));
+}
+
+void Rendezvous::on_expired(Ticket ticket) {
+  std::shared_ptr<cm::ConnectRequest> request;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::ranges::find(held_, ticket, &Held::ticket);
+    if (at == held_.end()) return;
+    request = std::move(at->request);
+    held_.erase(at);
+  }
+  (void)request->reject(octets_of(Refusal::kTooMany));
+}
+
+std::shared_ptr<cm::ConnectRequest> Rendezvous::take_held(std::uint32_t number, RendezvousMessage& message,
+                                                          boost::asio::ip::address& from) {
+  const auto at = std::ranges::find_if(held_, [&](const Held& h) { return h.message.to == number; });
+  if (at == held_.end()) return nullptr;
+  message = at->message;
+  from = at->from;
+  auto request = std::move(at->request);
+  held_.erase(at);
+  return request;
+}
+
+void Rendezvous::match(std::uint32_t number, Entry& entry, const RendezvousMessage& m,
+                       const std::shared_ptr<cm::ConnectRequest>& request, const boost::asio::ip::address& from,
+                       Work& work) {
   const bool is_knock = m.kind == Kind::kKnock;
-  const bool fits = m.from == entry.peer.number && m.from_psn == entry.peer.psn &&
-                    (!entry.psn || m.to_psn == *entry.psn) && held.from == address_of(entry.peer.gid) &&
+  const bool fits = !entry.lost && m.from == entry.peer.number && m.from_psn == entry.peer.psn &&
+                    (!entry.psn || m.to_psn == *entry.psn) && from == address_of(entry.peer.gid) &&
                     (is_knock ? entry.connects : entry.accepts && !entry.accepted);
-  if (!fits) return work.reject(held.request, Refusal::kOtherPeer);
+  if (!fits) return work.reject(request, Refusal::kOtherPeer);
   if (is_knock) {
-    work.reject(held.request, Refusal::kHeard);
-    if (!entry.psn) entry.psn = m.to_psn;
+    work.reject(request, Refusal::kHeard);
+    entry.heard_psn = m.to_psn;
     return connect(number, entry, work);
   }
-  entry.accepted = true;
-  if (entry.timer) entry.timer->cancel();  // its handler comes later
-  work.add([request = held.request, qp = entry.ends.receiver] {
+  work.add([this, number, ticket = entry.ticket, request, qp = entry.ends.receiver] {
     request->accept(qp, {.ird = kMostReads, .ord = kMostReads},
-                    [qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-                      if (!error) return give_up_after_end(connection);
-                      lose(*qp, Errc::kConnectionLost);
-                      qp->give_up_peer();
+                    [this, number, ticket, qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+                      quietly([&] { on_accepted(number, ticket, qp, error, connection); });
                     });
   });
+  entry.accepted = true;
+  entry.called_psn = m.to_psn;
+  entry.knock.reset();
+  entry.limit.reset();
 }
 
 }  // namespace iwarp::dropin

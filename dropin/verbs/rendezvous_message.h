@@ -16,7 +16,8 @@
 //   +---------------------------------------------------------------+
 //   |              PSN that the receiver's requests begin with      |
 //   +---------------------------------------------------------------+
-// The PSNs are the nonce: each end knows both from its application, and nobody else does.
+// The PSNs are the nonce: each end knows the peer's from RTR on, and its own from RTS on, from its application. Others
+// know them who have heard the applications, or guess 24 bits.
 #pragma once
 
 #include <cstdint>
@@ -49,9 +50,9 @@ struct RendezvousMessage {
 enum class Refusal : std::uint8_t {
   kHeard = 1,        // none: a knock was heard
   kNoMessage = 2,    // the Request has no message, or one that is not known
-  kNoQueuePair = 3,  // nobody has that number
+  kNoQueuePair = 3,  // nobody has that number, or its queue pair is one of rdma_cm, or was reset
   kOtherPeer = 4,    // the queue pair has another peer, or the same with other PSNs, or is connected
-  kTooMany = 5,      // too many Requests wait for that queue pair
+  kTooMany = 5,      // too many Requests wait, or this one did for long: to be sent again
 };
 
 [[nodiscard]] std::vector<std::byte> octets_of(Refusal why);

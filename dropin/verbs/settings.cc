@@ -17,7 +17,9 @@ std::string text_of(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-Settings read() {
+}  // namespace
+
+Settings read_settings() {
   Settings s;
   if (auto address = text_of("IWARP_ADDRESS"); !address.empty()) s.address = std::move(address);
   const auto crc = text_of("IWARP_CRC");
@@ -26,14 +28,17 @@ Settings read() {
   s.profile = text_of("IWARP_PROFILE");
   if (text_of("IWARP_PRESENT") == "roce") s.present = Present::kRoce;
   s.rfc7306 = text_of("IWARP_RFC7306") == "on";
+  const auto fpdu = text_of("IWARP_FPDU");
+  if (fpdu == "emss") s.fpdu = mpa::FpduPolicy::kEmss;
+  if (fpdu == "16k") s.fpdu = mpa::FpduPolicy::k16k;
+  if (fpdu == "max") s.fpdu = mpa::FpduPolicy::kMax;
   s.trace = text_of("IWARP_TRACE");
+  s.trace_process = static_cast<pid_t>(std::strtol(text_of("IWARP_TRACE_PID").c_str(), nullptr, 10));
   return s;
 }
 
-}  // namespace
-
 const Settings& settings() {
-  static const auto* const kSettings = new Settings(read());  // threads may ask until the process ends
+  static const auto* const kSettings = new Settings(read_settings());  // threads may ask until the process ends
   return *kSettings;
 }
 
@@ -47,6 +52,7 @@ mpa::Policy startup_policy(const Settings& from) {
 stream::Options stream_options(const Settings& from) {
   stream::Options options;
   if (const auto* profile = stream::find_profile(from.profile)) profile->apply(options);
+  if (from.fpdu) options.fpdu = *from.fpdu;
   options.receive_wait = kReceiveWait;
   // Both ends are of this library then.
   options.outlive_peer = options.rfc7306 = options.send_immediate = from.present == Present::kRoce;

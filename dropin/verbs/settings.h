@@ -5,9 +5,13 @@
 //   IWARP_PRESENT=iwarp|roce  what the device presents itself as. Default: iwarp, which it is on the wire. roce is
 //                       for programs that connect by ibv_modify_qp(), towards another of these libraries in that mode
 //   IWARP_RFC7306=on    agree with the peer on immediate data and Atomics: agreement.h. Default: off
-//   IWARP_TRACE=FILE    as told, for who writes traces
+//   IWARP_FPDU=emss|16k|max  how long FPDUs are. Default: as the profile has it
+//   IWARP_TRACE=FILE    a capture of the connections: capture.h
+//   IWARP_TRACE_PID=N   the process whose file is FILE itself
 // What cannot be understood counts as not said.
 #pragma once
+
+#include <sys/types.h>
 
 #include <optional>
 #include <string>
@@ -25,9 +29,13 @@ struct Settings {
   std::string profile;                 // empty: none
   Present present = Present::kIwarp;
   bool rfc7306 = false;  // to be agreed on with the peer
-  std::string trace;     // file; empty: none
+  std::optional<mpa::FpduPolicy> fpdu;
+  std::string trace;      // file; empty: none
+  pid_t trace_process{};  // whose file that is; 0: nobody's
 };
 
+// Of the environment as it is. Others of its threads must not change it meanwhile.
+[[nodiscard]] Settings read_settings();
 // Of the environment as it was at the first call. Thread-safe.
 [[nodiscard]] const Settings& settings();
 // The policy of those settings, for connections and listeners.

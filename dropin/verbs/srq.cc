@@ -36,6 +36,7 @@ extern "C" {
 
 ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
   return made<ibv_srq>([&](ibv_srq*& out) {
+    if (!owner(pd).process.alive()) return EINVAL;
     if (attr->attr.max_wr < 1 || attr->attr.max_wr > static_cast<std::uint32_t>(kMostRequests)) return EINVAL;
     if (attr->attr.max_sge > iwarp::rdmap::kMaxSge) return EINVAL;
     auto srq = std::make_unique<Srq>(pd, *attr);
@@ -49,11 +50,13 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
   if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
   if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
-  return guarded([&] { return answer(owner(srq).core->set_limit(attr->srq_limit)); });
+  return guarded(
+      [&] { return owner(srq).process.alive() ? answer(owner(srq).core->set_limit(attr->srq_limit)) : EINVAL; });
 }
 
 int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
   return guarded([&] {
+    if (!owner(srq).process.alive()) return EINVAL;
     const auto& core = *owner(srq).core;
     *attr = {.max_wr = static_cast<std::uint32_t>(core.depth()),
              .max_sge = iwarp::rdmap::kMaxSge,

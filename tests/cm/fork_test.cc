@@ -1,4 +1,5 @@
 // Children forked while transfers run: whatever they inherited refuses at once, and the parent's transfers go on.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/tcp_sockets.h"
 
 namespace iwarp::cm {
 namespace {
@@ -185,6 +187,27 @@ TEST(Fork, AChildConnectsWithItsOwnEngine) {
             }),
             0);
   accepting.join();
+}
+
+// Held by it, a connection would outlive its end here: the peer would never hear of that.
+TEST(Descriptors, AProgramThatAChildExecutesDoesNotGetThem) {
+  Pair pair;
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::acceptor bound(io);
+  bound.open(boost::asio::ip::tcp::v4());
+  bound.bind({boost::asio::ip::address_v4::loopback(), 0});
+  const auto second = Listener::listen(*pair.server_engine, std::move(bound), {});
+  ASSERT_TRUE(second.ok());
+  std::size_t seen = 0;
+  for (const std::uint16_t port : {pair.listener->local().port(), second.value()->local().port()}) {
+    for (const auto ask : {&::getsockname, &::getpeername}) {
+      for (const int fd : tcp_sockets(port, ask)) {
+        EXPECT_EQ(::fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC) << fd;
+        ++seen;
+      }
+    }
+  }
+  EXPECT_EQ(seen, 4U) << "two that listen, and both ends of a connection";
 }
 
 }  // namespace

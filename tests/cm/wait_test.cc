@@ -368,6 +368,40 @@ TEST_F(WaitForAFlag, EndsWhenItsTimeIsUp) {
   EXPECT_TRUE(engine.wait_until([] { return true; }, begin)) << "it is asked all the same";
 }
 
+// Who sleeps elsewhere behind its wait does not leave the I/O to nobody until the background thread looks for itself
+// whether it is needed, after 1 ms at least.
+TEST_F(WaitForAFlag, WhoIsAboutToSleepHandsTheIoOver) {
+  std::vector<std::chrono::steady_clock::duration> took;
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_FALSE(engine.wait_until([] { return false; }, after(200us)));
+    const auto begin = std::chrono::steady_clock::now();
+    engine.hand_over();
+    std::promise<void> ran;
+    boost::asio::post(engine.io(), [&] { ran.set_value(); });
+    ASSERT_EQ(ran.get_future().wait_for(kPatience), std::future_status::ready);
+    took.push_back(std::chrono::steady_clock::now() - begin);
+  }
+  std::ranges::sort(took);
+  EXPECT_LT(took[took.size() / 4], 900us);
+}
+
+TEST_F(WaitForAFlag, NobodyIsHandedWhatAnotherThreadIsWaitingFor) {
+  std::atomic<bool> over{false};
+  std::jthread other([&] { EXPECT_TRUE(engine.wait_until([&] { return over.load(); }, after(kPatience))); });
+  const auto it_leads = [&] {
+    std::promise<std::thread::id> ran;
+    boost::asio::post(engine.io(), [&] { ran.set_value(std::this_thread::get_id()); });
+    return ran.get_future().get() == other.get_id();
+  };
+  while (!it_leads()) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) {
+    engine.hand_over();
+    EXPECT_TRUE(it_leads());
+  }
+  over = true;
+  engine.look_again();
+}
+
 // Asleep in the reactor, or behind another thread that leads.
 TEST_F(WaitForAFlag, AnotherThreadMayEndIt) {
   for (const bool follows : {false, true}) {

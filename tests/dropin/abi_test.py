@@ -9,6 +9,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEBIAN = '/usr/lib/x86_64-linux-gnu'
+NEEDED = r'(lib(c|m)|ld-linux[-\w]*)\.so\.|libibverbs\.so\.1$'  # what each Debian has, and one of the two the other
 PROGRAMS = ('rping', 'ucmatose', 'ib_write_bw', 'ib_send_lat', 'ibv_devinfo', 'ibv_rc_pingpong', 'qperf')
 
 
@@ -43,9 +44,11 @@ def main():
             problems += [f'{name}.symbols has {symbol}, which Debian\'s library has not' for symbol in sorted(want - theirs)]
             loaded.append(debian)
     needed = subprocess.run(['ldd', f'{libraries}/libibverbs.so.1'], capture_output=True, text=True, check=True).stdout
-    problems += [f'libibverbs.so.1 needs {library}' for library in ('libstdc++', 'libgcc_s', 'libcrypto') if library in needed]
+    problems += [f'libibverbs.so.1 needs {library}' for library in ('libstdc++', 'libgcc_s', 'libcrypto', 'libisal') if library in needed]
     for name in ('ibverbs', 'rdmacm'):
         flags = subprocess.run(['readelf', '-d', f'{libraries}/lib{name}.so.1'], capture_output=True, text=True, check=True).stdout
+        needs = set(re.findall(r'\(NEEDED\).*\[(.*)\]', flags))
+        problems += [f'lib{name}.so.1 needs {library}' for library in sorted(needs) if not re.match(NEEDED, library)]
         if 'NODELETE' not in flags:
             problems.append(f'lib{name}.so.1 may be unloaded, with the engine\'s thread in it')
     for program in PROGRAMS:

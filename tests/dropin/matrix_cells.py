@@ -1,12 +1,16 @@
 """The cells of scripts/verbs-matrix: one way to run one program each."""
+import os
 from dataclasses import dataclass, field
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 MANY = 1000
+NOT_RUN = 61  # what a program of fabtests ends with where the provider cannot do what it is for: ENODATA
 
 
 @dataclass(frozen=True)
 class Cell:
-    """PORT in the words is a free port, PROGRAMS the folder of the build's programs."""
+    """PORT in the words is a free port, PROGRAMS the folder of the build's programs, TESTS that of this file, BUILD the build, FABTESTS
+    that of the programs of fabtests, ADDRESS the address of the device."""
 
     name: str
     client: list
@@ -15,42 +19,75 @@ class Cell:
     environment: dict = field(default_factory=dict)
     needs: list = field(default_factory=list)           # programs besides the first words
     says: str = None                                    # found in the client's output
+    ends: tuple = (0,)                                  # exit status, of both ends
     limit: float = 60                                   # seconds
     most: int = MANY                                    # runs, whatever is asked for
-    server_stays: bool = False
+    clients: int = 1                                    # at once, each a little after the one before
+    server_stays: bool = False                          # it has to run still when the client has ended; it is ended then
     in_short: bool = False                              # of the representative part
 
     def over_iwarp(self, words):
-        return not words[0].startswith('PROGRAMS') and '/bin/iwarp' not in words[0]
+        return not words[0].startswith(('PROGRAMS/iwarp', 'TESTS'))
+
+
+def both_crcs():
+    return (('on', ['--crc', 'on']), ('off', ['--crc', 'off']))
 
 
 def rdmacm_utils():
     ping = ['-C', '100', '-V', '-p', 'PORT']
     for name, options in {'': [], '-long': ['-S', '65535', '-C', '10000'], '-queue-pairs': ['-q']}.items():
         yield Cell('rping' + name, ['rping', '-c', '-a', '127.0.0.1', *ping, *options], ['rping', '-s', *ping, *options])
+    # Its server forgets a request when the next one comes before it has looked at it: one a little after the other.
+    yield Cell('rping-20-clients', ['rping', '-c', '-a', '127.0.0.1', '-V', '-S', '4000', '-C', '1000', '-p', 'PORT'], ['rping', '-s', '-P', '-p', 'PORT'],
+               clients=20, server_stays=True)
     yield Cell('rping-ipv6', ['rping', '-c', '-a', '::1', *ping], ['rping', '-s', '-a', '::1', *ping])
     yield Cell('rping-to-iwarp', ['rping', '-c', '-a', '127.0.0.1', *ping], ['PROGRAMS/iwarp', 'rping', '-s', '-V', '-p', 'PORT'])
     yield Cell('iwarp-to-rping', ['PROGRAMS/iwarp', 'rping', '-c', '-a', '127.0.0.1', *ping], ['rping', '-s', *ping])
     for name, options in {'': ['-c', '10', '-C', '100'], '-many': ['-c', '100', '-C', '1000'], '-migrate': ['-c', '10', '-C', '100', '-m']}.items():
         yield Cell('ucmatose' + name, ['ucmatose', '-s', '127.0.0.1', '-p', 'PORT', *options], ['ucmatose', '-p', 'PORT', *options])
+    words = ['-p', 'PORT', '-c', '10', '-C', '100']
+    yield Cell('ucmatose-ipv6', ['ucmatose', '-s', '::1', *words], ['ucmatose', '-b', '::1', *words])
     yield Cell('rdma_client', ['rdma_client', '-s', '127.0.0.1', '-p', 'PORT'], ['rdma_server', '-p', 'PORT'])
     yield Cell('rdma_xclient', ['rdma_xclient', '-s', '127.0.0.1', '-p', 'PORT'], ['rdma_xserver', '-p', 'PORT'])
     yield Cell('cmtime', ['cmtime', '-s', '127.0.0.1', '-p', 'PORT', '-c', '1000'], ['cmtime', '-p', 'PORT', '-c', '1000'], server_stays=True)
 
 
+def rsockets():
+    ways = {'blocking': ['-T', 'b'], 'nonblocking': ['-T', 'n'], 'polling': ['-T', 'a'], 'polling-blocking': ['-T', 'a', '-T', 'b']}
+    for name, options in ways.items():
+        words = ['rstream', '-p', 'PORT', '-T', 'v', '-S', '10000', '-C', '100', '-I', '10', *options]
+        yield Cell('rstream-' + name, [*words, '-s', '127.0.0.1'], words, in_short=name == 'blocking')
+        words = ['riostream', '-p', 'PORT', '-S', '10000', '-C', '10', '-I', '10', *options]
+        yield Cell('riostream-' + name, [*words, '-s', '127.0.0.1'], words)
+    words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-S', '4194304', '-C', '5', '-I', '2']
+    yield Cell('rstream-long', [*words, '-s', '127.0.0.1'], words)
+    words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-S', '100000', '-B', '8192', '-C', '5', '-I', '4']
+    yield Cell('rstream-small-buffers', [*words, '-s', '127.0.0.1'], words)
+    words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-C', '20']
+    yield Cell('rstream-ipv6', [*words, '-s', '::1'], [*words, '-b', '::1'])
+WAYS = {'': ['-n', '1000'], '-8-queue-pairs': ['-n', '1000', '-q', '8'], '-both': ['-n', '1000', '-b'], '-lists': ['-n', '1024', '-l', '64', '-t', '128', '-s', '64'],
+        '-inline': ['-n', '1000', '-I', '64', '-s', '64'], '-srq': ['-n', '1000', '--use-srq'], '-events': ['-n', '1000', '-e'], '-all': ['-n', '100', '-a'],
+        '-seconds': ['-D', '2']}
+
+
+def ways_of(verb, what):
+    """(name, options) of what perftest can do with this operation."""
+    for way, options in WAYS.items():
+        if not (way == '-inline' and verb == 'read' or way in ('-srq', '-events') and verb != 'send' or
+                what == 'lat' and way in ('-8-queue-pairs', '-both', '-lists')):
+            yield way, options
+
+
 def perftest():
-    ways = {'': ['-n', '1000'], '-8-queue-pairs': ['-n', '1000', '-q', '8'], '-both': ['-n', '1000', '-b'], '-lists': ['-n', '1024', '-l', '64', '-t', '128', '-s', '64'],
-            '-inline': ['-n', '1000', '-I', '64', '-s', '64'], '-srq': ['-n', '1000', '--use-srq'], '-events': ['-n', '1000', '-e'], '-all': ['-n', '100', '-a'],
-            '-seconds': ['-D', '2']}
-    for crc in ('on', 'off'):
+    for crc, told in both_crcs():
         for verb in ('write', 'read', 'send'):
             for what in ('bw', 'lat'):
-                for way, options in ways.items():
-                    if (way == '-inline' and verb == 'read' or way in ('-srq', '-events') and verb != 'send' or
-                            what == 'lat' and way in ('-8-queue-pairs', '-both', '-lists')):
-                        continue
-                    words = [f'ib_{verb}_{what}', '-R', '-F', '-p', 'PORT', *options]
-                    yield Cell(f'{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, ['--crc', crc], most=5 if way == '-all' else MANY)
+                for way, options in ways_of(verb, what):
+                    # Where its window of credits closes it sleeps until a completion that it has not asked for: docs/VERBS.md.
+                    open_window = ['-r', '1100'] if (verb, what, way) == ('send', 'bw', '-events') else []
+                    words = [f'ib_{verb}_{what}', '-R', '-F', '-p', 'PORT', *options, *open_window]
+                    yield Cell(f'{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, told, most=5 if way == '-all' else MANY)
 
 
 def atomics():
@@ -58,6 +95,51 @@ def atomics():
         for kind in ('FETCH_AND_ADD', 'CMP_AND_SWAP'):
             words = [f'ib_atomic_{what}', '-R', '-F', '-p', 'PORT', '-A', kind, '-n', '1000']
             yield Cell(f'atomic_{what}-{kind.lower()}', [*words, '127.0.0.1'], words, ['--rfc7306'])
+
+
+ROCE = ['--present', 'roce', '--address', '127.0.0.1']
+ROCE_IPV6 = ['--present', 'roce', '--address', '::1']
+
+
+def roce_pingpong():
+    """ibverbs-utils, which connect by ibv_modify_qp()."""
+    ways = {'rc_pingpong': ['ibv_rc_pingpong'], 'rc_pingpong-events': ['ibv_rc_pingpong', '-e'], 'rc_pingpong-new-post': ['ibv_rc_pingpong', '-N'],
+            'rc_pingpong-1m': ['ibv_rc_pingpong', '-c', '-s', '1048576', '-n', '200'], 'srq_pingpong': ['ibv_srq_pingpong'],
+            'srq_pingpong-events': ['ibv_srq_pingpong', '-e', '-q', '4'], 'srq_pingpong-1m': ['ibv_srq_pingpong', '-s', '1048576', '-n', '200']}
+    for crc, told in both_crcs():
+        for name, words in ways.items():
+            server = [*words, '-g', '0', '-p', 'PORT']
+            yield Cell(f'roce-{name}-crc-{crc}', [*server, '127.0.0.1'], server, [*ROCE, *told], in_short=name == 'rc_pingpong-1m' and crc == 'on')
+    server = ['ibv_rc_pingpong', '-g', '0', '-p', 'PORT']
+    yield Cell('roce-rc_pingpong-ipv6', [*server, '127.0.0.1'], server, ROCE_IPV6)
+
+
+def roce_perftest():
+    """Without -R. With -D 2 only where it costs least."""
+    for crc, told in both_crcs():
+        for verb in ('write', 'read', 'send'):
+            for what in ('bw', 'lat'):
+                for way, options in ways_of(verb, what):
+                    if way == '-seconds' and (crc, what) != ('on', 'bw') or way == '-all' and crc == 'off':
+                        continue
+                    words = [f'ib_{verb}_{what}', '-x', '0', '-F', '-p', 'PORT', *options]
+                    yield Cell(f'roce-{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, [*ROCE, *told], most=5 if way == '-all' else MANY)
+        for what in ('bw', 'lat'):
+            for kind in ('FETCH_AND_ADD', 'CMP_AND_SWAP'):
+                words = [f'ib_atomic_{what}', '-x', '0', '-F', '-p', 'PORT', '-A', kind, '-n', '1000']
+                yield Cell(f'roce-atomic_{what}-{kind.lower()}-crc-{crc}', [*words, '127.0.0.1'], words, [*ROCE, *told])
+    # The verbs' connection alone is of IPv6: perftest exchanges its keys over IPv4.
+    for verb in ('write', 'read', 'send'):
+        words = [f'ib_{verb}_bw', '-x', '0', '--ipv6', '-F', '-p', 'PORT', '-n', '1000']
+        yield Cell(f'roce-{verb}_bw-ipv6', [*words, '127.0.0.1'], words, ROCE_IPV6)
+
+
+def roce_rdma_cm():
+    ping = ['-C', '100', '-V', '-p', 'PORT']
+    yield Cell('roce-rping', ['rping', '-c', '-a', '127.0.0.1', *ping], ['rping', '-s', *ping], ROCE)
+    yield Cell('roce-ucmatose', ['ucmatose', '-s', '127.0.0.1', '-p', 'PORT', '-c', '10', '-C', '100'], ['ucmatose', '-p', 'PORT', '-c', '10', '-C', '100'], ROCE)
+    words = ['ib_send_bw', '-R', '-F', '-p', 'PORT', '-n', '1000']
+    yield Cell('roce-send_bw-rdma_cm', [*words, '127.0.0.1'], words, ROCE)
 
 
 def mpi():
@@ -73,17 +155,65 @@ def libfabric():
         for size, count in (('64', '1000'), ('65536', '200'), ('all', '20')):
             told = ['fi_pingpong', *words, '-I', count, '-S', size, '-c']
             yield Cell(f'fi_pingpong-{name}-{size}', [*told, '-P', 'PORT', '127.0.0.1'], [*told, '-B', 'PORT'], in_short=size == '65536')
+    for name in ('msg', 'rdm'):
+        for crc, told in both_crcs():
+            words = ['PROGRAMS/dropin_fabric_program', name, 'ADDRESS', 'PORT']
+            yield Cell(f'fabric-{name}-crc-{crc}', [*words, 'connect'], words, told, says='right', in_short=crc == 'on')
+
+
+def rows_of(name):
+    """Of a list beside this file, without its comments."""
+    with open(os.path.join(HERE, name), encoding='utf-8') as lines:
+        return [line.rstrip('\n').split('\t') for line in lines if not line.startswith('#')]
+
+
+def fabtests():
+    """Its programs, where they were built (docs/VERBS.md), by the list of what they are expected to do."""
+    for ends, provider, told, expected, _ in rows_of('fabtests.tsv'):
+        if expected == 'fail':
+            continue
+        words = ['FABTESTS/' + told.split()[0], *told.split()[1:], '-p', provider]
+        name = f'fabtests-{"rdm" if "rxm" in provider else ends if ends == "alone" else "msg"}-' + '_'.join(told.replace(' ADDRESS', '').split()).replace('_-', '-')
+        # Both ends name the address of the device: libfabric takes none of the loopback.
+        at = [*words, '-s', 'ADDRESS']
+        server = None
+        if ends == 'alone' or (ends, expected) == ('pair', 'notrun'):
+            client = words if ends == 'alone' else at
+        elif ends == 'oob':
+            server, client = [*at, '-b=PORT'], [*at, '-b=PORT', 'ADDRESS']
+        else:
+            server, client = [*at, '-B', 'PORT'], [*at, '-P', 'PORT', 'ADDRESS']
+        yield Cell(name, client, server, ['--rfc7306'], ends=(0,) if expected == 'pass' else (NOT_RUN,))
+
+
+def ucx():
+    """UCT, the lower half of UCX, by ucx_perftest; and UCP, the upper one, which needs TCP to set it up."""
+    for test in ('am_lat', 'am_bw', 'put_lat', 'put_bw'):
+        for size, layout in (('8', 'short'), ('1024', 'bcopy'), ('4096', 'zcopy')):
+            words = ['ucx_perftest', '-d', 'iwarp0:1', '-x', 'rc_verbs', '-t', test, '-n', '1000' if 'lat' in test else '20000', '-w', '100', '-s', size, '-D', layout,
+                     '-p', 'PORT']
+            yield Cell(f'ucx-{test}-{layout}', [*words, '127.0.0.1'], words, ROCE, in_short=(test, size) == ('am_lat', '8'))
+    told = {'UCX_TLS': 'rc_verbs,tcp', 'UCX_SOCKADDR_TLS_PRIORITY': 'tcp'}
+    for crc, options in both_crcs():
+        yield Cell(f'ucp-crc-{crc}', ['PROGRAMS/dropin_ucp_program', 'PORT', '127.0.0.1'], ['PROGRAMS/dropin_ucp_program', 'PORT'], [*ROCE, *options], told,
+                   says=r'(?s)lane\[\d\]: +\d+:rc_verbs/iwarp0:1.*right', in_short=crc == 'on')
 
 
 def qperf():
-    for test in ('rc_lat', 'rc_bw', 'rc_bi_bw', 'rc_rdma_read_bw', 'rc_rdma_read_lat'):
-        yield Cell('qperf-' + test, ['qperf', '-lp', 'PORT', '-cm1', '-t', '1', '127.0.0.1', test], ['qperf', '-lp', 'PORT'], server_stays=True,
-                   in_short=test == 'rc_rdma_read_bw')
-    # Immediate data and Atomics.
-    for test in ('rc_rdma_write_lat', 'rc_rdma_write_bw', 'rc_rdma_write_poll_lat', 'rc_compare_swap_mr', 'rc_fetch_add_mr'):
-        yield Cell('qperf-' + test, ['qperf', '-lp', 'PORT', '-cm1', '-t', '1', '127.0.0.1', test], ['qperf', '-lp', 'PORT'], ['--rfc7306'],
-                   server_stays=True, in_short=test in ('rc_rdma_write_lat', 'rc_fetch_add_mr'))
+    """All of its tests for reliable connections."""
+    for way, options in {'': ['--rfc7306'], 'roce-': ROCE}.items():
+        for test in ('rc_lat', 'rc_bw', 'rc_bi_bw', 'rc_rdma_read_bw', 'rc_rdma_read_lat', 'rc_rdma_write_lat', 'rc_rdma_write_bw', 'rc_rdma_write_poll_lat',
+                     'rc_compare_swap_mr', 'rc_fetch_add_mr', 'ver_rc_compare_swap', 'ver_rc_fetch_add'):
+            yield Cell(way + 'qperf-' + test, ['qperf', '-lp', 'PORT', '-cm1', '-t', '1', '127.0.0.1', test], ['qperf', '-lp', 'PORT'], options, server_stays=True,
+                       in_short=not way and test in ('rc_rdma_read_bw', 'rc_rdma_write_lat', 'rc_fetch_add_mr'))
+
+
+def pyverbs():
+    """A module of rdma-core's tests each, where these are (docs/VERBS.md), by the list of what they are expected to say."""
+    for present, module in dict.fromkeys((row[0], row[1].split('.')[0].removeprefix('test_')) for row in rows_of('pyverbs.tsv')):
+        yield Cell(f'pyverbs-{present}-{module}', ['TESTS/pyverbs_test.py', '--build', 'BUILD', '--present', present, module], limit=120)
 
 
 def all_cells():
-    return [cell for group in (rdmacm_utils, perftest, atomics, mpi, libfabric, qperf) for cell in group()]
+    groups = (rdmacm_utils, rsockets, perftest, atomics, roce_pingpong, roce_perftest, roce_rdma_cm, mpi, libfabric, fabtests, ucx, qperf, pyverbs)
+    return [cell for group in groups for cell in group()]

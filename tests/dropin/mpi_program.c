@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pattern.h"
+
 static int rank, ranks;
 
 static void check(int right, const char *what) {
@@ -17,19 +19,6 @@ static void *memory(size_t octets) {
   void *at = malloc(octets);
   if (at == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   return at;
-}
-
-static unsigned char octet(size_t at, int seed) { return (unsigned char)(at * 7 + at / 251 + (size_t)seed); }
-
-static void fill(unsigned char *to, size_t octets, int seed) {
-  for (size_t at = 0; at < octets; ++at) to[at] = octet(at, seed);
-}
-
-static int filled(const unsigned char *from, size_t octets, int seed) {
-  for (size_t at = 0; at < octets; ++at) {
-    if (from[at] != octet(at, seed)) return 0;
-  }
-  return 1;
 }
 
 /* Ranks 0 and 1; the others wait in the barrier, which must not starve them. */

@@ -1,6 +1,7 @@
 // Ids of rdma_cm before they connect, names and devices, as a program sees them that knows rdma_cma.h only.
 #include "tests/dropin/rdma_cm_support.h"
 //
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -165,6 +166,28 @@ TEST(RdmaCmOptions, OfTheId) {
   EXPECT_EQ(::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &on, sizeof on), -1);
   EXPECT_EQ(::rdma_set_option(id, RDMA_OPTION_ID, 77, &on, sizeof on), -1);
   EXPECT_EQ(errno, ENOSYS);
+  ::rdma_destroy_id(id);
+}
+
+// A program may name the queues itself, and the same for both directions; they go with the queue pair.
+TEST(RdmaCmQueues, OneForBothDirections) {
+  Channel channel;
+  rdma_cm_id* const id = make_id(channel);
+  auto peer = loopback(9);
+  ASSERT_EQ(::rdma_resolve_addr(id, nullptr, as_sockaddr(peer), 1000), 0);
+  channel.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+  id->recv_cq_channel = id->send_cq_channel = ::ibv_create_comp_channel(id->verbs);
+  ASSERT_NE(id->recv_cq_channel, nullptr);
+  const int descriptor = id->recv_cq_channel->fd;
+  id->recv_cq = id->send_cq = ::ibv_create_cq(id->verbs, 16, nullptr, id->recv_cq_channel, 0);
+  ASSERT_NE(id->recv_cq, nullptr);
+  make_queue_pair(id);
+  ::rdma_destroy_qp(id);
+  EXPECT_EQ(id->recv_cq, nullptr);
+  EXPECT_EQ(id->send_cq, nullptr);
+  EXPECT_EQ(id->recv_cq_channel, nullptr);
+  EXPECT_EQ(id->send_cq_channel, nullptr);
+  EXPECT_EQ(::fcntl(descriptor, F_GETFD), -1);
   ::rdma_destroy_id(id);
 }
 

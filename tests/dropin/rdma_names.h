@@ -13,6 +13,7 @@
 #define rdma_destroy_ep iwarp_rdma_destroy_ep
 #define rdma_destroy_event_channel iwarp_rdma_destroy_event_channel
 #define rdma_destroy_id iwarp_rdma_destroy_id
+#define rdma_destroy_qp iwarp_rdma_destroy_qp
 #define rdma_disconnect iwarp_rdma_disconnect
 #define rdma_establish iwarp_rdma_establish
 #define rdma_event_str iwarp_rdma_event_str

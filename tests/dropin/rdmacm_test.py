@@ -4,7 +4,9 @@
 Debian's rdma_cm programs (rdmacm-utils, perftest), unmodified, over the drop-in libraries of a build: servers and clients on the loopback,
 both exit codes. A program that is not installed, or a build without the drop-in libraries, skips its tests.
 """
+import ctypes
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -78,6 +80,110 @@ class Rping(Pairs):
                 client.close()
 
 
+class Isal(Pairs):
+    """libisal.so.2 is loaded where it can be, and done without where it cannot."""
+
+    def test_with_and_without(self):
+        if not shutil.which('rping'):
+            self.skipTest('rping is not installed')
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, 'libisal.so.2'), 'w', encoding='ascii') as broken:
+                broken.write('this is no library\n' * 100)
+            paths = {'with': libraries(), 'without': f'{folder}:{libraries()}'}
+            for server, client in (('with', 'without'), ('without', 'with'), ('without', 'without')):
+                self.ping(paths, server, client)
+
+    def ping(self, paths, server, client):
+        port = free_port()
+        options = ['-C', 100, '-V', '-S', 4000, '-p', port]
+        one = Program(['rping', '-s'] + options, LD_LIBRARY_PATH=paths[server], IWARP_CRC='on')
+        try:
+            one.wait_for_port(port)
+            with open(f'/proc/{one.process.pid}/maps', encoding='ascii') as maps:
+                mapped = 'libisal.so.2' in maps.read()
+            if server == 'without' or has_isal():
+                self.assertEqual(mapped, server == 'with', f'{server} ISA-L')
+            two = Program(['rping', '-c', '-a', '127.0.0.1'] + options, LD_LIBRARY_PATH=paths[client], IWARP_CRC='on')
+            try:
+                codes = two.wait(), one.wait(10)
+                self.assertEqual(codes, (0, 0), f'{server}, {client}: {two.text()} {one.text()}')
+            finally:
+                two.close()
+        finally:
+            one.close()
+
+
+def has_isal():
+    try:
+        ctypes.CDLL('libisal.so.2')
+    except OSError:
+        return False
+    return True
+
+
+class Trace(Pairs):
+    """`iwarp run --trace FILE`: captures that `iwarp trace` explains."""
+
+    def setUp(self):
+        super().setUp()
+        if not shutil.which('rping'):
+            self.skipTest('rping is not installed')
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = os.path.join(self.folder.name, 'some capture')
+
+    def explained(self, file):
+        done = subprocess.run([own(), 'trace', file], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def ping(self, *client, server=('-C', '10', '-S', '2000'), trace_server=False):
+        """Runs `iwarp run --trace` for the client, or for the server; the other end goes without. Gives the two, which are to be closed."""
+        port = free_port()
+        run = [own(), 'run', '--quiet', '--trace', self.file, '--']
+        one = Program((run if trace_server else []) + ['rping', '-s', '-p', port, *server])
+        self.addCleanup(one.close)
+        one.wait_for_port(port)
+        two = Program(([] if trace_server else run) + [re.sub(r'\bPORT\b', str(port), word) for word in client])
+        self.addCleanup(two.close)
+        return one, two
+
+    def messages(self, file):
+        text = self.explained(file)
+        self.assertNotIn('BadCrc', text)
+        self.assertNotIn('Lost', text)
+        return {word: len(re.findall(rf' rdmap {word}\(', text)) for word in ('Send', 'ReadRequest', 'ReadResponse', 'Write')}
+
+    def test_a_program(self):
+        one, two = self.ping('rping', '-c', '-a', '127.0.0.1', '-p', 'PORT', '-C', '10', '-S', '2000', '-V')
+        self.assertEqual((two.wait(), one.wait(10)), (0, 0), two.text())
+        self.assertEqual(os.listdir(self.folder.name), ['some capture'])
+        seen = self.messages(self.file)
+        self.assertGreaterEqual(seen['Send'], 40)
+        self.assertGreaterEqual(seen['ReadRequest'], 10)
+        self.assertGreaterEqual(seen['Write'], 10)
+
+    def test_programs_that_it_starts(self):
+        one, two = self.ping('sh', '-c', 'rping -c -a 127.0.0.1 -p PORT -C 10 -S 2000 -V; exit $?')
+        self.assertEqual((two.wait(), one.wait(10)), (0, 0), two.text())
+        files = os.listdir(self.folder.name)
+        self.assertEqual(len(files), 1, files)
+        self.assertRegex(files[0], r'^some capture\.\d+$')
+        self.assertGreaterEqual(self.messages(os.path.join(self.folder.name, files[0]))['Send'], 40)
+
+    def test_a_program_that_is_killed(self):
+        one, two = self.ping('rping', '-c', '-a', '127.0.0.1', '-p', 'PORT', '-C', '10', '-S', '2000', server=('-P', '-S', '2000'), trace_server=True)
+        self.assertEqual(two.wait(), 0, two.text())
+        one.stop()
+        self.assertGreaterEqual(self.messages(self.file)['Send'], 40)
+
+    def test_a_file_that_cannot_be_written(self):
+        self.file = '/nowhere/at/all'
+        one, two = self.ping('rping', '-c', '-a', '127.0.0.1', '-p', 'PORT', '-C', '10', '-S', '2000', '-V')
+        self.assertEqual((two.wait(), one.wait(10)), (0, 0), two.text())
+        self.assertIn('iwarp: trace /nowhere/at/all: No such file or directory', two.text())
+
+
 class Run(Pairs):
     """`iwarp run` gives a program the libraries, or says why it cannot."""
 
@@ -85,12 +191,14 @@ class Run(Pairs):
         return subprocess.run([own(), 'run', *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
 
     def test_environment(self):
-        done = self.run_it('--crc', 'off', '--address', '127.0.0.1', '--preload', '--', 'env', env={'PATH': os.environ['PATH'], 'LD_LIBRARY_PATH': '/x'})
+        done = self.run_it('--crc', 'off', '--address', '127.0.0.1', '--preload', '--fpdu', '16k', '--', 'env', env={'PATH': os.environ['PATH'], 'LD_LIBRARY_PATH': '/x'})
         at = libraries()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f'LD_LIBRARY_PATH={at}:/x\n', done.stdout)
         self.assertIn(f'LD_PRELOAD={at}/libibverbs.so.1:{at}/librdmacm.so.1\n', done.stdout)
         self.assertIn('IWARP_CRC=off\n', done.stdout)
+        self.assertIn('IWARP_FPDU=16k\n', done.stdout)
+        self.assertNotIn('IWARP_TRACE', done.stdout)
         self.assertIn('device iwarp0, an RNIC of iWARP, at 127.0.0.1', done.stderr)
 
     def test_programs_presented_roce_find_the_files_of_a_device(self):
@@ -100,6 +208,10 @@ class Run(Pairs):
                                            ('iwarp', '/dev/infiniband', '-e', 1)):
             done = self.run_it('--quiet', '--present', present, '--', 'test', kind, path)
             self.assertEqual(done.returncode, there, f'{present} {path}: {done.stderr}')
+
+    def test_values_that_it_does_not_know(self):
+        for option in ('--fpdu=1448', '--crc=maybe', '--present=siw', '--address=here'):
+            self.assertNotEqual(self.run_it(option, '--', 'true').returncode, 0, option)
 
     def test_exit_status_and_arguments(self):
         done = self.run_it('--quiet', '--', 'sh', '-c', 'echo "$0" "$1"; exit 7', 'a b', '-R')
@@ -150,9 +262,9 @@ class Perftest(PerftestCases, Pairs):
         words = [program, '-R', '-F', '-p', 'PORT'] + list(options)
         self.pair(words, words + ['127.0.0.1'])
 
-    @unittest.skip('perftest counts credits of its own on iWARP, and may wait for a completion that it never asked for: docs/VERBS.md')
     def test_send_with_events(self):
-        self.run_pair('ib_send_bw', '-n', '1000', '-e')
+        # With as many Receives as messages: where its window of credits closes perftest waits for what never comes, docs/VERBS.md.
+        self.run_pair('ib_send_bw', '-n', '1000', '-e', '-r', '1100')
 
     def test_all_sizes(self):
         self.run_pair('ib_send_lat', '-n', '100', '-a')

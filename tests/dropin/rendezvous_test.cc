@@ -1,4 +1,4 @@
-// How queue pairs of the RoCE presentation are found: their numbers, and Requests that fit none.
+// How queue pairs of the RoCE presentation are found: their numbers, and what fits none.
 #include "dropin/verbs/rendezvous.h"
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include <memory>
 #include <optional>
 
-#include "iwarp/cm/connector.h"
 #include "iwarp/cm/listener.h"
 #include "iwarp/verbs/memory_region.h"
+#include "tests/dropin/fake_peer.h"
 #include "tests/dropin/roce_end.h"
 
 namespace iwarp::dropin {
@@ -17,20 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A Request of nobody's to the port that `number` names; why it was refused.
 std::optional<Refusal> refusal_of(const std::vector<std::byte>& private_data, std::uint32_t number) {
-  const verbs::ProtectionDomain pd(engine().context());
-  verbs::CompletionQueue cq(4);
-  const auto qp = std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq});
-  std::promise<std::optional<Refusal>> why;
-  cm::connect(
-      engine(), qp,
-      {.host = "127.0.0.1", .port = static_cast<std::uint16_t>(number & 0xffff), .private_data = private_data},
-      [&](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
-        EXPECT_EQ(error.code, Errc::kPeerRejected);
-        why.set_value(connection == nullptr ? std::nullopt : parse_refusal(connection->disconnected()->private_data));
-      });
-  return why.get_future().get();
+  const Answer answer = ask(private_data, number).get();
+  EXPECT_EQ(answer.error.code, Errc::kPeerRejected);
+  return answer.why;
 }
 
 TEST(DropinRendezvous, NumbersDifferAndNameAPort) {
@@ -55,33 +45,15 @@ TEST(DropinRendezvous, RequestsThatFitNoQueuePairAreRefused) {
   End end(0x42);
   const std::uint32_t number = end.qp->qp_num;
   EXPECT_EQ(refusal_of({}, number), Refusal::kNoMessage) << "as of a program of rdma_cm";
-  RendezvousMessage message{.from = 0x800001, .to = 0x800001, .from_psn = 1, .to_psn = 0x42};
+  constexpr std::uint32_t kLargest = 0xffffff;
+  RendezvousMessage message{.from = kLargest, .to = kLargest, .from_psn = 1, .to_psn = 0x42};
   EXPECT_EQ(refusal_of(message.octets(), number), Refusal::kNoQueuePair);
-  ASSERT_EQ(end.rtr(0x800001, 1), 0);  // larger: this end connects when it is in RTS
+  ASSERT_EQ(end.rtr(kLargest, 1), 0);  // this end connects when it is in RTS
   message.to = number;
   EXPECT_EQ(refusal_of(message.octets(), number), Refusal::kOtherPeer);
   message.kind = RendezvousMessage::Kind::kKnock;
   message.from_psn = 2;
   EXPECT_EQ(refusal_of(message.octets(), number), Refusal::kOtherPeer) << "a wrong PSN";
-}
-
-TEST(DropinRendezvous, TooManyRequestsForOneQueuePair) {
-  End end(0x42);
-  RendezvousMessage message{
-      .kind = RendezvousMessage::Kind::kKnock, .from = 1, .to = end.qp->qp_num, .from_psn = 1, .to_psn = 2};
-  const std::uint32_t number = end.qp->qp_num;
-  std::vector<std::future<std::optional<Refusal>>> answers;
-  for (int i = 0; i < 9; ++i)
-    answers.push_back(std::async(std::launch::async, [&] { return refusal_of(message.octets(), number); }));
-  // One of them is one too many; the others wait.
-  const auto is_there = [](auto& answer) { return answer.wait_for(1ms) == std::future_status::ready; };
-  auto first = answers.end();
-  while (first == answers.end()) first = std::find_if(answers.begin(), answers.end(), is_there);
-  EXPECT_EQ(first->get(), Refusal::kTooMany);
-  answers.erase(first);
-  EXPECT_EQ(std::count_if(answers.begin(), answers.end(), is_there), 0);
-  end.destroy();
-  for (auto& answer : answers) EXPECT_EQ(answer.get(), Refusal::kNoQueuePair);
 }
 
 // Of a peer that answers a knock by accepting it, to come to the program's memory.

@@ -5,17 +5,21 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <chrono>
+#include <cstdio>
 #include <functional>
+#include <future>
 #include <thread>
+#include <type_traits>
 
 #include "dropin/verbs/interface.h"
 #include "tests/dropin/completion.h"
+#include "tests/dropin/in_child.h"
 #include "tests/support/sanitized.h"
 
 namespace iwarp::dropin::test {
@@ -61,23 +65,27 @@ class Waits : public ::testing::TestWithParam<Wait> {
 
 struct Sleeper {
   std::function<int()> wait;
-  std::atomic<bool> began{false};
+  std::atomic<bool> began{false}, over{false};
   std::atomic<int> result{0}, error{0};
+  std::atomic<std::thread::id> id{};
 };
 
 void* sleep_in(void* of) {
   auto& self = *static_cast<Sleeper*>(of);
+  self.id = std::this_thread::get_id();
   self.began = true;
   const int result = self.wait();
   self.error = errno;
   self.result = result;
+  self.over = true;
   return of;
 }
 
-void begin(pthread_t& thread, Sleeper& sleeper) {
+// It sleeps when this returns. With less time it may be moving the octets itself yet.
+void begin(pthread_t& thread, Sleeper& sleeper, std::chrono::microseconds time = 30ms) {
   ASSERT_EQ(::pthread_create(&thread, nullptr, sleep_in, &sleeper), 0);
-  while (!sleeper.began) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(20ms);
+  while (!sleeper.began) std::this_thread::yield();
+  std::this_thread::sleep_for(time);
 }
 
 std::atomic<int> handled{0};
@@ -196,7 +204,45 @@ TEST_P(Waits, ASignalEndsIt) {
   EXPECT_EQ(sleeper.error, EINTR);
 }
 
+// While the thread moves octets, of which it knows by itself when the time for that is over.
+TEST_P(Waits, ASignalEndsItAtOnceAsWell) {
+  handle(0);
+  unsigned by_the_first = 0;
+  constexpr unsigned kTimes = 20;
+  for (unsigned i = 0; i < kTimes; ++i) {
+    Sleeper sleeper{.wait = [this] { return wait(); }};
+    pthread_t thread{};
+    begin(thread, sleeper, 500us);
+    for (unsigned signals = 1;; ++signals) {
+      ASSERT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+      for (int looks = 0; looks < 200 && !sleeper.over; ++looks) std::this_thread::sleep_for(1ms);
+      if (!sleeper.over) continue;  // it had not begun to wait
+      by_the_first += signals == 1 ? 1 : 0;
+      break;
+    }
+    ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+    EXPECT_EQ(sleeper.result, -1);
+    EXPECT_EQ(sleeper.error, EINTR);
+  }
+  EXPECT_GE(by_the_first, kTimes / 2);
+}
+
+TEST_P(Waits, AThreadMayBeCancelledAtOnceAsWell) {
+  for (int i = 0; i < 20; ++i) {
+    Sleeper sleeper{.wait = [this] { return wait(); }};
+    pthread_t thread{};
+    begin(thread, sleeper, 200us);
+    ASSERT_EQ(::pthread_cancel(thread), 0);
+    void* result = nullptr;
+    ASSERT_EQ(::pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+  }
+}
+
 TEST_P(Waits, UnlessItsHandlerSaysOtherwise) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer calls handlers when a call of the C library ends, and this one goes on";
+#endif
   handle(SA_RESTART);
   handled = 0;
   Sleeper sleeper{.wait = [this] { return wait(); }};
@@ -211,20 +257,92 @@ TEST_P(Waits, UnlessItsHandlerSaysOtherwise) {
   ASSERT_EQ(::pthread_join(thread, nullptr), 0);
 }
 
+TEST_P(Waits, NorAtOnce) {
+  handle(SA_RESTART);
+  handled = 0;
+  Sleeper sleeper{.wait = [this] { return wait(); }};
+  pthread_t thread{};
+  sleeper.result = 77;
+  begin(thread, sleeper, 500us);
+  ASSERT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+  while (handled == 0) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(sleeper.result, 77) << "it sleeps on";
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, Waits,
                          ::testing::Values(Wait::kCompletion, Wait::kConnection, Wait::kRequest, Wait::kAsynchronous));
 
-// Exit status of what `act` says in a forked child.
-int in_child(const std::function<bool()>& act) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(20);
-    ::_exit(act() ? 0 : 1);
+// Who moves the octets while threads wait.
+class Leads : public Waits {
+ protected:
+  static std::thread::id runner() {
+    std::promise<std::thread::id> ran;
+    boost::asio::post(engine().io(), [&] { ran.set_value(std::this_thread::get_id()); });
+    return ran.get_future().get();
   }
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return status;
+  static void end(pthread_t thread, Sleeper& sleeper) {
+    while (!sleeper.over) {
+      ASSERT_EQ(::pthread_kill(thread, SIGUSR1), 0);
+      std::this_thread::sleep_for(5ms);
+    }
+    ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+  }
+  // How often the thread that waits does, of some times.
+  unsigned times_it_leads() {
+    handle(0);
+    unsigned led = 0;
+    for (int i = 0; i < 40; ++i) {
+      Sleeper sleeper{.wait = [this] { return wait(); }};
+      pthread_t thread{};
+      begin(thread, sleeper, 200us);
+      led += runner() == sleeper.id.load() ? 1 : 0;
+      end(thread, sleeper);
+    }
+    return led;
+  }
+};
+
+TEST_P(Leads, TheThreadThatWaits) {
+  const unsigned led = times_it_leads();
+  if (GetParam() == Wait::kAsynchronous) {
+    EXPECT_EQ(led, 0U) << "it waits for what hardly ever comes";
+  } else {
+    EXPECT_GT(led, 5U);
+  }
 }
+
+TEST_P(Leads, AfterOthersWereCancelled) {
+  Sleeper sleeper{.wait = [this] { return wait(); }};
+  pthread_t thread{};
+  begin(thread, sleeper);
+  ASSERT_EQ(::pthread_cancel(thread), 0);
+  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
+  if (GetParam() != Wait::kAsynchronous) {
+    EXPECT_GT(times_it_leads(), 5U);
+  }
+}
+
+TEST_P(Leads, NobodyBesideOneThatSleepsForACompletion) {
+  handle(0);
+  ibv_comp_channel* const other = ::ibv_create_comp_channel(context_);
+  Sleeper first{.wait = [&] {
+    ibv_cq* cq = nullptr;
+    void* of = nullptr;
+    return ::ibv_get_cq_event(other, &cq, &of);
+  }};
+  pthread_t thread{};
+  begin(thread, first);
+  EXPECT_EQ(times_it_leads(), 0U);
+  EXPECT_NE(runner(), first.id.load());
+  end(thread, first);
+  ::ibv_destroy_comp_channel(other);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Leads,
+                         ::testing::Values(Wait::kCompletion, Wait::kConnection, Wait::kRequest, Wait::kAsynchronous));
 
 // Connects within this process, over rdma_cm.
 bool connects() {
@@ -302,6 +420,78 @@ TEST_F(Forked, WhatAChildDestroysStaysTheParents) {
   ibv_wc wc{};
   EXPECT_EQ(::ibv_poll_cq(cq, 1, &wc), 1);
   EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+}
+
+// Whether what gives null, or an errno value, refuses with EINVAL.
+template <class Make>
+bool refuses(const char* what, const Make& make) {
+  errno = 0;
+  const auto got = make();
+  bool refused = false;
+  if constexpr (std::is_pointer_v<decltype(got)>) {
+    refused = got == nullptr && errno == EINVAL;
+  } else {
+    refused = got == EINVAL || (got == -1 && errno == EINVAL);
+  }
+  if (!refused) std::fprintf(stderr, "%s in a forked child: not refused\n", what);
+  return refused;
+}
+
+TEST_F(Forked, AChildMakesNothingOfWhatItHasInherited) {
+  ibv_context* const context = dropin::context();
+  ibv_comp_channel* const completions = ::ibv_create_comp_channel(context);
+  ibv_pd* const pd = ::ibv_alloc_pd(context);
+  ibv_cq* const cq = ::ibv_create_cq(context, 4, nullptr, nullptr, 0);
+  std::array<char, 64> memory{};
+  ibv_mr* const mr = ::ibv_reg_mr(pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+  ibv_srq_init_attr of_srq{};
+  of_srq.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
+  ibv_srq* const srq = ::ibv_create_srq(pd, &of_srq);
+  EXPECT_EQ(in_child([&] {
+              bool good = refuses("ibv_alloc_pd", [&] { return ::ibv_alloc_pd(context); });
+              good &= refuses("ibv_create_cq", [&] { return ::ibv_create_cq(context, 4, nullptr, nullptr, 0); });
+              good &= refuses("ibv_create_comp_channel", [&] { return ::ibv_create_comp_channel(context); });
+              good &= refuses("ibv_reg_mr", [&] { return ::ibv_reg_mr(pd, memory.data(), 8, 0); });
+              good &= refuses("ibv_create_srq", [&] { return ::ibv_create_srq(pd, &of_srq); });
+              ibv_srq_attr limit{};
+              good &= refuses("ibv_modify_srq", [&] { return ::ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT); });
+              good &= refuses("ibv_query_srq", [&] { return ::ibv_query_srq(srq, &limit); });
+              auto wanted = attributes();
+              wanted.send_cq = wanted.recv_cq = cq;
+              good &= refuses("ibv_create_qp", [&] { return ::ibv_create_qp(pd, &wanted); });
+              ibv_qp_attr change{};
+              change.qp_state = IBV_QPS_ERR;
+              good &= refuses("ibv_modify_qp", [&] { return ::ibv_modify_qp(server->qp, &change, IBV_QP_STATE); });
+              good &= ::ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, pd, nullptr, 0, 0) == IBV_REREG_MR_ERR_INPUT;
+              // Of its own context, with what is the parent's.
+              ibv_context* const own = dropin::context();
+              ibv_cq* const own_cq = ::ibv_create_cq(own, 4, nullptr, nullptr, 0);
+              ibv_pd* const own_pd = ::ibv_alloc_pd(own);
+              good &= own != context && own_cq != nullptr && own_pd != nullptr;
+              good &=
+                  refuses("a queue with a channel", [&] { return ::ibv_create_cq(own, 4, nullptr, completions, 0); });
+              wanted.send_cq = own_cq;
+              good &= refuses("a queue pair with a queue", [&] { return ::ibv_create_qp(own_pd, &wanted); });
+              wanted.recv_cq = own_cq;
+              wanted.srq = srq;
+              good &= refuses("a queue pair with a shared queue", [&] { return ::ibv_create_qp(own_pd, &wanted); });
+              good &= refuses("a queue pair with a domain", [&] { return ::ibv_create_qp(pd, &wanted); });
+              // And of rdma_cm.
+              auto address = loopback();
+              auto how = parameters();
+              good &= refuses("rdma_listen", [&] { return ::rdma_listen(listener, 1); });
+              good &= refuses("rdma_disconnect", [&] { return ::rdma_disconnect(server); });
+              good &= refuses("rdma_connect", [&] { return ::rdma_connect(client, &how); });
+              good &= refuses("rdma_accept", [&] { return ::rdma_accept(server, &how); });
+              good &= refuses("rdma_bind_addr", [&] { return ::rdma_bind_addr(client, as_sockaddr(address)); });
+              return good && connects();
+            }),
+            0);
+  EXPECT_EQ(::ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(::ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(::ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(::ibv_dealloc_pd(pd), 0);
+  EXPECT_EQ(::ibv_destroy_comp_channel(completions), 0);
 }
 
 TEST(Contexts, HaveTheirOwnDescriptorAndEvents) {

@@ -101,6 +101,61 @@ TEST_F(OutlivePeer, EndsOfThisSideFlush) {
   }
 }
 
+// A message waits for a Receive, and the peer's end is behind it.
+class WaitsBeforeTheEnd : public ::testing::Test {
+ protected:
+  void begin() {
+    pair.establish();
+    pair.b.post(test::send_wr(1, pair.b.region(8).all()));
+    message = *pair.b.send(pair.mulpdu, pair.now);
+    pair.a.receive(message, false, pair.now);
+    ASSERT_TRUE(pair.a.core().holding());
+    pair.a.core().end_is_behind();
+  }
+
+  static constexpr std::chrono::seconds kWait{60};
+  MessagePair pair{Options{.receive_wait = kWait, .outlive_peer = true}};
+  Message message;
+};
+
+TEST_F(WaitsBeforeTheEnd, AsLongAsOthers) {
+  begin();
+  EXPECT_EQ(pair.a.core().deadline(), pair.now + kWait);
+  pair.now += std::chrono::seconds{59};
+  pair.a.expire(pair.now);
+  pair.a.post(RecvWr{.wr_id = 2, .sges = pair.a.region(8).all()});
+  pair.a.receive(message, false, pair.now);
+  ASSERT_EQ(pair.a.recvs.size(), 1U);
+  EXPECT_EQ(pair.a.recvs[0].status, Errc::kOk);
+  pair.a.end(Input::kPeerEnd, make_error(Errc::kPeerClosed), pair.now);
+  EXPECT_TRUE(pair.a.core().alone());
+}
+
+TEST_F(WaitsBeforeTheEnd, AndIsNoViolationThen) {
+  begin();
+  pair.expire(pair.a);
+  ASSERT_TRUE(pair.a.ended);
+  EXPECT_EQ(pair.a.ended->reason.code, Errc::kPeerClosed);
+  EXPECT_FALSE(pair.a.ended->sent);
+  EXPECT_TRUE(pair.a.core().alone());
+  EXPECT_FALSE(pair.a.core().holding());
+  pair.a.post(RecvWr{.wr_id = 2});
+  EXPECT_FALSE(pair.a.core().poll_recv());
+  pair.a.core().give_up_peer();
+  pair.a.post(test::send_wr(3, {}));
+  EXPECT_EQ(pair.a.core().poll_send().value().status, Errc::kConnectionLost);
+  EXPECT_EQ(pair.a.core().poll_recv().value().status, Errc::kFlushed);
+}
+
+TEST_F(WaitsBeforeTheEnd, ThoughNotWhereThePeerIsStillThere) {
+  pair.establish();
+  pair.b.post(test::send_wr(1, pair.b.region(8).all()));
+  EXPECT_TRUE(pair.move(pair.b, pair.a));
+  pair.expire(pair.a);
+  EXPECT_EQ(pair.a.core().phase(), Phase::kTerminating);
+  EXPECT_EQ(pair.a.core().reason().code, Errc::kUntaggedNoBuffer);
+}
+
 TEST_F(OutlivePeer, WithoutTheOptionAllIsFlushed) {
   MessagePair pair;
   pair.establish();

@@ -572,6 +572,51 @@ TEST(Initiator, StartsAgainWithRevisionOneWhenThePeerHangsUp) {
   }
 }
 
+// What the owner of the connection says to a rejection, and to a peer that hangs up.
+TEST(Initiator, StartsAgainWhereItsRetryJudgeSaysSo) {
+  for (const bool rejected : {true, false}) {
+    for (const bool again : {true, false}) {
+      test::Endpoint end(1);
+      const TimePoint now{1000s};
+      end.post(rdmap::RecvWr{1, end.region(10).all()});
+      mpa::Policy policy;
+      policy.revision = 1;
+      std::optional<Error> asked;
+      Bytes told;
+      end.conn().start(mpa::Initiator(policy, {}, now), now, {},
+                       [&](const Error& failed, ConstBytes data) -> std::optional<std::vector<std::byte>> {
+                         asked = failed;
+                         told.assign(data.begin(), data.end());
+                         if (!again) return std::nullopt;
+                         return pattern(3);
+                       });
+      (void)end.send(~std::size_t{0}, now);
+      if (rejected) {
+        (void)end.receive(hex("4d504120494420526570204672616d65 6001 0002 abcd"), now);
+      } else {
+        end.end(TcpEnd::kReset, now);
+      }
+      ASSERT_TRUE(asked);
+      EXPECT_EQ(asked->code, rejected ? Errc::kPeerRejected : Errc::kConnectionLost);
+      EXPECT_EQ(told, rejected ? hex("abcd") : Bytes());
+      ASSERT_EQ(end.events.size(), 1U);
+      if (!again) {
+        EXPECT_EQ(end.recvs.size(), 1U);
+        ASSERT_NE(end.disconnected(), nullptr);
+        EXPECT_EQ(end.disconnected()->private_data, told);
+        continue;
+      }
+      const auto& fall_back = std::get<FallBack>(end.events[0]);
+      EXPECT_EQ(fall_back.reason.code, asked->code);
+      EXPECT_EQ(fall_back.to, mpa::Fallback::kNone);
+      EXPECT_EQ(fall_back.private_data, pattern(3));
+      EXPECT_EQ(end.conn().phase(), Phase::kIdle);
+      EXPECT_EQ(end.conn().behind_reject(), nullptr);
+      EXPECT_TRUE(end.recvs.empty()) << "what was posted stays posted";
+    }
+  }
+}
+
 TEST(Initiator, DisconnectDuringStartupLeavesNothingToSend) {
   for (const bool abortive : {false, true}) {
     test::Endpoint end(1);

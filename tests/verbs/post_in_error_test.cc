@@ -153,6 +153,31 @@ TEST_F(PostInError, ACompletionQueueWithoutRoomRefuses) {
   expect_flushed(drain(cq_), {99});
 }
 
+// Nothing completes there before the peer is given up.
+TEST_F(PostInError, OfAPeerThatWentUnnoticedNeedsNoRoom) {
+  CompletionQueue narrow(2);
+  QueuePair::Options options{.send_cq = &narrow, .recv_cq = &narrow};
+  options.stream.outlive_peer = true;
+  QueuePair qp(pd_, options);
+  {
+    const auto lock = qp.lock();
+    qp.core().abort(make_error(Errc::kConnectionRefused));
+  }
+  EXPECT_EQ(qp.state(), QueuePairState::kRts);
+  for (std::uint64_t id = 0; id < 4; ++id) EXPECT_TRUE(qp.post_send({.wr_id = id}).ok()) << id;
+  for (std::uint64_t id = 0; id < 4; ++id) EXPECT_TRUE(qp.post_recv({.wr_id = id}).ok()) << id;
+  EXPECT_TRUE(narrow.empty());
+  EXPECT_TRUE(narrow.resize(8).ok());
+  qp.give_up_peer();
+  const auto got = drain(narrow);
+  ASSERT_EQ(got.size(), 8U);
+  EXPECT_EQ(got[0].status, Errc::kConnectionLost);
+  std::size_t taken = 0;
+  while (qp.post_send(SendWr{}).ok()) ++taken;
+  EXPECT_EQ(taken, 8U) << "there they complete at once";
+  EXPECT_EQ(context_->poll_async_event(), std::nullopt) << "no overflow";
+}
+
 // What is taken completes: no other thread can have its place in the completion queue.
 TEST_F(PostInError, OfTwoThatShareANarrowQueueCompletesOrIsRefused) {
   CompletionQueue narrow(3);
