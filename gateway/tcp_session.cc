@@ -26,6 +26,7 @@ rpcrdma::RequesterOptions requester_options(const Options& o) {
   rpcrdma::RequesterOptions r;
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
+  r.highest_version = o.rpcrdma_version;
   r.max_reply_bytes = o.max_record_bytes;
   // What waits is bounded by the memory for Calls. A low limit would hold up the backward Replies behind it in the TCP
   // stream.
@@ -52,7 +53,7 @@ const char* text(rpcrdma::Requester::Failure why) {
     case F::kErrChunk:
       return "server answered ERR_CHUNK";
     case F::kErrVers:
-      return "server does not speak RPC-over-RDMA version 1";
+      return "server does not speak this version of RPC-over-RDMA";
     case F::kBadReply:
       return "server's reply does not match its chunk";
     case F::kLocal:
@@ -87,6 +88,7 @@ TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client
       log_(ledger_->log),
       turns_(shared.turns),
       crc_trap_(shared.crc_trap),
+      versions_(shared.versions),
       meter_(stats_.rpc()),
       memory_(shared.memory),
       ended_(std::move(ended)),
@@ -103,6 +105,8 @@ TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   cm::ConnectOptions o;
+  server_ = server.to_string();
+  requester_options_.highest_version = versions_->highest(server_, options_.rpcrdma_version, Clock::now());
   o.host = server.host;
   o.port = server.port;
   o.policy = options_.policy;

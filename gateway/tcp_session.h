@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "iwarp/cm/connection.h"
 #include "iwarp/gateway/deadline_timer.h"
@@ -80,10 +81,12 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   EventLog& log_;
   std::shared_ptr<TurnQueue> turns_;
   std::shared_ptr<SiwCrcTrap> crc_trap_;
+  std::shared_ptr<VersionMemory> versions_;
   RpcMeter meter_;
   std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   Ended ended_;
   RdmaChannel channel_;
+  std::string server_;
   rpcrdma::RequesterOptions requester_options_;
   std::optional<rpcrdma::Requester> requester_;
   std::shared_ptr<RecordStream> tcp_;

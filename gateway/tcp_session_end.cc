@@ -95,6 +95,11 @@ void TcpSession::end() {
 void TcpSession::release() {
   step(life_, LifeInput::kReleased);
   meter_.end();
+  if (requester_) {
+    if (const auto highest = requester_->versions().for_next_connection()) {
+      versions_->learned(server_, *highest, Clock::now());
+    }
+  }
   tcp_->close(false);
   to_tcp_.clear();
   held_record_.reset();
