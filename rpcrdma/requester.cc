@@ -46,7 +46,8 @@ Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
       window_(options.credits),
       versions_(options.highest_version, options.lowest_version),
       peer_calls_(options.backward_credits) {
-  options_.header_limits.dialect.version_2 = options.highest_version == kVersion2;
+  options_.header_limits.dialect = {.version_2 =
+                                        options.highest_version == kVersion2};  // and no more: it sends no DONE
 }
 
 Result<void> Requester::start() {

@@ -57,7 +57,7 @@ struct RequesterOptions {
   // servers there are expect it.
   std::uint32_t highest_version = kVersion1;
   std::uint32_t lowest_version = kVersion1;  // of these two as well
-  Limits header_limits{};                    // bounds for the chunk lists of what the server sends
+  Limits header_limits{};  // bounds for the chunk lists of what the server sends; its dialect follows from the versions
 };
 
 // Private data to announce for these options.

@@ -42,7 +42,7 @@ Responder::Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
       transmit_(endpoint, pool),
       assembler_(endpoint, pool, transmit_),
       backward_window_(options.backward_credits) {  // req: RFC8167-4.1-4
-  options_.header_limits.dialect.version_2 = options.highest_version == kVersion2;
+  options_.header_limits.dialect = {.version_2 = options.highest_version == kVersion2};
 }
 
 Result<void> Responder::start() {

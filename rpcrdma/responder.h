@@ -1,6 +1,7 @@
-// The server's end of an RPC-over-RDMA version 1 connection (RFC 8166): takes Calls, in line or in Read chunks, hands
-// them over as contiguous RPC messages, and returns Replies in line, in Write chunks or in the Reply chunk. It also
-// sends backward Calls (RFC 8167), in line only. It does no I/O: it posts to an Endpoint and is driven by completions.
+// The server's end of an RPC-over-RDMA connection, of version 1 (RFC 8166) or 2 (see highest_version): takes Calls, in
+// line or in Read chunks, hands them over as contiguous RPC messages, and returns Replies in line, in Write chunks or
+// in the Reply chunk. It also sends backward Calls (RFC 8167), in line only. It does no I/O: it posts to an Endpoint
+// and is driven by completions.
 //
 // Driving: construct with what private data negotiated, start() before the peer may send, then after every input
 // (on_completion, reply, send_backward_call, progress, on_deadline) drain poll_event() and re-read deadline(). Call
@@ -56,7 +57,7 @@ struct ResponderOptions {
   // Highest version that is spoken, kVersion1 or kVersion2. Calls of another get ERR_VERS and the range; each Reply has
   // the version of its Call. Version 2 with its defaults is for Receives of 4096 octets or more.
   std::uint32_t highest_version = kVersion1;
-  // Bounds for chunk lists; more gets ERR_CHUNK.
+  // Bounds for chunk lists; more gets ERR_CHUNK. The dialect follows from the version.
   Limits header_limits{};
 };
 

@@ -184,7 +184,7 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
     if (!dialect.draft_2005 || h.version != kVersion1) {
       return ParseError{Answer::kDrop, h.xid, h.version, "RDMA_DONE", true};
     }
-    h.proc = Proc::kDone;  // req: D2005-3.8-5 D2005-4.1-16
+    h.proc = Proc::kDone;  // req: D2005-4.1-16
     return ParsedHeader{std::move(h), message.size()};
   }
   if (known && h.version == kVersion2 && is(Proc::kOptional)) {
@@ -375,7 +375,6 @@ std::optional<ParseError> check_reply(const Header& h, const Dialect& dialect) {
   if (!h.read_list.empty() && (!dialect.draft_2005 || h.version != kVersion1)) {
     return bad("Reply with a Read list");  // req: RFC8166-4.3.1-3 RFC8166-3.1-1
   }
-  // req: D2005-5.1-3 D2005-5.2-3
   const bool by_read =
       std::any_of(h.read_list.begin(), h.read_list.end(), [](const auto& s) { return s.position == 0; });
   const bool by_write = h.reply_chunk && h.reply_chunk->length() > 0;

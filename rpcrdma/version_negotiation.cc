@@ -35,8 +35,8 @@ bool VersionNegotiation::on_err_vers(std::uint32_t low, std::uint32_t high) {
 }
 
 std::optional<std::uint32_t> VersionNegotiation::for_next_connection() const {
-  if (refused_) return version_;                                            // req: V2-5.2-3
-  if (state_ == State::kAsking && lowest_ < version_) return version_ - 1;  // req: V2-5.2-4
+  if (refused_) return version_;
+  if (state_ == State::kAsking && lowest_ < version_) return version_ - 1;
   return std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 // remembered of a peer.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,7 +26,9 @@ class VersionNegotiation {
   // `highest`: kVersion1 or kVersion2; with kVersion1 nothing is asked, and everything is as RFC 8166 has it.
   // `lowest`: kVersion1, or kVersion2 where a peer without it is of no use.
   explicit VersionNegotiation(std::uint32_t highest, std::uint32_t lowest = kVersion1)
-      : version_(highest), lowest_(lowest), state_(highest == kVersion1 ? State::kSettled : State::kUnasked) {}
+      : version_(std::clamp(highest, kVersion1, kVersion2)),
+        lowest_(std::min(lowest, version_)),
+        state_(version_ == kVersion1 ? State::kSettled : State::kUnasked) {}
 
   [[nodiscard]] State state() const { return state_; }
   // Of the next Call.

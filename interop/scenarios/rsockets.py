@@ -20,7 +20,7 @@ def kernel_client(context: Context) -> None:
     wait_listening(port, "rstream over iwarp", 15, server.child)
     context.guest.must(f"{_STREAM} -s {HOST_ADDRESS} -p {port}", _TIMEOUT)
     check_equal("exit status of the server over iwarp", server.child.wait_exit(15), 0)
-    context.traffic.append(Traffic("rsockets-server", port, 1, {}, crc=True))
+    context.traffic.append(Traffic("rsockets-server", port, 1, {}, crc=True, rpc=False))
 
 
 @scenario("rsockets-client", "rstream over iwarp's libraries -> rstream over Debian's library and siw, both ends verified", variants=ONCE)
@@ -31,4 +31,4 @@ def kernel_server(context: Context) -> None:
     client = context.iwarp("run", "--", *_STREAM.split(), "-s", "127.0.0.1", "-p", str(context.guest.forwards[port]))
     check_equal("exit status of the client over iwarp", client.child.wait_exit(_TIMEOUT), 0)
     check_equal("exit status of the server over siw", server.wait(15).status, 0)
-    context.traffic.append(Traffic("rsockets-client", port, 1, {}, crc=True))
+    context.traffic.append(Traffic("rsockets-client", port, 1, {}, crc=True, rpc=False))

@@ -3,7 +3,6 @@
 
 #include "tests/dropin/rdma_names.h"
 //
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -12,15 +11,9 @@
 #include <string>
 #include <string_view>
 
-namespace iwarp::dropin::test {
+#include "tests/dropin/loopback.h"
 
-inline sockaddr_in loopback(std::uint16_t port = 0) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port);
-  return address;
-}
+namespace iwarp::dropin::test {
 
 template <class Address>
 sockaddr* as_sockaddr(Address& address) {

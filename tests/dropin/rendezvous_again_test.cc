@@ -182,17 +182,27 @@ TEST_F(Again, InRtsAnotherPsnIsRefused) {
   expect_connected();
 }
 
+// In RTR, and a knock has named another PSN: that one.
+class WronglyKnocked : public Again {
+ protected:
+  void SetUp() override {
+    Again::SetUp();
+    peer.open();
+    of_peer = peer.larger();
+    ASSERT_EQ(end.rtr(of_peer, kPeerPsn), 0);
+    auto wrong = to_end(Kind::kKnock);
+    wrong.to_psn = wrong_psn = wrong.to_psn ^ 1;
+    EXPECT_EQ(ask(wrong).get().why, Refusal::kHeard);
+  }
+
+  std::uint32_t wrong_psn = 0;
+};
+
 // A knock names the PSN for an end that stays in RTR, but does not set it.
-TEST_F(Again, AWrongKnockInRtrIsMadeGood) {
-  peer.open();
-  of_peer = peer.larger();
-  ASSERT_EQ(end.rtr(of_peer, kPeerPsn), 0);
-  auto wrong = to_end(Kind::kKnock);
-  wrong.to_psn ^= 1;
-  EXPECT_EQ(ask(wrong).get().why, Refusal::kHeard);
+TEST_F(WronglyKnocked, InRtrIsMadeGood) {
   auto said = peer.reject(Refusal::kOtherPeer);
   ASSERT_TRUE(said);
-  EXPECT_EQ(said->from_psn, wrong.to_psn);
+  EXPECT_EQ(said->from_psn, wrong_psn);
   // The true one comes later.
   EXPECT_EQ(ask(to_end(Kind::kKnock)).get().why, Refusal::kHeard);
   for (int i = 0; i < 20 && said->from_psn != end.psn; ++i) {
@@ -205,13 +215,7 @@ TEST_F(Again, AWrongKnockInRtrIsMadeGood) {
   expect_connected();
 }
 
-TEST_F(Again, AWrongKnockInRtrIsMadeGoodByRts) {
-  peer.open();
-  of_peer = peer.larger();
-  ASSERT_EQ(end.rtr(of_peer, kPeerPsn), 0);
-  auto wrong = to_end(Kind::kKnock);
-  wrong.to_psn ^= 1;
-  EXPECT_EQ(ask(wrong).get().why, Refusal::kHeard);
+TEST_F(WronglyKnocked, InRtrIsMadeGoodByRts) {
   const auto first = peer.next();  // under way when this end comes to RTS
   ASSERT_NE(first, nullptr);
   ASSERT_EQ(end.rts(), 0);

@@ -96,24 +96,12 @@ TEST_F(RsocketTest, ManyPollersAreAllWoken) {
 }
 
 TEST_F(RsocketTest, SignalsEndAPoll) {
-  struct sigaction action {
-  }, before{};
-  action.sa_handler = [](int) {};
-  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
   connect();
-  std::atomic<bool> done{false};
-  std::thread poller([&] {
+  interrupted([&] {
     pollfd watched{accepted, POLLIN, 0};
     EXPECT_EQ(::rpoll(&watched, 1, -1), -1);
     EXPECT_EQ(errno, EINTR);
-    done.store(true);
   });
-  while (!done.load()) {
-    ::pthread_kill(poller.native_handle(), SIGUSR1);
-    std::this_thread::sleep_for(5ms);
-  }
-  poller.join();
-  EXPECT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
 TEST_F(RsocketTest, SelectWaitsForEitherKind) {

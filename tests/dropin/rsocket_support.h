@@ -3,26 +3,23 @@
 
 #include "tests/dropin/rsocket_names.h"
 //
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
-namespace iwarp::dropin::test {
+#include "tests/dropin/loopback.h"
 
-inline sockaddr_in loopback(std::uint16_t port = 0) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port);
-  return address;
-}
+namespace iwarp::dropin::test {
 
 inline const sockaddr* as_sockaddr(const sockaddr_in& address) {
   return reinterpret_cast<const sockaddr*>(&address);
@@ -121,5 +118,30 @@ class RsocketTest : public ::testing::Test {
   Rsocket listener, client;
   int accepted = -1;
 };
+
+// Runs `what` in a thread, which is to wait, and sends it signals whose handler ends calls: one of the first does.
+template <class What>
+void interrupted(What what) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  std::atomic<bool> began{false}, done{false};
+  std::thread thread([&] {
+    began.store(true);
+    what();
+    done.store(true);
+  });
+  while (!began.load()) std::this_thread::yield();
+  int signals = 0;
+  for (; !done.load(); ++signals) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ::pthread_kill(thread.native_handle(), SIGUSR1);
+    for (int looks = 0; looks < 100 && !done.load(); ++looks) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_LE(signals, 3);  // the first may come before the call
+  thread.join();
+  EXPECT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
+}
 
 }  // namespace iwarp::dropin::test

@@ -324,22 +324,8 @@ TEST_F(RsocketTest, AcceptingWithoutWaiting) {
 }
 
 TEST_F(RsocketTest, SignalsEndAWait) {
-  struct sigaction action {
-  }, before{};
-  action.sa_handler = [](int) {};
-  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
   connect();
-  std::atomic<bool> done{false};
-  std::thread receiver([&] {
-    EXPECT_EQ(receive_text(client), "-EINTR");
-    done.store(true);
-  });
-  while (!done.load()) {
-    ::pthread_kill(receiver.native_handle(), SIGUSR1);
-    std::this_thread::sleep_for(5ms);
-  }
-  receiver.join();
-  EXPECT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
+  interrupted([&] { EXPECT_EQ(receive_text(client), "-EINTR"); });
 }
 
 TEST_F(RsocketTest, OptionsAreTold) {

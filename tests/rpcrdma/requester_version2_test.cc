@@ -219,6 +219,21 @@ TEST_F(RequesterVersion2, AServerThatDoesNotSurviveTheQuestion) {
   EXPECT_EQ(requester_->versions().for_next_connection(), kVersion1);
 }
 
+// Whatever the options say.
+TEST_F(RequesterTest, NothingOfTheDraftOf2005IsTaken) {
+  for (const Proc proc : {Proc::kMsgp, Proc::kDone}) {
+    start({.header_limits = {.dialect = {.draft_2005 = true}}});
+    ASSERT_TRUE(call(readdir_call(1)).ok());
+    received();
+    Header h = header(1, proc);
+    h.draft_2005 = true;
+    answer(h, rpc_reply(1));
+    EXPECT_FALSE(next<Requester::ReplyReceived>(*requester_));
+    TearDown();
+    client_.broken = false;
+  }
+}
+
 TEST_F(RequesterTest, OfVersion1KnowsNothingOfOptions) {
   start();
   ASSERT_TRUE(call(getattr_call(1)).ok());

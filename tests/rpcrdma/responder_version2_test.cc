@@ -120,6 +120,15 @@ TEST_F(ResponderVersion2, BackwardCallsHaveTheVersionOfTheClient) {
   ASSERT_TRUE(next<Responder::BackwardReply>(*responder_));
 }
 
+TEST_F(ResponderVersion2, NothingOfTheDraftOf2005IsTaken) {
+  start({.header_limits = {.dialect = {.draft_2005 = true}}});
+  Header h = header(7, Proc::kMsgp);
+  h.draft_2005 = true;
+  send(h, rpc_reply(8));
+  expect_err_chunk(7);
+  EXPECT_FALSE(responder_->poll_event());
+}
+
 TEST(RpcPairVersion2, EveryPairOfVersionsAgrees) {
   for (const std::uint32_t of_client : {kVersion1, kVersion2}) {
     for (const std::uint32_t of_server : {kVersion1, kVersion2}) {

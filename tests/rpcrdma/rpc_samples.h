@@ -96,10 +96,13 @@ struct Decoded {
   Header header;
   Bytes payload;
 };
-inline Decoded decode(const Bytes& message, const Limits& limits = {}) {
+inline ParsedHeader parsed(const Bytes& message, const Limits& limits = {}) {
   ParseResult r = Header::parse(message, limits);
   if (!std::holds_alternative<ParsedHeader>(r)) throw std::invalid_argument(std::get<ParseError>(r).why);
-  auto& p = std::get<ParsedHeader>(r);
+  return std::get<ParsedHeader>(std::move(r));
+}
+inline Decoded decode(const Bytes& message, const Limits& limits = {}) {
+  const ParsedHeader p = parsed(message, limits);
   return {p.header, Bytes(message.begin() + static_cast<std::ptrdiff_t>(p.payload_offset), message.end())};
 }
 

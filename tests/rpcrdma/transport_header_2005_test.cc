@@ -2,15 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "iwarp/rpcrdma/transport_header.h"
+#include "tests/rpcrdma/rpc_samples.h"
 #include "tests/rpcrdma/wire_vectors.h"
 #include "tests/support/covers.h"
 
-namespace iwarp::rpcrdma {
+namespace iwarp::rpcrdma::test {
 namespace {
 
 using Answer = ParseError::Answer;
-using test::Bytes;
-using test::Xdr;
+using iwarp::test::Xdr;
 
 constexpr std::uint32_t kXid = 0x01020304;
 constexpr Dialect kDialect{.draft_2005 = true};
@@ -21,19 +21,12 @@ Xdr fixed(std::uint32_t proc) {
 }
 
 ParsedHeader good(const Bytes& message) {
-  ParseResult r = Header::parse(message, kLimits);
-  if (auto* e = std::get_if<ParseError>(&r)) {
-    ADD_FAILURE() << e->why;
-    return {};
-  }
-  return std::get<ParsedHeader>(std::move(r));
+  return parsed(message, kLimits);
 }
 
-Bytes encode(Header h) {
+Bytes as_in_2005(Header h) {
   h.draft_2005 = true;
-  Bytes out(h.encoded_size());
-  EXPECT_EQ(h.write_to(out), out.size());
-  return out;
+  return encode(h);
 }
 
 TEST(TransportHeader2005, PaddedMessagesSayHow) {
@@ -47,7 +40,7 @@ TEST(TransportHeader2005, PaddedMessagesSayHow) {
   EXPECT_EQ(h.padding, (Padding{512, 100}));
   EXPECT_EQ(h.read_list.size(), 1u);
   EXPECT_EQ(payload, head.size());
-  EXPECT_EQ(encode(h), head);
+  EXPECT_EQ(as_in_2005(h), head);
   EXPECT_EQ(check_call(h), std::nullopt);
   EXPECT_EQ(
       h.to_string(),
@@ -72,7 +65,7 @@ TEST(TransportHeader2005, DoneIsAMessageOf16Octets) {
   const auto [h, payload] = good(message);
   EXPECT_EQ(h.proc, Proc::kDone);
   EXPECT_EQ(payload, message.size());
-  EXPECT_EQ(encode(h), message);
+  EXPECT_EQ(as_in_2005(h), message);
   EXPECT_EQ(h.to_string(), "RDMA_DONE(xid=0x1020304, vers=1, credits=10)");
   EXPECT_EQ(check_call(h).value().answer, Answer::kDrop);
   EXPECT_EQ(check_reply(h, kDialect).value().answer, Answer::kDrop);
@@ -83,11 +76,11 @@ TEST(TransportHeader2005, ErrChunkHas32OctetsMore) {
   COVERS("D2005-4.2-13");
   const auto answer = make_answer({Answer::kErrChunk, kXid, 1, ""}, 10, kDialect);
   ASSERT_TRUE(answer);
-  const Bytes message = encode(*answer);
+  const Bytes message = as_in_2005(*answer);
   EXPECT_EQ(message, fixed(4).w(2).raw(Bytes(32)).bytes());
   EXPECT_EQ(good(message).header.error.code, HeaderError::kChunk);
   const auto version = make_answer({Answer::kErrVers, kXid, 9, ""}, 10, kDialect);
-  EXPECT_EQ(encode(version.value()).size(), kErrVersBytes);
+  EXPECT_EQ(as_in_2005(version.value()).size(), kErrVersBytes);
 }
 
 TEST(TransportHeader2005, RepliesMayHaveReadChunks) {
@@ -114,4 +107,4 @@ TEST(TransportHeader2005, RepliesMayHaveReadChunks) {
 }
 
 }  // namespace
-}  // namespace iwarp::rpcrdma
+}  // namespace iwarp::rpcrdma::test

@@ -2,15 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "iwarp/rpcrdma/transport_header.h"
+#include "tests/rpcrdma/rpc_samples.h"
 #include "tests/rpcrdma/wire_vectors.h"
 #include "tests/support/covers.h"
 
-namespace iwarp::rpcrdma {
+namespace iwarp::rpcrdma::test {
 namespace {
 
 using Answer = ParseError::Answer;
-using test::Bytes;
-using test::Xdr;
+using iwarp::test::pattern;
+using iwarp::test::Xdr;
 
 constexpr std::uint32_t kXid = 0x01020304;
 constexpr Limits kLimits{.dialect = {.version_2 = true}};
@@ -20,12 +21,7 @@ Xdr fixed(std::uint32_t proc, std::uint32_t version = 2) {
 }
 
 ParsedHeader good(const Bytes& message) {
-  ParseResult r = Header::parse(message, kLimits);
-  if (auto* e = std::get_if<ParseError>(&r)) {
-    ADD_FAILURE() << e->why;
-    return {};
-  }
-  return std::get<ParsedHeader>(std::move(r));
+  return parsed(message, kLimits);
 }
 
 ParseError bad(const Bytes& message) {
@@ -33,12 +29,6 @@ ParseError bad(const Bytes& message) {
   const auto* error = std::get_if<ParseError>(&r);
   EXPECT_NE(error, nullptr) << "parsed";
   return error != nullptr ? *error : ParseError{};
-}
-
-Bytes encode(const Header& h) {
-  Bytes out(h.encoded_size());
-  EXPECT_EQ(h.write_to(out), out.size());
-  return out;
 }
 
 TEST(TransportHeaderVersion2, BothVersionsAreRead) {
@@ -64,7 +54,7 @@ TEST(TransportHeaderVersion2, OptionsAreReadWithWhatFollowsThem) {
     const auto [h, payload] = good(Xdr(head).words({1, 2, 3}).bytes());
     EXPECT_EQ(h.proc, Proc::kOptional);
     EXPECT_EQ(h.option.type, 77u);
-    EXPECT_EQ(h.option.info, test::pattern(n, 1));
+    EXPECT_EQ(h.option.info, pattern(n, 1));
     EXPECT_EQ(payload, head.size());
     EXPECT_EQ(encode(h), head);
     EXPECT_EQ(good(head).payload_offset, head.size());
@@ -142,4 +132,4 @@ TEST(TransportHeaderVersion2, OptionsAreNeitherCallNorReply) {
 }
 
 }  // namespace
-}  // namespace iwarp::rpcrdma
+}  // namespace iwarp::rpcrdma::test

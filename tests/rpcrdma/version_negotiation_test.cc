@@ -101,6 +101,14 @@ TEST(VersionNegotiation, APeerThatDoesNotSurviveTheQuestionIsNotAskedAgain) {
   EXPECT_EQ(only_2.for_next_connection(), std::nullopt);
 }
 
+TEST(VersionNegotiation, VersionsThatThereAreNotAreThoseThatThereAre) {
+  EXPECT_FALSE(VersionNegotiation(0).alone());
+  EXPECT_EQ(VersionNegotiation(0).version(), kVersion1);
+  EXPECT_EQ(VersionNegotiation(9).version(), kVersion2);
+  VersionNegotiation lowest(kVersion1, kVersion2);
+  EXPECT_TRUE(lowest.on_reply(kVersion1));
+}
+
 TEST(VersionNegotiation, Version1AsksNothing) {
   VersionNegotiation n(kVersion1);
   EXPECT_FALSE(n.alone());
