@@ -101,7 +101,9 @@ TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client
       record_(options_.record_deadline),
       replies_(options_.reply_deadline),
       credits_(options_.lost_call_limit * kNoCreditFactor),
-      leaving_(options_.delivery_timeout) {}
+      leaving_(options_.delivery_timeout),
+      question_(options_.version_timeout),
+      version_told_(options_.rpcrdma_version == rpcrdma::kVersion1) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   cm::ConnectOptions o;
@@ -190,10 +192,9 @@ void TcpSession::pump() {
   if (life_ >= Life::kRest) return;
   channel_.after_turn(now, log_);
   const auto unanswered = backward_.empty() ? std::nullopt : std::optional(backward_.front().expires);
-  const auto stalled =
-      life_ >= Life::kClosing
-          ? std::nullopt
-          : earliest({record_.deadline(), replies_.deadline(), credits_.deadline(), leaving_.deadline()});
+  const auto stalled = life_ >= Life::kClosing ? std::nullopt
+                                               : earliest({record_.deadline(), replies_.deadline(), credits_.deadline(),
+                                                           leaving_.deadline(), question_.deadline()});
   timer_.set(earliest({unanswered, stalled, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
@@ -224,6 +225,7 @@ void TcpSession::wake() {
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
   stats_.received(MessageKind::kReply);
+  if (!version_told_) tell_version();
   meter_.replied(static_cast<RpcProgram>(reply.tag), reply.message.size(), round_time() - reply.since,
                  {.read = reply.read_bytes, .write = reply.written});
   if (layouts_.on_reply(reply.message.bytes())) stats_.incident(Incident::kLayoutsHidden);
@@ -267,6 +269,7 @@ void TcpSession::handle(rpcrdma::Requester::BackwardCall call) {
 void TcpSession::handle(const rpcrdma::Requester::MustClose& must_close) {
   if (must_close.error.code == Errc::kMalformedRpc) return give_up(EndReason::kMalformedReply, must_close.error);
   if (!step(life_, LifeInput::kClose)) return;
+  server_ended_ = must_close.error.code == Errc::kFlushed || must_close.error.code == Errc::kConnectionLost;
   // Flushed work only says that the connection is over, which is about to be told with its true reason.
   if (must_close.error.code == Errc::kFlushed) return;
   log_.warn(LogKind::kClosing,

@@ -51,6 +51,10 @@ Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
 }
 
 Result<void> Requester::start() {
+  if (options_.lowest_version < kVersion1 || options_.lowest_version > options_.highest_version ||
+      options_.highest_version > kVersion2) {
+    return make_error(Errc::kInvalidArgument, "no such versions of RPC-over-RDMA");
+  }
   if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.1-3
   if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
   return {};
@@ -96,7 +100,7 @@ Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag)
   }
   if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message), now, tag});
+  queued_.push_back({*xid, std::move(message), now, tag, false, {}});
   pump();
   return {};
 }
@@ -204,6 +208,13 @@ bool Requester::try_send(Queued& queued) {
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
   h.version = versions_.version();  // req: V2-5-3
 
+  if (!queued.message) {
+    // Not from the memory for Calls, which those behind it in the queue may hold entirely.
+    auto room = pool_.acquire(queued.copy.size(), BufferPool::Purpose::kControl);
+    if (!room) return false;
+    std::copy(queued.copy.begin(), queued.copy.end(), room->bytes().begin());
+    queued.message = std::move(*room);
+  }
   const ConstBytes message = queued.message.bytes();
   Call fresh;
   fresh.used = true;
@@ -234,11 +245,15 @@ bool Requester::try_send(Queued& queued) {
     return true;
   }
 
-  stats_.write_chunks_offered += call.write_chunks.size();
-  stats_.reply_chunks_offered += call.reply_chunk ? 1 : 0;
-  stats_.read_chunk_bytes += call.read_bytes;
-  ++(plan.in_line ? stats_.calls_in_line : stats_.calls_in_read_chunk);
-  stats_.calls_reduced += plan.data.empty() ? 0 : 1;
+  if (queued.again) {
+    ++stats_.calls_again;
+  } else {
+    stats_.write_chunks_offered += call.write_chunks.size();
+    stats_.reply_chunks_offered += call.reply_chunk ? 1 : 0;
+    stats_.read_chunk_bytes += call.read_bytes;
+    ++(plan.in_line ? stats_.calls_in_line : stats_.calls_in_read_chunk);
+    stats_.calls_reduced += plan.data.empty() ? 0 : 1;
+  }
   if (whole_in_line) {
     if (versions_.alone()) call.copy.assign(message.begin(), message.end());
     out.payload = std::move(queued.message);
@@ -256,14 +271,7 @@ bool Requester::try_send(Queued& queued) {
 void Requester::send_again(Call& call) {
   if (!fence(call)) return;
   if (call.cancelled) return finish(call);
-  Buffer message = std::move(call.message);
-  if (!message) {
-    auto room = pool_.acquire(call.copy.size(), BufferPool::Purpose::kCall, kHeadroomBytes);
-    if (!room) return fail_call(call, Failure::kLocal, {});
-    std::copy(call.copy.begin(), call.copy.end(), room->bytes().begin());
-    message = std::move(*room);
-  }
-  queued_.push_front({call.xid, std::move(message), call.since, call.tag});
+  queued_.push_front({call.xid, std::move(call.message), call.since, call.tag, true, std::move(call.copy)});
   finish(call);
 }
 

@@ -54,7 +54,8 @@ struct RequesterOptions {
   OfferPolicy offers{};
   // The version asked for, kVersion1 or kVersion2, and the lowest that is good enough. With kVersion2 the first Call
   // goes alone, and the server's answer settles the version (version_negotiation.h). kVersion1 asks nothing, as all
-  // servers there are expect it.
+  // servers there are expect it. A server may leave the question unanswered: there is no clock here, so the owner has
+  // to close the connection after a time of state kAsking, and to ask for_next_connection().
   std::uint32_t highest_version = kVersion1;
   std::uint32_t lowest_version = kVersion1;  // of these two as well
   Limits header_limits{};  // bounds for the chunk lists of what the server sends; its dialect follows from the versions
@@ -109,6 +110,7 @@ class Requester {
   struct Stats {
     std::uint64_t calls_in_line = 0;           // Calls sent as RDMA_MSG
     std::uint64_t calls_in_read_chunk = 0;     // Calls sent as RDMA_NOMSG
+    std::uint64_t calls_again = 0;             // Calls sent once more, in a lower version: counted above only once
     std::uint64_t calls_reduced = 0;           // Calls whose data went as Read chunks of their own
     std::uint64_t write_chunks_offered = 0;    // Write chunks of Calls
     std::uint64_t replies_reduced = 0;         // Replies whose data came into Write chunks
@@ -134,7 +136,8 @@ class Requester {
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
-  // Posts all Receives. On failure: close the connection.
+  // Posts all Receives. On failure: close the connection. kInvalidArgument: versions that there are not, or the lowest
+  // is above the highest.
   [[nodiscard]] Result<void> start();
   // A posted operation has ended. Each one, flushed ones too, has to be told here.
   void on_completion(const Completion& completion);
@@ -160,7 +163,8 @@ class Requester {
   [[nodiscard]] std::uint64_t calls_ended() const { return calls_ended_; }
 
   // Answers a backward Call with an RPC Reply of that xid. Errors, with `message` untouched: kInvalidArgument (unknown
-  // token; not the Reply to that Call; longer than max_backward_bytes(): answer with something shorter), kNotConnected.
+  // token; not the Reply to that Call; longer than max_backward_bytes(), or than that of version 1 if the Call is of
+  // version 1: answer with something shorter), kNotConnected.
   [[nodiscard]] Result<void> reply_backward(CallToken token, Buffer&& message);
   // No Reply will come. The server is told nothing.
   void abandon_backward(CallToken token);
@@ -192,6 +196,8 @@ class Requester {
     Buffer message{};
     TimePoint since{};
     std::uint32_t tag = 0;
+    bool again = false;             // it was sent before, in a higher version
+    std::vector<std::byte> copy{};  // then it may be here, and `message` empty
   };
   // Memory that the server may write to.
   struct Offered {
@@ -240,7 +246,8 @@ class Requester {
   void pump();
   void send_again(Call& call);
   void answer(const Header& header, std::uint64_t& count);
-  void answer_err_chunk(const Header& to);
+  void answer_err_chunk(std::uint32_t xid, std::uint32_t version);
+  [[nodiscard]] std::uint32_t max_backward_bytes(std::uint32_t version) const;
   // False: it cannot go out yet.
   [[nodiscard]] bool try_send(Queued& queued);
   // Ends all remote access to the Call's memory; false: the connection is being closed.

@@ -12,8 +12,10 @@ void Requester::on_message(Buffer message) {
   const ParseResult result = Header::parse(message.bytes(), options_.header_limits);
   const auto* parsed = std::get_if<ParsedHeader>(&result);
   if (parsed == nullptr) {
-    if (!std::get<ParseError>(result).done) return lose_reply();  // req: RFC8166-4.6.1-3 RFC8166-4.2.4-11
-    ++stats_.dropped_messages;                                    // no Reply. req: RFC8166-4.6.2-2
+    const auto& error = std::get<ParseError>(result);
+    if (error.option) return answer_err_chunk(error.xid, error.version);  // req: V2-4.2-10
+    if (!error.done) return lose_reply();                                 // req: RFC8166-4.6.1-3 RFC8166-4.2.4-11
+    ++stats_.dropped_messages;                                            // no Reply. req: RFC8166-4.6.2-2
     return;
   }
   const Header& h = parsed->header;
@@ -25,7 +27,7 @@ void Requester::on_message(Buffer message) {
   }
   if (h.proc == Proc::kNomsg) {
     // With a Read list it can only be a long backward Call, unless it is a broken Reply. req: RFC8167-5.3-4
-    if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h);
+    if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h.xid, h.version);
     return on_reply(std::move(message), *parsed);
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed->payload_offset);
@@ -97,6 +99,7 @@ std::optional<Requester::ReplyReceived> Requester::take_reply(Call& call, const 
   std::size_t in_write_chunks = 0;
   SmallVector<WrittenChunk, 1> chunks;
   for (std::size_t i = 0; i < call.write_chunks.size(); ++i) {
+    // What lies in it beyond is never looked at. req: RFC8166-4.3.2.2-5
     const std::uint32_t written = i < h.write_list.size() ? h.write_list[i].segments[0].length : 0;
     chunks.push_back({call.write_chunks[i].room, written});
     in_write_chunks += written;
@@ -183,7 +186,7 @@ bool Requester::fence(Call& call) {
 }
 
 void Requester::finish(Call& call) {
-  call = Call{};
+  call = Call{};  // and with it what was unused of its chunks. req: RFC8166-4.3.2.2-4
   ++calls_ended_;
   window_.on_call_done();  // req: RFC8166-2.2.2-3
 }
@@ -210,7 +213,8 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
     return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
   }
   // req: RFC8167-5.3-1
-  if (h.has_chunks() || !xid_matches(h, payload)) return answer_err_chunk(h);  // req: RFC8167-5.3-4 RFC8167-5.1-4
+  if (h.has_chunks() || !xid_matches(h, payload))
+    return answer_err_chunk(h.xid, h.version);  // req: RFC8167-5.3-4 RFC8167-5.1-4
   slot->used = true;
   slot->xid = h.xid;
   slot->version = h.version;
@@ -220,9 +224,9 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
   events_.emplace_back(BackwardCall{token, h.xid, std::move(message)});  // req: RFC8167-2.2-1 RFC8267-6.5.2-1
 }
 
-void Requester::answer_err_chunk(const Header& to) {
+void Requester::answer_err_chunk(std::uint32_t xid, std::uint32_t version) {
   const auto granted = std::max<std::uint32_t>(options_.backward_credits, 1);
-  answer(make_err_chunk(to.xid, to.version, granted), stats_.err_chunk_sent);
+  answer(make_err_chunk(xid, version, granted), stats_.err_chunk_sent);
 }
 
 void Requester::answer(const Header& header, std::uint64_t& count) {
@@ -236,9 +240,14 @@ void Requester::answer(const Header& header, std::uint64_t& count) {
 }
 
 std::uint32_t Requester::max_backward_bytes() const {
+  return max_backward_bytes(versions_.version());
+}
+
+std::uint32_t Requester::max_backward_bytes(std::uint32_t version) const {
   // Thresholds swap: a backward Reply travels like a forward Call. req: RFC8167-4.2-1
-  return versions_.inline_bytes(std::min(limits_.call_inline_bytes, limits_.reply_inline_bytes)) -
-         std::uint32_t{kMinHeaderBytes};
+  const std::uint32_t agreed = std::min(limits_.call_inline_bytes, limits_.reply_inline_bytes);
+  const std::uint32_t now = versions_.inline_bytes(agreed);
+  return (version == kVersion1 ? std::min(agreed, now) : now) - std::uint32_t{kMinHeaderBytes};
 }
 
 Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
@@ -249,7 +258,7 @@ Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
   if (rpc_xid(message.bytes()) != call->xid || rpc_direction(message.bytes()) != RpcDirection::kReply) {
     return make_error(Errc::kInvalidArgument, "not the Reply to this backward Call");
   }
-  if (message.size() > max_backward_bytes()) {  // req: RFC8167-5.3-2 RFC8167-5.3-3
+  if (message.size() > max_backward_bytes(call->version)) {  // req: RFC8167-5.3-2 RFC8167-5.3-3
     return make_error(Errc::kInvalidArgument, "backward Reply exceeds the inline threshold");
   }
   OutgoingMessage out;

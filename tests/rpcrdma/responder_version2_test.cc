@@ -120,6 +120,50 @@ TEST_F(ResponderVersion2, BackwardCallsHaveTheVersionOfTheClient) {
   ASSERT_TRUE(next<Responder::BackwardReply>(*responder_));
 }
 
+// Its size is that of the version which the client had spoken when it was queued.
+TEST_F(ResponderVersion2, ABackwardCallKeepsItsVersion) {
+  ResponderOptions options = version_2();
+  options.backward_credits = 1;
+  start(options, std::nullopt, {true, 1024, 1024});
+  const auto backward = [&](std::uint32_t xid, std::size_t octets) {
+    return responder_->send_backward_call(to_buffer(*pool_, rpc_call(xid, 0x40000000, 1, 0, pattern(octets))), now_);
+  };
+  send(of_version(kVersion2, 7), getattr_call(7));
+  reply(expect_call(getattr_call(7)), rpc_reply(7));
+  received_2();
+  ASSERT_TRUE(backward(1, 0).ok());
+  ASSERT_TRUE(backward(2, 3000).ok());  // waits for the credit
+  EXPECT_EQ(received_2().header.xid, 1u);
+  send(of_version(kVersion1, 8), getattr_call(8));  // a client that goes back to version 1
+  reply(expect_call(getattr_call(8)), rpc_reply(8));
+  received_2();
+  EXPECT_FALSE(backward(3, 3000).ok());
+  send(of_version(kVersion2, 1), rpc_reply(1));
+  ASSERT_TRUE(next<Responder::BackwardReply>(*responder_));
+  const Decoded second = received_2();
+  EXPECT_EQ(second.header.xid, 2u);
+  EXPECT_EQ(second.header.version, kVersion2);
+  // A Reply of another version is none.
+  send(of_version(kVersion1, 2), rpc_reply(2));
+  EXPECT_FALSE(responder_->poll_event());
+  EXPECT_EQ(responder_->stats().dropped_messages, 1u);
+  send(of_version(kVersion2, 2), rpc_reply(2));
+  ASSERT_TRUE(next<Responder::BackwardReply>(*responder_));
+}
+
+TEST_F(ResponderVersion2, VersionsThatThereAreNotAreRefused) {
+  for (const std::uint32_t version : {0u, 3u}) {
+    ResponderOptions options;
+    options.highest_version = version;
+    FakeEndpoint end{0x100};
+    BufferPool pool(end, pool_options(options));
+    Responder responder(end, pool, negotiate(PrivateData{}, private_data(options)), options);
+    const auto started = responder.start();
+    ASSERT_FALSE(started.ok());
+    EXPECT_EQ(started.error().code, Errc::kInvalidArgument);
+  }
+}
+
 TEST_F(ResponderVersion2, NothingOfTheDraftOf2005IsTaken) {
   start({.header_limits = {.dialect = {.draft_2005 = true}}});
   Header h = header(7, Proc::kMsgp);
