@@ -183,7 +183,7 @@ TEST(RpcPairVersion2, EveryPairOfVersionsAgrees) {
       s.highest_version = of_server;
       Pair pair(c, s);
       for (std::uint32_t xid = 1; xid <= 40; ++xid) {
-        const std::size_t size = xid * 97 % 5000;
+        const std::size_t size = xid * 97 % 5000 + (xid % 8 == 3 ? 40'000 : 0);
         ASSERT_TRUE(pair.client
                         .call(to_buffer(pair.client_pool, rpc_call(xid, kNfs, 3, 16, pattern(size)),
                                         BufferPool::Purpose::kCall),
@@ -196,14 +196,31 @@ TEST(RpcPairVersion2, EveryPairOfVersionsAgrees) {
           ASSERT_TRUE(call) << of;
           EXPECT_EQ(call->xid, of);
           call->message = {};
-          ASSERT_TRUE(
-              pair.server.reply(call->token, to_buffer(pair.server_pool, rpc_reply(of, pattern(of * 53)))).ok());
+          const Bytes reply = rpc_reply(of, pattern(of * 53 + (of % 8 == 5 ? 50'000 : 0)));
+          ASSERT_TRUE(pair.server.reply(call->token, to_buffer(pair.server_pool, reply)).ok());
           pair.run();
           auto answer = next<Requester::ReplyReceived>(pair.client);
           ASSERT_TRUE(answer) << of;
-          EXPECT_EQ(to_bytes(answer->message.bytes()), rpc_reply(of, pattern(of * 53)));
+          EXPECT_EQ(to_bytes(answer->message.bytes()), reply);
         }
       }
+      // And the other way round, as long as they have agreed that such a Call may be.
+      const std::uint32_t room = pair.server.max_backward_bytes();
+      EXPECT_EQ(room, pair.client.max_backward_bytes());
+      const Bytes callback = rpc_call(7, 0x40000000, 1, 0, pattern(room - rpc_call(7, 0x40000000, 1, 0).size()));
+      ASSERT_TRUE(pair.server.send_backward_call(to_buffer(pair.server_pool, callback), {}).ok());
+      pair.run();
+      auto backward = next<Requester::BackwardCall>(pair.client);
+      ASSERT_TRUE(backward);
+      EXPECT_EQ(to_bytes(backward->message.bytes()), callback);
+      backward->message.reset();
+      const Bytes answer = rpc_reply(7, pattern(room - rpc_reply(7).size()));
+      ASSERT_TRUE(pair.client.reply_backward(backward->token, to_buffer(pair.client_pool, answer)).ok());
+      pair.run();
+      auto answered = next<Responder::BackwardReply>(pair.server);
+      ASSERT_TRUE(answered);
+      EXPECT_EQ(to_bytes(answered->message.bytes()), answer);
+      answered.reset();
       EXPECT_EQ(pair.client.versions().version(), std::min(of_client, of_server));
       EXPECT_EQ(pair.client.versions().state(), VersionNegotiation::State::kSettled);
       EXPECT_EQ(pair.client_end.exposed() + pair.server_end.exposed(), 0u);
