@@ -258,6 +258,12 @@ void Connection::post_drive() {
   drive_room_.post(engine_io_, [self = shared_from_this()] { self->drive(kPosted, Clock::now()); });
 }
 
+int Connection::quiet_socket() const {
+  if (!alive()) return -1;
+  const auto lock = qp_->lock();
+  return released_ || is_dry(tx_side_) ? -1 : socket_->native_handle();
+}
+
 Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
   if (!alive()) return {};
   const bool application = (fired & kApplication) != 0, posted = (fired & kPosted) != 0;

@@ -108,6 +108,11 @@ class Engine final : public verbs::Progress {
   // us of the one before, the background thread leaves the I/O to such calls, except while `cq` is armed. Any thread,
   // any number of them.
   void poll(verbs::CompletionQueue& cq);
+  // For a thread that polls `cq` where others want its processor: sleeps until something comes for a connection of the
+  // engine, 100 us at most (pace::kDoze), and counts as a poll. False, at once: there are no connections, or more than
+  // 32, a completion waits, TCP does not take what is to be sent, or the background thread does the I/O. Any thread,
+  // any number of them.
+  bool doze(verbs::CompletionQueue& cq);
   // Sleeps until `ready` is true, or the deadline has passed; whether it is true. As in CompletionQueue::wait_for() the
   // waiting thread takes the I/O over meanwhile, and runs handlers. `ready` is asked often, in this thread, also with a
   // lock of the engine held: it looks at an atomic, or the like. Who makes it true, a notifier for example, calls
@@ -205,6 +210,8 @@ class Engine final : public verbs::Progress {
   void interrupt();
   // Drives connections without asking the reactor: all, when they are few, or some of those of `cq`.
   Looked drive_hot(TimePoint now, verbs::CompletionQueue* cq = nullptr);
+  // All of them, or none when `out` has no room.
+  std::size_t few_connections(std::span<std::shared_ptr<Connection>> out);
   [[nodiscard]] Looked drive_all(std::span<const std::shared_ptr<Connection>> some, TimePoint now);
   // poll() of either kind; `cq` may be null.
   void move(TimePoint now, verbs::CompletionQueue* cq);

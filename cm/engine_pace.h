@@ -22,6 +22,8 @@ inline constexpr std::size_t kPolledConnections = 32;
 inline constexpr unsigned kEmptyPolls = 16;
 // In a row are those that come no longer apart than this.
 inline constexpr std::chrono::microseconds kPollsApart{200};
+// Of one doze(): less than kPollsApart, so that the polls around it are in a row.
+inline constexpr std::chrono::microseconds kDoze{100};
 // A thread that waits in the engine arms so many queues at most for each wait, as a program has one for what it sends
 // and one for what it receives. Who arms more of them sleeps elsewhere.
 inline constexpr std::uint64_t kArmingsOfAWait = 8;

@@ -1,4 +1,6 @@
 // How a thread waits: it leads, or follows whoever does.
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
@@ -189,15 +191,18 @@ Engine::Looked Engine::drive_hot(Clock::time_point now, verbs::CompletionQueue* 
     // What joins by way of an engine is a connection of it.
     for (; n < some; ++n) hot[n] = std::static_pointer_cast<Connection>(std::move(next[n]));
   }
-  if (n == 0) {
-    const std::lock_guard lock(connections_mu_);
-    if (connections_.size() <= pace::kHotConnections) {
-      for (const auto& [key, known] : connections_) {
-        if (auto connection = known.connection.lock()) hot[n++] = std::move(connection);
-      }
-    }
-  }
+  if (n == 0) n = few_connections(hot);
   return drive_all(std::span(hot).first(n), now);
+}
+
+std::size_t Engine::few_connections(std::span<std::shared_ptr<Connection>> out) {
+  const std::lock_guard lock(connections_mu_);
+  if (connections_.size() > out.size()) return 0;
+  std::size_t n = 0;
+  for (const auto& [key, known] : connections_) {
+    if (auto connection = known.connection.lock()) out[n++] = std::move(connection);
+  }
+  return n;
 }
 
 Engine::Looked Engine::drive_all(std::span<const std::shared_ptr<Connection>> some, Clock::time_point now) {
@@ -254,6 +259,26 @@ void Engine::poll(verbs::CompletionQueue& cq) {
     if (leader_.load() == Leader::kBackground && step(PollingInput::kEvict)) interrupt();
   }
   move(now, &cq);
+}
+
+bool Engine::doze(verbs::CompletionQueue& cq) {
+  // What the background thread has read already, this one would wait for in vain.
+  if (!context_->alive() || leader_.load() == Leader::kBackground || !cq.seems_empty()) return false;
+  std::array<std::shared_ptr<Connection>, pace::kPolledConnections> some;
+  std::array<pollfd, pace::kPolledConnections> sockets;
+  const std::size_t n = few_connections(some);
+  for (std::size_t i = 0; i < n; ++i) {
+    const int socket = some[i]->quiet_socket();
+    if (socket < 0) return false;
+    sockets[i] = {.fd = socket, .events = POLLIN | POLLRDHUP, .revents = 0};
+  }
+  if (n == 0) return false;
+  const timespec most{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(pace::kDoze).count()};
+  // The next poll looks at all of them.
+  if (::ppoll(sockets.data(), n, &most, nullptr) > 0) reactor_polled_.store({}, std::memory_order_relaxed);
+  polls_.fetch_add(1, std::memory_order_relaxed);
+  empty_poll_.store(Clock::now(), std::memory_order_relaxed);
+  return true;
 }
 
 unsigned Engine::polls_in_a_row(TimePoint now) {

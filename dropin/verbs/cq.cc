@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <thread>
 
 #include "dropin/verbs/channel.h"
@@ -16,11 +17,22 @@ constexpr std::size_t kAtOnce = 16;  // completions taken with one lock
 // Empty polls in a row, of a thread, behind which it gives its processor away: where applications spin on all of them,
 // the engine's own thread, which may have what they wait for, else runs when their time slice is over.
 constexpr unsigned kVainPolls = 16;
+// It came back so late: others want the processor. For a while it sleeps then until something comes, and has it at once
+// when it does; who yields has it when they have had enough.
+constexpr std::chrono::microseconds kLongYield{50};
+constexpr std::chrono::milliseconds kContended{100};
+
+using Clock = std::chrono::steady_clock;
 
 thread_local unsigned vain_polls = 0;
+thread_local Clock::time_point contended_until;
 
-void polled_in_vain() {
-  if (++vain_polls % kVainPolls == 0) std::this_thread::yield();
+void polled_in_vain(verbs::CompletionQueue& queue) {
+  if (++vain_polls % kVainPolls != 0) return;
+  const auto begin = Clock::now();
+  if (begin < contended_until && engine().doze(queue)) return;
+  std::this_thread::yield();
+  if (const auto end = Clock::now(); end - begin > kLongYield) contended_until = end + kContended;
 }
 
 }  // namespace
@@ -42,7 +54,7 @@ std::size_t Cq::take(std::span<verbs::Completion> out) {
   engine().poll(*core);
   const std::size_t n = take_more(out);
   if (n == 0) {
-    polled_in_vain();
+    polled_in_vain(*core);
   } else {
     vain_polls = 0;
   }

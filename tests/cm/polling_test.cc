@@ -81,6 +81,51 @@ TEST_F(Polling, TheThreadThatPollsRunsTheHandlers) {
   }));
 }
 
+// Where others want the processor: who polls sleeps meanwhile, and has each message still.
+TEST_F(Polling, WhoDozesGetsItsMessages) {
+  constexpr std::uint64_t kRounds = 200;
+  std::uint64_t dozed = 0;
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    server.recv(i);
+    poll_in_vain();
+    if (i % 2 == 1) client.send(i, 64);
+    for (int n = 0; n < 5; ++n) dozed += engine.doze(server.cq) ? 1 : 0;
+    if (i % 2 == 0) client.send(i, 64);
+    verbs::Completion c;
+    EXPECT_TRUE(until([&] {
+      engine.poll(server.cq);
+      if (server.cq.poll({&c, 1}) == 1) return true;
+      (void)engine.doze(server.cq);
+      return false;
+    }));
+    EXPECT_EQ(c.wr_id, i);
+    client.expect(verbs::WcOp::kSend, i);
+  }
+  EXPECT_GT(dozed, 0U);
+}
+
+TEST_F(Polling, NobodyDozesInVain) {
+  server.recv(1);
+  client.send(1, 64);
+  EXPECT_TRUE(until([&] {
+    engine.poll(server.cq);
+    return !server.cq.empty();
+  }));
+  EXPECT_FALSE(engine.doze(server.cq)) << "a completion waits";
+  Engine idle;
+  Node lonely{idle};
+  for (int i = 0; i < 100; ++i) idle.poll(lonely.cq);
+  EXPECT_FALSE(idle.doze(lonely.cq)) << "nothing can come";
+}
+
+// It may have read what this thread would wait for.
+TEST_F(Polling, NobodyDozesWhileTheThreadLeads) {
+  Told told;
+  poll_in_vain();
+  server.cq.arm(verbs::CompletionQueue::Notify::kNext, told);
+  EXPECT_TRUE(until([&] { return !engine.doze(server.cq); }));
+}
+
 // As one does that watches its memory: the peer gets its answers, though nobody here calls anything.
 TEST_F(Polling, WhoStopsIsServed) {
   for (std::uint64_t i = 0; i < 20; ++i) {

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MANY = 1000
-NOT_RUN = 61  # what a program of fabtests ends with where the provider cannot do what it is for: ENODATA
+FIGURES = r'(?s)#bytes.*\n\s*\d+ +\d+ +[\d.]+'  # what perftest has measured
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Cell:
     clients: int = 1                                    # at once, each a little after the one before
     server_stays: bool = False                          # it has to run still when the client has ended; it is ended then
     in_short: bool = False                              # of the representative part
+    note: str = ''                                      # for the table: what of it can run
 
     def over_iwarp(self, words):
         return not words[0].startswith(('PROGRAMS/iwarp', 'TESTS'))
@@ -57,15 +58,19 @@ def rsockets():
     ways = {'blocking': ['-T', 'b'], 'nonblocking': ['-T', 'n'], 'polling': ['-T', 'a'], 'polling-blocking': ['-T', 'a', '-T', 'b']}
     for name, options in ways.items():
         words = ['rstream', '-p', 'PORT', '-T', 'v', '-S', '10000', '-C', '100', '-I', '10', *options]
-        yield Cell('rstream-' + name, [*words, '-s', '127.0.0.1'], words, in_short=name == 'blocking')
+        yield Cell('rstream-' + name, [*words, '-s', '127.0.0.1'], words, says='Gb/sec', in_short=name == 'blocking')
         words = ['riostream', '-p', 'PORT', '-S', '10000', '-C', '10', '-I', '10', *options]
-        yield Cell('riostream-' + name, [*words, '-s', '127.0.0.1'], words)
+        yield Cell('riostream-' + name, [*words, '-s', '127.0.0.1'], words, says='Gb/sec')
     words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-S', '4194304', '-C', '5', '-I', '2']
-    yield Cell('rstream-long', [*words, '-s', '127.0.0.1'], words)
+    yield Cell('rstream-long', [*words, '-s', '127.0.0.1'], words, says='Gb/sec')
     words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-S', '100000', '-B', '8192', '-C', '5', '-I', '4']
-    yield Cell('rstream-small-buffers', [*words, '-s', '127.0.0.1'], words)
+    yield Cell('rstream-small-buffers', [*words, '-s', '127.0.0.1'], words, says='Gb/sec')
     words = ['rstream', '-p', 'PORT', '-T', 'v', '-T', 'b', '-C', '20']
-    yield Cell('rstream-ipv6', [*words, '-s', '::1'], [*words, '-b', '::1'])
+    yield Cell('rstream-ipv6', [*words, '-s', '::1'], [*words, '-b', '::1'], says='Gb/sec')
+    # The script compares the files; its two tests copy 1 octet and 20 MiB, twice each.
+    yield Cell('rcopy', ['TESTS/rsocket_programs_test.py', '--build', 'BUILD', '-v', 'Rcopy'], needs=['rcopy'], says=r'Ran 2 tests[^$]*\nOK\n')
+
+
 WAYS = {'': ['-n', '1000'], '-8-queue-pairs': ['-n', '1000', '-q', '8'], '-both': ['-n', '1000', '-b'], '-lists': ['-n', '1024', '-l', '64', '-t', '128', '-s', '64'],
         '-inline': ['-n', '1000', '-I', '64', '-s', '64'], '-srq': ['-n', '1000', '--use-srq'], '-events': ['-n', '1000', '-e'], '-all': ['-n', '100', '-a'],
         '-seconds': ['-D', '2']}
@@ -87,14 +92,14 @@ def perftest():
                     # Where its window of credits closes it sleeps until a completion that it has not asked for: docs/VERBS.md.
                     open_window = ['-r', '1100'] if (verb, what, way) == ('send', 'bw', '-events') else []
                     words = [f'ib_{verb}_{what}', '-R', '-F', '-p', 'PORT', *options, *open_window]
-                    yield Cell(f'{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, told, most=5 if way == '-all' else MANY)
+                    yield Cell(f'{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, told, says=FIGURES, most=5 if way == '-all' else MANY)
 
 
 def atomics():
     for what in ('bw', 'lat'):
         for kind in ('FETCH_AND_ADD', 'CMP_AND_SWAP'):
             words = [f'ib_atomic_{what}', '-R', '-F', '-p', 'PORT', '-A', kind, '-n', '1000']
-            yield Cell(f'atomic_{what}-{kind.lower()}', [*words, '127.0.0.1'], words, ['--rfc7306'])
+            yield Cell(f'atomic_{what}-{kind.lower()}', [*words, '127.0.0.1'], words, ['--rfc7306'], says=FIGURES)
 
 
 ROCE = ['--present', 'roce', '--address', '127.0.0.1']
@@ -109,9 +114,9 @@ def roce_pingpong():
     for crc, told in both_crcs():
         for name, words in ways.items():
             server = [*words, '-g', '0', '-p', 'PORT']
-            yield Cell(f'roce-{name}-crc-{crc}', [*server, '127.0.0.1'], server, [*ROCE, *told], in_short=name == 'rc_pingpong-1m' and crc == 'on')
+            yield Cell(f'roce-{name}-crc-{crc}', [*server, '127.0.0.1'], server, [*ROCE, *told], says='iters in', in_short=name == 'rc_pingpong-1m' and crc == 'on')
     server = ['ibv_rc_pingpong', '-g', '0', '-p', 'PORT']
-    yield Cell('roce-rc_pingpong-ipv6', [*server, '127.0.0.1'], server, ROCE_IPV6)
+    yield Cell('roce-rc_pingpong-ipv6', [*server, '127.0.0.1'], server, ROCE_IPV6, says='iters in')
 
 
 def roce_perftest():
@@ -123,15 +128,16 @@ def roce_perftest():
                     if way == '-seconds' and (crc, what) != ('on', 'bw') or way == '-all' and crc == 'off':
                         continue
                     words = [f'ib_{verb}_{what}', '-x', '0', '-F', '-p', 'PORT', *options]
-                    yield Cell(f'roce-{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, [*ROCE, *told], most=5 if way == '-all' else MANY)
+                    yield Cell(f'roce-{verb}_{what}{way}-crc-{crc}', [*words, '127.0.0.1'], words, [*ROCE, *told], says=FIGURES,
+                               most=5 if way == '-all' else MANY)
         for what in ('bw', 'lat'):
             for kind in ('FETCH_AND_ADD', 'CMP_AND_SWAP'):
                 words = [f'ib_atomic_{what}', '-x', '0', '-F', '-p', 'PORT', '-A', kind, '-n', '1000']
-                yield Cell(f'roce-atomic_{what}-{kind.lower()}-crc-{crc}', [*words, '127.0.0.1'], words, [*ROCE, *told])
+                yield Cell(f'roce-atomic_{what}-{kind.lower()}-crc-{crc}', [*words, '127.0.0.1'], words, [*ROCE, *told], says=FIGURES)
     # The verbs' connection alone is of IPv6: perftest exchanges its keys over IPv4.
     for verb in ('write', 'read', 'send'):
         words = [f'ib_{verb}_bw', '-x', '0', '--ipv6', '-F', '-p', 'PORT', '-n', '1000']
-        yield Cell(f'roce-{verb}_bw-ipv6', [*words, '127.0.0.1'], words, ROCE_IPV6)
+        yield Cell(f'roce-{verb}_bw-ipv6', [*words, '127.0.0.1'], words, ROCE_IPV6, says=FIGURES)
 
 
 def roce_rdma_cm():
@@ -139,7 +145,7 @@ def roce_rdma_cm():
     yield Cell('roce-rping', ['rping', '-c', '-a', '127.0.0.1', *ping], ['rping', '-s', *ping], ROCE)
     yield Cell('roce-ucmatose', ['ucmatose', '-s', '127.0.0.1', '-p', 'PORT', '-c', '10', '-C', '100'], ['ucmatose', '-p', 'PORT', '-c', '10', '-C', '100'], ROCE)
     words = ['ib_send_bw', '-R', '-F', '-p', 'PORT', '-n', '1000']
-    yield Cell('roce-send_bw-rdma_cm', [*words, '127.0.0.1'], words, ROCE)
+    yield Cell('roce-send_bw-rdma_cm', [*words, '127.0.0.1'], words, ROCE, says=FIGURES)
 
 
 def mpi():
@@ -168,22 +174,22 @@ def rows_of(name):
 
 
 def fabtests():
-    """Its programs, where they were built (docs/VERBS.md), by the list of what they are expected to do."""
+    """Those of its programs that can pass, where they were built (docs/VERBS.md), by the list of what they are expected to do."""
     for ends, provider, told, expected, _ in rows_of('fabtests.tsv'):
-        if expected == 'fail':
+        if expected != 'pass':
             continue
         words = ['FABTESTS/' + told.split()[0], *told.split()[1:], '-p', provider]
         name = f'fabtests-{"rdm" if "rxm" in provider else ends if ends == "alone" else "msg"}-' + '_'.join(told.replace(' ADDRESS', '').split()).replace('_-', '-')
         # Both ends name the address of the device: libfabric takes none of the loopback.
         at = [*words, '-s', 'ADDRESS']
         server = None
-        if ends == 'alone' or (ends, expected) == ('pair', 'notrun'):
-            client = words if ends == 'alone' else at
+        if ends == 'alone':
+            client = words
         elif ends == 'oob':
             server, client = [*at, '-b=PORT'], [*at, '-b=PORT', 'ADDRESS']
         else:
             server, client = [*at, '-B', 'PORT'], [*at, '-P', 'PORT', 'ADDRESS']
-        yield Cell(name, client, server, ['--rfc7306'], ends=(0,) if expected == 'pass' else (NOT_RUN,))
+        yield Cell(name, client, server, ['--rfc7306'])
 
 
 def ucx():
@@ -208,10 +214,35 @@ def qperf():
                        in_short=not way and test in ('rc_rdma_read_bw', 'rc_rdma_write_lat', 'rc_fetch_add_mr'))
 
 
+def pyverbs_modules():
+    """{(present, module): [(test, outcome, why)]} of the list."""
+    modules = {}
+    for present, test, outcome, why in rows_of('pyverbs.tsv'):
+        modules.setdefault((present, test.split('.')[0].removeprefix('test_')), []).append((test, outcome, why))
+    return modules
+
+
+def passes(tests):
+    return sum('ok' in outcome.split('/') for _, outcome, _ in tests)
+
+
 def pyverbs():
-    """A module of rdma-core's tests each, where these are (docs/VERBS.md), by the list of what they are expected to say."""
-    for present, module in dict.fromkeys((row[0], row[1].split('.')[0].removeprefix('test_')) for row in rows_of('pyverbs.tsv')):
-        yield Cell(f'pyverbs-{present}-{module}', ['TESTS/pyverbs_test.py', '--build', 'BUILD', '--present', present, module], limit=120)
+    """A module of rdma-core's tests each, where these are (docs/VERBS.md), by the list of what they are expected to say; not those without a
+    test that passes."""
+    for (present, module), tests in pyverbs_modules().items():
+        if passes(tests):
+            yield Cell(f'pyverbs-{present}-{module}', ['TESTS/pyverbs_test.py', '--build', 'BUILD', '--present', present, module], limit=120,
+                       says='[1-9]\\d* tests, 0 not as expected', note=f'{passes(tests)} of its {len(tests)} tests can pass')
+
+
+def cannot_run():
+    """(what, why) of the lists' rows that are no cells."""
+    for _, provider, told, expected, why in rows_of('fabtests.tsv'):
+        if expected != 'pass':
+            yield f'{told} -p {provider}', why
+    for (present, module), tests in pyverbs_modules().items():
+        if not passes(tests):
+            yield f'pyverbs, {present}, test_{module}', '; '.join(dict.fromkeys(why for _, _, why in tests if why))
 
 
 def all_cells():

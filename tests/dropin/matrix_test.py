@@ -53,11 +53,11 @@ class Matrix(unittest.TestCase):
     def once(self, *words, **more):
         return matrix.run_once(self.places, Plain('cell', *words, **more), self.directory)
 
-    def all(self, *cells, repeat=2):
+    def all(self, *cells, repeat=2, **more):
         """(exit status, what was printed)"""
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            status = matrix.run_all(self.places, cells, matrix.Results(self.kept, 'this build'), repeat)
+            status = matrix.run_all(self.places, cells, matrix.Results(self.kept, 'this build', cells), repeat, **more)
         return status, said.getvalue()
 
     def test_both_ends_have_to_end_right(self):
@@ -89,11 +89,21 @@ class Matrix(unittest.TestCase):
         self.assertIn('good: 2 of 2', said)
 
     def test_what_passed_is_not_run_again_and_what_failed_is(self):
-        self.all(Plain('bad', ['false']), Plain('good', ['true']))
-        status, said = self.all(Plain('bad', ['true']), Plain('good', ['false']))
+        once = os.path.join(self.directory, 'once')  # passes as long as it is not there
+        good = Plain('good', ['sh', '-c', f'test ! -e {once}'])
+        self.all(Plain('bad', ['false']), good)
+        with open(once, 'w', encoding='ascii'):
+            pass
+        status, said = self.all(Plain('bad', ['true']), good)
         self.assertEqual(status, 0, said)
         self.assertIn('1 cells had passed before', said)
-        self.assertEqual(self.all(Plain('good', ['false']), repeat=3)[0], 1)
+        self.assertEqual(self.all(good, repeat=3)[0], 1)
+
+    def test_a_cell_with_other_words_is_run_again(self):
+        self.all(Plain('cell', ['true']))
+        self.assertEqual(self.all(Plain('cell', ['false']))[0], 1)
+        self.all(Plain('cell', ['true']))
+        self.assertEqual(self.all(Plain('cell', ['true'], says='something'))[0], 1)
 
     def test_nothing_but_skipped_is_not_passed(self):
         absent = Plain('absent', ['no-such-program'])
@@ -101,6 +111,7 @@ class Matrix(unittest.TestCase):
         self.assertEqual(status, matrix.SKIPPED, said)
         self.assertIn('no-such-program is not installed', said)
         self.assertEqual(self.all(absent, Plain('good', ['true']))[0], 0)
+        self.assertEqual(self.all(absent, Plain('good', ['true']), all_must_run=True)[0], 1)
 
     def test_a_script_may_skip_itself_and_a_program_may_not(self):
         words = ['sh', '-c', 'echo the reason; exit 77']
@@ -122,11 +133,21 @@ class Matrix(unittest.TestCase):
         names = [cell.name for cell in matrix.all_cells()]
         self.assertEqual(sorted(names), sorted(set(names)))
 
-    def test_all_of_it_is_measured(self):
+    def test_all_of_it_is_measured_and_takes_no_longer_than_it_may(self):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             matrix.list_cells(matrix.all_cells(), 20)
         self.assertNotIn('not measured', said.getvalue().splitlines()[-1])
+        self.assertNotIn('more than', said.getvalue().splitlines()[-1])
+
+    def test_cells_are_what_can_pass_and_the_rest_has_its_reason(self):
+        self.assertTrue(all(why for _, why in matrix.cannot_run()))
+        self.assertNotIn('0 of', ''.join(cell.note for cell in matrix.all_cells()))
+
+    def test_what_tells_the_libraries_is_the_cell_alone(self):
+        os.environ['IWARP_CRC'] = 'off'
+        self.addCleanup(os.environ.pop, 'IWARP_CRC')
+        self.assertNotIn('IWARP_CRC', matrix.plain_environment())
 
 
 class Pyverbs(unittest.TestCase):
