@@ -1,8 +1,10 @@
 #include "iwarp/gateway/options.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "iwarp/rpcrdma/buffer_pool.h"
+#include "iwarp/rpcrdma/transport_header.h"
 
 namespace iwarp::gateway {
 
@@ -37,7 +39,9 @@ Parsed<HostPort> HostPort::parse(std::string_view text) {
 
 std::size_t Options::least_part() const {
   constexpr std::size_t kMoreReceives = 32;  // of the backward direction, and what a slab holds beyond
-  const std::size_t receives = (credits + kMoreReceives) * rpcrdma::BufferPool::charged_bytes(inline_bytes);
+  const std::uint32_t receive_bytes =
+      rpcrdma_version == rpcrdma::kVersion1 ? inline_bytes : std::max(inline_bytes, rpcrdma::kDefaultInlineBytes2);
+  const std::size_t receives = (credits + kMoreReceives) * rpcrdma::BufferPool::charged_bytes(receive_bytes);
   return receives + 2 * (max_record_bytes + kMessageRoom);
 }
 

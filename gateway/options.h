@@ -50,6 +50,13 @@ struct Options {
   std::uint32_t credits = 64;
   // Inline threshold, octets, 1024..65536 in steps of 1024. Default 4096, as Linux uses.
   std::uint32_t inline_bytes = 4096;
+  // Highest version of RPC-over-RDMA, 1 or 2. Default 1: no server or client but iwarp has version 2. With 2 RDMA
+  // clients may use either, and RDMA servers are asked for version 2 first.
+  std::uint32_t rpcrdma_version = 1;
+  // How long a server may leave the question for version 2, which is the first Call of a connection, unanswered. Then,
+  // and if it ends the connection meanwhile, it is taken for one of version 1 for ten minutes. Default 10 s. Lower
+  // makes that of slow servers, higher keeps the clients of servers waiting that drop the question.
+  std::chrono::milliseconds version_timeout{10000};
   // Registered memory for Calls and for Replies of one connection, octets each. Default 16 MiB: 15 transfers of 1 MiB
   // at a time. Work beyond it waits. Must hold one Call or Reply of 1 MiB and its headers.
   std::size_t memory_bytes = std::size_t{16} << 20;

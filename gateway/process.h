@@ -14,6 +14,7 @@
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/port_memories.h"
 #include "iwarp/gateway/siw_crc_trap.h"
+#include "iwarp/gateway/version_memory.h"
 #include "iwarp/gateway/worker.h"
 #include "iwarp/rpcrdma/memory_budget.h"
 
@@ -78,6 +79,7 @@ class Process {
   // For all threads.
   [[nodiscard]] const std::shared_ptr<LogLimits>& log_limits() const { return log_limits_; }
   [[nodiscard]] const std::shared_ptr<SiwCrcTrap>& siw_crc_trap() const { return siw_crc_trap_; }
+  [[nodiscard]] const std::shared_ptr<VersionMemory>& version_memory() const { return version_memory_; }
   [[nodiscard]] PortMemories& ports() { return ports_; }
 
  private:
@@ -86,6 +88,7 @@ class Process {
   ProcessOptions options_;
   std::shared_ptr<LogLimits> log_limits_ = std::make_shared<LogLimits>();
   std::shared_ptr<SiwCrcTrap> siw_crc_trap_ = std::make_shared<SiwCrcTrap>();
+  std::shared_ptr<VersionMemory> version_memory_ = std::make_shared<VersionMemory>();
   ClientPlaces clients_;
   std::shared_ptr<std::size_t> connections_ = std::make_shared<std::size_t>(0);
   PortMemories ports_;

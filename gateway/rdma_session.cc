@@ -19,6 +19,7 @@ rpcrdma::ResponderOptions responder_options(const Options& o) {
   rpcrdma::ResponderOptions r;
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
+  r.highest_version = o.rpcrdma_version;
   r.max_call_bytes = o.max_record_bytes;
   r.backward_timeout = o.backward_timeout;
   r.enforce_binding = false;  // other programs than NFS pass through; so does what Linux servers take

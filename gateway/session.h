@@ -13,6 +13,7 @@
 #include "iwarp/gateway/siw_crc_trap.h"
 #include "iwarp/gateway/stats.h"
 #include "iwarp/gateway/turn_queue.h"
+#include "iwarp/gateway/version_memory.h"
 #include "iwarp/rpcrdma/memory_budget.h"
 
 namespace iwarp::gateway {
@@ -33,12 +34,13 @@ struct Shared {
   std::shared_ptr<rpcrdma::MemoryBudget> memory;
   std::shared_ptr<TurnQueue> turns;
   std::shared_ptr<SiwCrcTrap> crc_trap;
+  std::shared_ptr<VersionMemory> versions;
 
   // For a session that is to live on `worker`.
   static Shared of(const Worker& worker, std::shared_ptr<const Options> options, std::shared_ptr<Ledger> ledger,
                    const Process& process) {
-    return {worker.engine(), std::move(options), std::move(ledger),
-            worker.memory(), worker.turns(),     process.siw_crc_trap()};
+    return {worker.engine(), std::move(options),     std::move(ledger),       worker.memory(),
+            worker.turns(),  process.siw_crc_trap(), process.version_memory()};
   }
 };
 

@@ -252,6 +252,8 @@ const char* name(EndReason why) {
       return "unread_reply";
     case EndReason::kClientLeft:
       return "client_left";
+    case EndReason::kNoVersion:
+      return "no_version";
   }
   return "?";
 }

@@ -70,8 +70,9 @@ enum class EndReason : std::uint8_t {
   kUnansweredRead,  // the client does not answer an RDMA Read
   kUnreadReply,     // the client does not take what it is sent
   kClientLeft,      // the client ended its sending, and its last Calls were not answered
+  kNoVersion,       // the server did not answer the question for version 2 of RPC-over-RDMA
 };
-inline constexpr std::size_t kEndReasons = 7;
+inline constexpr std::size_t kEndReasons = 8;
 
 enum class RdmaOperation : std::uint8_t { kSend, kWrite, kRead };
 inline constexpr std::size_t kRdmaOperations = 3;

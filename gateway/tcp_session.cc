@@ -26,6 +26,7 @@ rpcrdma::RequesterOptions requester_options(const Options& o) {
   rpcrdma::RequesterOptions r;
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
+  r.highest_version = o.rpcrdma_version;
   r.max_reply_bytes = o.max_record_bytes;
   // What waits is bounded by the memory for Calls. A low limit would hold up the backward Replies behind it in the TCP
   // stream.
@@ -52,7 +53,7 @@ const char* text(rpcrdma::Requester::Failure why) {
     case F::kErrChunk:
       return "server answered ERR_CHUNK";
     case F::kErrVers:
-      return "server does not speak RPC-over-RDMA version 1";
+      return "server does not speak this version of RPC-over-RDMA";
     case F::kBadReply:
       return "server's reply does not match its chunk";
     case F::kLocal:
@@ -87,6 +88,7 @@ TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client
       log_(ledger_->log),
       turns_(shared.turns),
       crc_trap_(shared.crc_trap),
+      versions_(shared.versions),
       meter_(stats_.rpc()),
       memory_(shared.memory),
       ended_(std::move(ended)),
@@ -99,10 +101,14 @@ TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client
       record_(options_.record_deadline),
       replies_(options_.reply_deadline),
       credits_(options_.lost_call_limit * kNoCreditFactor),
-      leaving_(options_.delivery_timeout) {}
+      leaving_(options_.delivery_timeout),
+      question_(options_.version_timeout),
+      version_told_(options_.rpcrdma_version == rpcrdma::kVersion1) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   cm::ConnectOptions o;
+  server_ = server.to_string();
+  requester_options_.highest_version = versions_->highest(server_, options_.rpcrdma_version, Clock::now());
   o.host = server.host;
   o.port = server.port;
   o.policy = options_.policy;
@@ -186,10 +192,9 @@ void TcpSession::pump() {
   if (life_ >= Life::kRest) return;
   channel_.after_turn(now, log_);
   const auto unanswered = backward_.empty() ? std::nullopt : std::optional(backward_.front().expires);
-  const auto stalled =
-      life_ >= Life::kClosing
-          ? std::nullopt
-          : earliest({record_.deadline(), replies_.deadline(), credits_.deadline(), leaving_.deadline()});
+  const auto stalled = life_ >= Life::kClosing ? std::nullopt
+                                               : earliest({record_.deadline(), replies_.deadline(), credits_.deadline(),
+                                                           leaving_.deadline(), question_.deadline()});
   timer_.set(earliest({unanswered, stalled, channel_.deadline()}), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->on_deadline();
   });
@@ -220,8 +225,9 @@ void TcpSession::wake() {
 
 void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
   stats_.received(MessageKind::kReply);
+  if (!version_told_) tell_version();
   meter_.replied(static_cast<RpcProgram>(reply.tag), reply.message.size(), round_time() - reply.since,
-                 {.read = reply.read_bytes, .write = reply.in_reply_chunk ? reply.message.size() : 0});
+                 {.read = reply.read_bytes, .write = reply.written});
   if (layouts_.on_reply(reply.message.bytes())) stats_.incident(Incident::kLayoutsHidden);
   to_tcp_.push_back({std::move(reply.message), MessageKind::kReply});
 }
@@ -263,6 +269,7 @@ void TcpSession::handle(rpcrdma::Requester::BackwardCall call) {
 void TcpSession::handle(const rpcrdma::Requester::MustClose& must_close) {
   if (must_close.error.code == Errc::kMalformedRpc) return give_up(EndReason::kMalformedReply, must_close.error);
   if (!step(life_, LifeInput::kClose)) return;
+  server_ended_ = must_close.error.code == Errc::kFlushed || must_close.error.code == Errc::kConnectionLost;
   // Flushed work only says that the connection is over, which is about to be told with its true reason.
   if (must_close.error.code == Errc::kFlushed) return;
   log_.warn(LogKind::kClosing,

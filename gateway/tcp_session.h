@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "iwarp/cm/connection.h"
 #include "iwarp/gateway/deadline_timer.h"
@@ -66,6 +67,10 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void end();
   void finish_if_drained();
   void release();
+  // In the log, once it is settled.
+  void tell_version();
+  // What the connection has taught of the server's versions.
+  void remember_version();
 
   struct Outgoing {
     rpcrdma::Buffer message;
@@ -80,10 +85,12 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   EventLog& log_;
   std::shared_ptr<TurnQueue> turns_;
   std::shared_ptr<SiwCrcTrap> crc_trap_;
+  std::shared_ptr<VersionMemory> versions_;
   RpcMeter meter_;
   std::shared_ptr<rpcrdma::MemoryBudget> memory_;
   Ended ended_;
   RdmaChannel channel_;
+  std::string server_;
   rpcrdma::RequesterOptions requester_options_;
   std::optional<rpcrdma::Requester> requester_;
   std::shared_ptr<RecordStream> tcp_;
@@ -101,12 +108,14 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   DeadlineTimer timer_;
   std::optional<TimePoint> delivery_ends_;  // set when the RDMA connection has ended
   std::optional<rpcrdma::Buffer> held_record_;
-  StallWatch record_, replies_, credits_, leaving_;
+  StallWatch record_, replies_, credits_, leaving_, question_;
   std::uint64_t releases_seen_ = 0;
   std::optional<TimePoint> round_;  // round_time(), once it was asked for
   Life life_ = Life::kOpening;
   bool shutting_down_ = false;  // the whole gateway: nobody comes back
   bool pumping_ = false;
+  bool version_told_ = false;
+  bool server_ended_ = false;  // or is why the gateway did
 };
 
 }  // namespace iwarp::gateway

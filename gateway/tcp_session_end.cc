@@ -14,10 +14,16 @@ using Clock = std::chrono::steady_clock;
 // Records dropped before others have their turn.
 constexpr unsigned kRecordBudget = 64;
 
+bool is_of_the_server(EndReason why) {
+  return why == EndReason::kLostCall || why == EndReason::kNoCredit || why == EndReason::kMalformedReply ||
+         why == EndReason::kNoVersion;
+}
+
 }  // namespace
 
 void TcpSession::give_up(EndReason why, const Error& error) {
   if (!step(life_, LifeInput::kClose)) return;
+  server_ended_ = is_of_the_server(why);
   tell_given_up(log_, stats_, *connection_, why, error, tcp_->remote());
   connection_->abort(error);
 }
@@ -29,6 +35,8 @@ void TcpSession::watch_for_stalls(TimePoint now) {
   replies_.look(!tcp_->all_sent(), tcp_->sent_progress(), now);
   credits_.look(requester_->waits_for_credit(), requester_->calls_ended(), now);
   leaving_.look(tcp_->ended().has_value(), requester_->calls_ended() + tcp_->sent_progress(), now);
+  question_.look(requester_->versions().state() == rpcrdma::VersionNegotiation::State::kAsking,
+                 requester_->calls_ended(), now);
   if (record_.expired(now))
     return give_up(EndReason::kHalfRecord, make_error(Errc::kTimeout, "the client did not finish its record"));
   if (replies_.expired(now))
@@ -39,6 +47,9 @@ void TcpSession::watch_for_stalls(TimePoint now) {
   if (leaving_.expired(now))
     return give_up(EndReason::kClientLeft,
                    make_error(Errc::kTimeout, "the client left before its Calls were answered"));
+  if (question_.expired(now))
+    return give_up(EndReason::kNoVersion,
+                   make_error(Errc::kTimeout, "the server does not say which version of RPC-over-RDMA it speaks"));
 }
 
 void TcpSession::close_rdma() {
@@ -48,6 +59,7 @@ void TcpSession::close_rdma() {
 }
 
 void TcpSession::on_disconnected(const stream::Disconnected& how) {
+  server_ended_ |= life_ < Life::kClosing;
   if (!step(life_, LifeInput::kEnded)) return;
   tell_end(log_, stats_, *crc_trap_, *connection_, how, tcp_->remote());
   while (channel_.poll([&](const rpcrdma::Completion& c) { requester_->on_completion(c); })) {
@@ -57,6 +69,7 @@ void TcpSession::on_disconnected(const stream::Disconnected& how) {
   while (auto event = requester_->poll_event()) {
     if (auto* reply = std::get_if<rpcrdma::Requester::ReplyReceived>(&*event)) handle(std::move(*reply));
   }
+  remember_version();  // before the client can come again
   record_counters(stats_, connection_->counters());
   delivery_ends_ = Clock::now() + options_.delivery_timeout;
   timer_.set(delivery_ends_, [weak = weak_from_this()] {
@@ -98,6 +111,22 @@ void TcpSession::release() {
   tcp_->close(false);
   to_tcp_.clear();
   held_record_.reset();
+}
+
+void TcpSession::tell_version() {
+  version_told_ = true;
+  log_.info(LogKind::kEstablished,
+            fmt::format("version of RPC-over-RDMA peer={} tcp_peer={} rpcrdma={}", cm::to_string(connection_->remote()),
+                        cm::to_string(tcp_->remote()), requester_->versions().version()),
+            Clock::now());
+}
+
+void TcpSession::remember_version() {
+  const rpcrdma::VersionNegotiation& versions = requester_->versions();
+  // A client that leaves before the server could answer says nothing about it.
+  if (versions.state() == rpcrdma::VersionNegotiation::State::kAsking && !server_ended_) return;
+  // req: V2-5.2-3 V2-5.2-4
+  if (const auto highest = versions.for_next_connection()) versions_->learned(server_, *highest, Clock::now());
 }
 
 void TcpSession::drain() {

@@ -26,7 +26,8 @@ BufferPool::Options pool_options(const RequesterOptions& options) {
   constexpr std::size_t kHeadersInFlight = 128;
   const std::size_t receives = std::size_t{options.credits} + options.backward_credits;
   BufferPool::Options out;
-  out.control_bytes = 2 * receives * BufferPool::charged_bytes(receive_bytes(options)) +
+  // Besides what is received, what goes in line beside Read chunks.
+  out.control_bytes = (2 * receives + options.credits) * BufferPool::charged_bytes(receive_bytes(options)) +
                       kHeadersInFlight * BufferPool::charged_bytes(kDefaultInlineBytes);
   return out;
 }
@@ -50,6 +51,10 @@ Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
 }
 
 Result<void> Requester::start() {
+  if (options_.lowest_version < kVersion1 || options_.lowest_version > options_.highest_version ||
+      options_.highest_version > kVersion2) {
+    return make_error(Errc::kInvalidArgument, "no such versions of RPC-over-RDMA");
+  }
   if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.1-3
   if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
   return {};
@@ -95,7 +100,7 @@ Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag)
   }
   if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message), now, tag});
+  queued_.push_back({*xid, std::move(message), now, tag, false, {}});
   pump();
   return {};
 }
@@ -113,6 +118,89 @@ void Requester::pump() {
   if (auto posted = transmit_.pump(); !posted) return fail(posted.error());
 }
 
+std::optional<bool> Requester::acquire_reply_memory(const OfferPlan& plan, Call& call) {
+  // The chunks in order, and room around them for what comes in line: the Reply is put together there.
+  constexpr std::size_t kAlign = 64;
+  const std::size_t gap = plan.write_chunks.empty() ? 0 : (plan.reply_rest + kAlign - 1) / kAlign * kAlign;
+  std::size_t size = 0;
+  for (const std::uint32_t octets : plan.write_chunks) {
+    size += gap;
+    // req: RFC8166-3.4.6-2 RFC8166-3.4.6.2-1 RFC8166-4.3.2.1-3
+    call.write_chunks.push_back({{size, octets}, std::nullopt});
+    size += (std::size_t{octets} + 3) / 4 * 4;
+  }
+  size += gap;
+  if (plan.reply_chunk > 0) {
+    call.reply_chunk = Offered{{size, plan.reply_chunk}, std::nullopt};
+    size += plan.reply_chunk;
+  }
+  if (size == 0) return true;
+  auto memory = pool_.acquire(size, BufferPool::Purpose::kReply, kHeadroomBytes);
+  if (!memory) {
+    if (pool_.can_hold(size, BufferPool::Purpose::kReply, kHeadroomBytes)) return false;
+    return std::nullopt;
+  }
+  call.reply = std::move(*memory);
+  return true;
+}
+
+bool Requester::copy_rest(const OfferPlan& plan, ConstBytes message, Buffer& out) {
+  std::size_t octets = 0;
+  for (const ByteRange& r : plan.rest) octets += r.length;
+  auto room = pool_.acquire(octets, BufferPool::Purpose::kControl);
+  if (!room) return false;
+  std::size_t at = 0;
+  for (const ByteRange& r : plan.rest) {
+    const ConstBytes part = message.subspan(r.offset, r.length);
+    std::copy(part.begin(), part.end(), room->bytes().begin() + static_cast<std::ptrdiff_t>(at));
+    at += r.length;
+  }
+  out = std::move(*room);
+  return true;
+}
+
+bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, Header& h) {
+  // Fresh handles for every Call, exposed no earlier than now. req: RFC8166-8.1.2-1 RFC8166-8.1.3-1 RFC8166-3.4.5-6
+  const auto exposed = [this](MutBytes memory, RemoteAccess access, std::optional<ExposedMemory>& out) {
+    // req: RFC8797-3.2-4
+    auto done = endpoint_.register_memory(memory, access, options_.remote_invalidation);
+    if (done) out = *done;
+    return done.ok();
+  };
+  const auto offer = [&](Offered& o, WriteChunk& chunk) {
+    const MutBytes memory = call.reply.bytes().subspan(o.room.offset, o.room.length);
+    if (!exposed(memory, RemoteAccess::kWrite, o.memory)) return false;
+    // req: RFC8267-6.4.2-1
+    chunk.segments.push_back({o.memory->handle, static_cast<std::uint32_t>(o.room.length), o.memory->offset});
+    return true;
+  };
+  for (Offered& o : call.write_chunks) {
+    h.write_list.push_back({});
+    if (!offer(o, h.write_list[h.write_list.size() - 1])) return false;
+  }
+  if (call.reply_chunk && !offer(*call.reply_chunk, h.reply_chunk.emplace())) return false;
+  if (!call.message) return true;
+
+  // One registration, of no more than travels in chunks. req: RFC5042-6.3.2-1 RFC5042-6.3.4-1
+  const bool one_item = plan.in_line && plan.data.size() == 1;
+  const ByteRange range = one_item ? ByteRange{plan.data[0].offset, plan.data[0].length} : ByteRange{0, message.size()};
+  const MutBytes memory = call.message.bytes().subspan(range.offset, range.length);
+  if (!exposed(memory, RemoteAccess::kRead, call.call_memory)) return false;
+  const auto add = [&](std::uint64_t position, std::size_t offset, std::size_t length) {
+    // req: RFC8166-3.4.5-1 RFC8166-3.5.3-9
+    h.read_list.push_back({static_cast<std::uint32_t>(position),
+                           {call.call_memory->handle, static_cast<std::uint32_t>(length),
+                            call.call_memory->offset + (offset - range.offset)}});
+    call.read_bytes += length;
+  };
+  if (!plan.in_line) {
+    h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-2 RFC8166-3.5.3-3 RFC8166-3.5.3-10
+    for (const ByteRange& r : plan.rest) add(0, r.offset, r.length);
+  }
+  for (const DdpItem& d : plan.data) add(d.position, d.offset, d.length);  // req: RFC8166-3.4.5-2 RFC8166-3.4.5.2-4
+  return true;
+}
+
 bool Requester::try_send(Queued& queued) {
   OutgoingMessage out;
   Header& h = out.header;  // req: RFC8166-4.3.2-2 RFC8166-4.3.2.3-1
@@ -120,74 +208,60 @@ bool Requester::try_send(Queued& queued) {
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
   h.version = versions_.version();  // req: V2-5-3
 
-  Buffer reply;
-  const std::size_t reply_bytes =
-      std::min(reply_bound(queued.message.bytes()).value_or(SIZE_MAX), options_.max_reply_bytes);
-  if (reply_bytes + kMinHeaderBytes >
-      versions_.inline_bytes(limits_.reply_inline_bytes)) {  // req: RFC8166-4.3.3-1 RFC8166-4.3.3-2
-    // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5 RFC8267-3-1 RFC8267-3-2
-    auto room = pool_.acquire(reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes);
-    if (!room) {
-      if (pool_.can_hold(reply_bytes, BufferPool::Purpose::kReply, kHeadroomBytes)) return false;
-      events_.emplace_back(CallFailed{queued.xid, Failure::kLocal, 0, 0, queued.tag});
-      return true;
-    }
-    reply = std::move(*room);
-    h.reply_chunk.emplace().segments.push_back({});  // req: RFC8267-6.4.2-1
+  if (!queued.message) {
+    // Not from the memory for Calls, which those behind it in the queue may hold entirely.
+    auto room = pool_.acquire(queued.copy.size(), BufferPool::Purpose::kControl);
+    if (!room) return false;
+    std::copy(queued.copy.begin(), queued.copy.end(), room->bytes().begin());
+    queued.message = std::move(*room);
   }
-  const std::size_t message_bytes = queued.message.size();
-  // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-4.3.1-2
-  // req: RFC8166-3.5.3-1 V2-2.1-2
-  const bool in_line = h.encoded_size() + message_bytes <= versions_.inline_bytes(limits_.call_inline_bytes);
+  const ConstBytes message = queued.message.bytes();
+  Call fresh;
+  fresh.used = true;
+  fresh.xid = queued.xid;
+  fresh.since = queued.since;
+  fresh.tag = queued.tag;
+  fresh.results = ResultBinding::for_call(message);
+  const OfferPlan plan =
+      plan_offer(message, fresh.results, options_.offers, versions_.inline_bytes(limits_.call_inline_bytes),
+                 versions_.inline_bytes(limits_.reply_inline_bytes), options_.max_reply_bytes);
+  const auto memory = acquire_reply_memory(plan, fresh);
+  if (!memory) {
+    events_.emplace_back(CallFailed{queued.xid, Failure::kLocal, 0, 0, queued.tag});
+    return true;
+  }
+  const bool whole_in_line = plan.in_line && plan.data.empty();
+  // The server reads from the message as it is: what goes in line beside Read chunks is copied.
+  if (!*memory || (plan.in_line && !whole_in_line && !copy_rest(plan, message, out.payload))) return false;
+  if (!whole_in_line) fresh.message = std::move(queued.message);
 
   auto unused = std::find_if(calls_.begin(), calls_.end(), [](const Call& c) { return !c.used; });
   if (unused == calls_.end()) unused = calls_.emplace(unused);  // as many as were ever outstanding at a time
+  *unused = std::move(fresh);
   Call& call = *unused;
-  call.used = true;
-  call.cancelled = false;
-  call.xid = queued.xid;
-  call.since = queued.since;
-  call.tag = queued.tag;
-  const auto expose = [this](const Buffer& memory, RemoteAccess access) -> std::optional<ExposedMemory> {
-    // req: RFC8797-3.2-4
-    auto exposed = endpoint_.register_memory(memory.bytes(), access, options_.remote_invalidation);
-    if (!exposed) return std::nullopt;
-    return *exposed;
-  };
-  // Fresh handles for every Call, exposed no earlier than now. req: RFC8166-8.1.2-1 RFC8166-8.1.3-1 RFC8166-3.4.5-6
-  if (reply) call.reply_memory = expose(reply, RemoteAccess::kWrite);
-  // req: RFC5042-6.3.2-1 RFC5042-6.3.4-1
-  if (!in_line) call.call_memory = expose(queued.message, RemoteAccess::kRead);
-  call.reply = std::move(reply);
-  if ((call.reply && !call.reply_memory) || (!in_line && !call.call_memory)) {
-    window_.on_call_sent();
+  window_.on_call_sent();
+  if (!expose(plan, message, call, h)) {
     fail_call(call, Failure::kLocal, {});  // req: RFC8166-4.5.4-1
     return true;
   }
 
-  if (call.reply_memory) {
-    const auto length = static_cast<std::uint32_t>(call.reply.size());
-    h.reply_chunk->segments[0] = {call.reply_memory->handle, length, call.reply_memory->offset};
-    ++stats_.reply_chunks_offered;
-  }
-  if (in_line) {
-    const ConstBytes octets = queued.message.bytes();
-    if (versions_.alone()) call.copy.assign(octets.begin(), octets.end());
-    out.in_line.push_back({0, message_bytes});
-    out.payload = std::move(queued.message);
-    ++stats_.calls_in_line;
-    stats_.send_payload_bytes += message_bytes;
+  if (queued.again) {
+    ++stats_.calls_again;
   } else {
-    h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-2 RFC8166-3.5.3-3 RFC8166-3.5.3-10
-    // req: RFC8166-3.4.5-1
-    h.read_list.push_back(
-        // req: RFC8166-3.5.3-9
-        {0, {call.call_memory->handle, static_cast<std::uint32_t>(message_bytes), call.call_memory->offset}});
-    call.message = std::move(queued.message);
-    ++stats_.calls_in_read_chunk;
-    stats_.read_chunk_bytes += message_bytes;
+    stats_.write_chunks_offered += call.write_chunks.size();
+    stats_.reply_chunks_offered += call.reply_chunk ? 1 : 0;
+    stats_.read_chunk_bytes += call.read_bytes;
+    ++(plan.in_line ? stats_.calls_in_line : stats_.calls_in_read_chunk);
+    stats_.calls_reduced += plan.data.empty() ? 0 : 1;
   }
-  window_.on_call_sent();
+  if (whole_in_line) {
+    if (versions_.alone()) call.copy.assign(message.begin(), message.end());
+    out.payload = std::move(queued.message);
+  }
+  if (out.payload) {
+    out.in_line.push_back({0, out.payload.size()});
+    stats_.send_payload_bytes += out.payload.size();
+  }
   versions_.on_call_sent();
   transmit_.send(std::move(out));
   return true;
@@ -197,14 +271,7 @@ bool Requester::try_send(Queued& queued) {
 void Requester::send_again(Call& call) {
   if (!fence(call)) return;
   if (call.cancelled) return finish(call);
-  Buffer message = std::move(call.message);
-  if (!message) {
-    auto room = pool_.acquire(call.copy.size(), BufferPool::Purpose::kCall, kHeadroomBytes);
-    if (!room) return fail_call(call, Failure::kLocal, {});
-    std::copy(call.copy.begin(), call.copy.end(), room->bytes().begin());
-    message = std::move(*room);
-  }
-  queued_.push_front({call.xid, std::move(message), call.since, call.tag});
+  queued_.push_front({call.xid, std::move(call.message), call.since, call.tag, true, std::move(call.copy)});
   finish(call);
 }
 

@@ -22,6 +22,7 @@
 #include "iwarp/rpcrdma/buffer_pool.h"
 #include "iwarp/rpcrdma/credits.h"
 #include "iwarp/rpcrdma/endpoint.h"
+#include "iwarp/rpcrdma/offer_plan.h"
 #include "iwarp/rpcrdma/private_data.h"
 #include "iwarp/rpcrdma/receive_ring.h"
 #include "iwarp/rpcrdma/responder.h"
@@ -49,9 +50,12 @@ struct RequesterOptions {
   std::size_t max_queued_calls = 16;
   // Let the server invalidate our STags with its Replies.
   bool remote_invalidation = true;
+  // Which chunks are used where there is a choice. By default those that Linux 6.1 survives.
+  OfferPolicy offers{};
   // The version asked for, kVersion1 or kVersion2, and the lowest that is good enough. With kVersion2 the first Call
   // goes alone, and the server's answer settles the version (version_negotiation.h). kVersion1 asks nothing, as all
-  // servers there are expect it.
+  // servers there are expect it. A server may leave the question unanswered: there is no clock here, so the owner has
+  // to close the connection after a time of state kAsking, and to ask for_next_connection().
   std::uint32_t highest_version = kVersion1;
   std::uint32_t lowest_version = kVersion1;  // of these two as well
   Limits header_limits{};  // bounds for the chunk lists of what the server sends; its dialect follows from the versions
@@ -68,10 +72,11 @@ class Requester {
   struct ReplyReceived {
     std::uint32_t xid = 0;        // of the Call
     Buffer message{};             // the RPC Reply
-    bool in_reply_chunk = false;  // it came by RDMA Write
+    bool in_reply_chunk = false;  // it came in a Reply chunk
+    std::size_t written = 0;      // octets of it that came by RDMA Write
     TimePoint since{};            // as given to call(), like the tag
     std::uint32_t tag = 0;        // as given to call()
-    std::size_t read_bytes = 0;   // of its Call, a long one, that the server fetched by RDMA Read
+    std::size_t read_bytes = 0;   // of its Call that the server fetched by RDMA Read
   };
   // Why a Call gets no Reply.
   enum class Failure : std::uint8_t {
@@ -105,6 +110,10 @@ class Requester {
   struct Stats {
     std::uint64_t calls_in_line = 0;           // Calls sent as RDMA_MSG
     std::uint64_t calls_in_read_chunk = 0;     // Calls sent as RDMA_NOMSG
+    std::uint64_t calls_again = 0;             // Calls sent once more, in a lower version: counted above only once
+    std::uint64_t calls_reduced = 0;           // Calls whose data went as Read chunks of their own
+    std::uint64_t write_chunks_offered = 0;    // Write chunks of Calls
+    std::uint64_t replies_reduced = 0;         // Replies whose data came into Write chunks
     std::uint64_t reply_chunks_offered = 0;    // Calls that offered one
     std::uint64_t replies_in_line = 0;         // Replies that came in a Send
     std::uint64_t replies_in_reply_chunk = 0;  // Replies that came by RDMA Write
@@ -118,7 +127,8 @@ class Requester {
     std::uint64_t send_payload_bytes = 0;      // RPC message octets in Sends, both directions
     std::uint64_t receive_payload_bytes = 0;   // of what came in: likewise
     std::uint64_t read_chunk_bytes = 0;        // offered to the server's RDMA Reads
-    std::uint64_t reply_chunk_bytes = 0;       // returned by the server's RDMA Writes
+    std::uint64_t reply_chunk_bytes = 0;       // returned by the server's RDMA Writes in Reply chunks
+    std::uint64_t write_chunk_bytes = 0;       // likewise in Write chunks
   };
 
   // `limits`: negotiate(private_data(options), server's private data).
@@ -126,7 +136,8 @@ class Requester {
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
-  // Posts all Receives. On failure: close the connection.
+  // Posts all Receives. On failure: close the connection. kInvalidArgument: versions that there are not, or the lowest
+  // is above the highest.
   [[nodiscard]] Result<void> start();
   // A posted operation has ended. Each one, flushed ones too, has to be told here.
   void on_completion(const Completion& completion);
@@ -152,7 +163,8 @@ class Requester {
   [[nodiscard]] std::uint64_t calls_ended() const { return calls_ended_; }
 
   // Answers a backward Call with an RPC Reply of that xid. Errors, with `message` untouched: kInvalidArgument (unknown
-  // token; not the Reply to that Call; longer than max_backward_bytes(): answer with something shorter), kNotConnected.
+  // token; not the Reply to that Call; longer than max_backward_bytes(), or than that of version 1 if the Call is of
+  // version 1: answer with something shorter), kNotConnected.
   [[nodiscard]] Result<void> reply_backward(CallToken token, Buffer&& message);
   // No Reply will come. The server is told nothing.
   void abandon_backward(CallToken token);
@@ -184,6 +196,13 @@ class Requester {
     Buffer message{};
     TimePoint since{};
     std::uint32_t tag = 0;
+    bool again = false;             // it was sent before, in a higher version
+    std::vector<std::byte> copy{};  // then it may be here, and `message` empty
+  };
+  // Memory that the server may write to.
+  struct Offered {
+    ByteRange room{};  // of the view of Call::reply
+    std::optional<ExposedMemory> memory{};
   };
   struct Call {
     bool used = false;
@@ -191,11 +210,14 @@ class Requester {
     std::uint32_t xid = 0;
     std::uint32_t tag = 0;
     TimePoint since{};
-    Buffer message{};               // of a long Call, while it is exposed
+    Buffer message{};               // of a Call with Read chunks, while they are exposed
     std::vector<std::byte> copy{};  // of one in line that may have to be sent again in another version
-    Buffer reply{};                 // Reply chunk, while it is exposed
+    Buffer reply{};                 // memory of Write chunks and Reply chunk, while it is exposed
+    SmallVector<Offered, 1> write_chunks{};
+    std::optional<Offered> reply_chunk{};
     std::optional<ExposedMemory> call_memory{};
-    std::optional<ExposedMemory> reply_memory{};
+    std::size_t read_bytes = 0;  // in Read chunks
+    ResultBinding results{};
   };
   struct PeerCall {
     bool used = false;
@@ -209,12 +231,23 @@ class Requester {
   void on_error_message(const Header& header);
   void lose_reply();
   void on_backward_call(Buffer message, const ParsedHeader& parsed);
-  void complete(Call& call, Buffer message, bool in_reply_chunk);
+  // The Reply, put together. Nullopt: its chunks do not go with it.
+  [[nodiscard]] std::optional<ReplyReceived> take_reply(Call& call, const ParsedHeader& parsed, Buffer message);
+  void complete(Call& call, ReplyReceived reply);
+  // Whether a Reply's chunk lists are what was offered with the Call, filled in.
+  [[nodiscard]] static bool chunks_acceptable(const Call& call, const Header& header);
+  // Memory for what the plan offers; false: there is none now, nullopt: there will never be.
+  [[nodiscard]] std::optional<bool> acquire_reply_memory(const OfferPlan& plan, Call& call);
+  // What is sent in line beside Read chunks; false: there is no memory now.
+  [[nodiscard]] bool copy_rest(const OfferPlan& plan, ConstBytes message, Buffer& out);
+  // Exposes the chunks of a Call; false: that is refused.
+  [[nodiscard]] bool expose(const OfferPlan& plan, ConstBytes message, Call& call, Header& header);
   void fail_call(Call& call, Failure why, const ErrorBody& error);
   void pump();
   void send_again(Call& call);
   void answer(const Header& header, std::uint64_t& count);
-  void answer_err_chunk(const Header& to);
+  void answer_err_chunk(std::uint32_t xid, std::uint32_t version);
+  [[nodiscard]] std::uint32_t max_backward_bytes(std::uint32_t version) const;
   // False: it cannot go out yet.
   [[nodiscard]] bool try_send(Queued& queued);
   // Ends all remote access to the Call's memory; false: the connection is being closed.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "iwarp/rpcrdma/reply_assembly.h"
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 
@@ -11,8 +12,10 @@ void Requester::on_message(Buffer message) {
   const ParseResult result = Header::parse(message.bytes(), options_.header_limits);
   const auto* parsed = std::get_if<ParsedHeader>(&result);
   if (parsed == nullptr) {
-    if (!std::get<ParseError>(result).done) return lose_reply();  // req: RFC8166-4.6.1-3 RFC8166-4.2.4-11
-    ++stats_.dropped_messages;                                    // no Reply. req: RFC8166-4.6.2-2
+    const auto& error = std::get<ParseError>(result);
+    if (error.option) return answer_err_chunk(error.xid, error.version);  // req: V2-4.2-10
+    if (!error.done) return lose_reply();                                 // req: RFC8166-4.6.1-3 RFC8166-4.2.4-11
+    ++stats_.dropped_messages;                                            // no Reply. req: RFC8166-4.6.2-2
     return;
   }
   const Header& h = parsed->header;
@@ -24,7 +27,7 @@ void Requester::on_message(Buffer message) {
   }
   if (h.proc == Proc::kNomsg) {
     // With a Read list it can only be a long backward Call, unless it is a broken Reply. req: RFC8167-5.3-4
-    if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h);
+    if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h.xid, h.version);
     return on_reply(std::move(message), *parsed);
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed->payload_offset);
@@ -45,20 +48,22 @@ void Requester::lose_reply() {
   fail(make_error(Errc::kMalformedRpc, "the server sent a message that cannot be read"));
 }
 
-namespace {
-
-// Whether a Reply's chunk lists are what we offered, filled in. `offered`: our Reply chunk, if any. An unused Reply
-// chunk that was not echoed does no harm: Linux takes such Replies as well.
-bool chunks_acceptable(const Header& h, const std::optional<ExposedMemory>& offered, std::size_t offered_bytes) {
+// An unused Reply chunk that was not echoed does no harm: Linux takes such Replies as well. Nor does a missing Write
+// list: nothing was written then.
+bool Requester::chunks_acceptable(const Call& call, const Header& h) {
   if (check_reply(h)) return false;
-  if (!h.write_list.empty()) return false;  // we offered none. req: RFC8166-3.4.6-4 RFC8166-6.1-10
+  const auto fits = [](const WriteChunk& chunk, const Offered& offered) {
+    if (chunk.segments.size() != 1) return false;  // req: RFC8166-3.4.6-4 RFC8166-6.1-10 RFC8166-4.3.3-4
+    const Segment& s = chunk.segments[0];
+    return s.handle == offered.memory->handle && s.offset == offered.memory->offset && s.length <= offered.room.length;
+  };
+  if (!h.write_list.empty() && h.write_list.size() != call.write_chunks.size()) return false;
+  for (std::size_t i = 0; i < h.write_list.size(); ++i) {
+    if (!fits(h.write_list[i], call.write_chunks[i])) return false;
+  }
   if (h.proc == Proc::kMsg) return !h.reply_chunk || h.reply_chunk->length() == 0;
-  if (!offered || h.reply_chunk->segments.size() != 1) return false;  // req: RFC8166-4.3.3-4
-  const Segment& s = h.reply_chunk->segments[0];
-  return s.handle == offered->handle && s.offset == offered->offset && s.length <= offered_bytes;
+  return call.reply_chunk && fits(*h.reply_chunk, *call.reply_chunk);
 }
-
-}  // namespace
 
 void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   const Header& h = parsed.header;
@@ -70,7 +75,7 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   if (h.proc == Proc::kMsg && !xid_matches(h, payload)) return lose_reply();  // whose Reply it is cannot be told
   // Nothing goes back to the server, but the RPC ends: its client would wait for ever, as its retransmissions would.
-  if (!chunks_acceptable(h, call->reply_memory, call->reply.size()) || !versions_.on_reply(h.version)) {
+  if (!chunks_acceptable(*call, h) || !versions_.on_reply(h.version)) {
     return fail_call(*call, Failure::kBadReply, {});
   }
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
@@ -78,26 +83,63 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   // req: RFC5042-6.2.2-1 RFC5042-6.3.3-1
   if (!fence(*call)) return;  // req: RFC8166-4.4.1-2
   if (call->cancelled) return finish(*call);
-  if (h.proc == Proc::kMsg) {
-    message.set_view(parsed.payload_offset, payload.size());
-    stats_.receive_payload_bytes += payload.size();
-    ++stats_.replies_in_line;
-    return complete(*call, std::move(message), false);
-  }
-  Buffer reply = std::move(call->reply);
-  const std::uint32_t length = h.reply_chunk->segments[0].length;
-  reply.set_view(reply.headroom(), length);  // the returned length is the true one. req: RFC8166-4.3.3-5
-  if (rpc_xid(reply.bytes()) != h.xid || rpc_direction(reply.bytes()) != RpcDirection::kReply) {
+  auto reply = take_reply(*call, parsed, std::move(message));
+  if (!reply || rpc_xid(reply->message.bytes()) != h.xid ||
+      rpc_direction(reply->message.bytes()) != RpcDirection::kReply) {
     return fail_call(*call, Failure::kBadReply, {});
   }
-  stats_.reply_chunk_bytes += length;
-  ++stats_.replies_in_reply_chunk;
-  complete(*call, std::move(reply), true);
+  complete(*call, std::move(*reply));
 }
 
-void Requester::complete(Call& call, Buffer message, bool in_reply_chunk) {
-  events_.emplace_back(
-      ReplyReceived{call.xid, std::move(message), in_reply_chunk, call.since, call.tag, call.message.size()});
+std::optional<Requester::ReplyReceived> Requester::take_reply(Call& call, const ParsedHeader& parsed, Buffer message) {
+  const Header& h = parsed.header;
+  const bool in_reply_chunk = h.proc == Proc::kNomsg;
+  message.set_view(parsed.payload_offset, in_reply_chunk ? 0 : message.size() - parsed.payload_offset);
+  ReplyReceived out;
+  std::size_t in_write_chunks = 0;
+  SmallVector<WrittenChunk, 1> chunks;
+  for (std::size_t i = 0; i < call.write_chunks.size(); ++i) {
+    // What lies in it beyond is never looked at. req: RFC8166-4.3.2.2-5
+    const std::uint32_t written = i < h.write_list.size() ? h.write_list[i].segments[0].length : 0;
+    chunks.push_back({call.write_chunks[i].room, written});
+    in_write_chunks += written;
+  }
+  // The returned length is the true one. req: RFC8166-4.3.3-5
+  ByteRange whole{};
+  if (in_reply_chunk) whole = {call.reply_chunk->room.offset, h.reply_chunk->segments[0].length};
+  out.written = whole.length + in_write_chunks;
+  stats_.reply_chunk_bytes += whole.length;
+  stats_.write_chunk_bytes += in_write_chunks;
+  stats_.receive_payload_bytes += message.size();
+  if (in_reply_chunk) ++stats_.replies_in_reply_chunk;
+  if (in_write_chunks > 0) {
+    ++stats_.replies_reduced;
+  } else if (!in_reply_chunk) {
+    ++stats_.replies_in_line;
+  }
+  if (!chunks.empty()) {
+    const MutBytes memory = call.reply.bytes();
+    const ConstBytes rest = in_reply_chunk ? ConstBytes(memory).subspan(whole.offset, whole.length) : message.bytes();
+    const auto joined =
+        join_reply(memory.first(in_reply_chunk ? whole.offset : memory.size()), chunks, call.results, rest);
+    if (!joined) return std::nullopt;
+    whole = *joined;
+  } else if (!in_reply_chunk) {
+    out.message = std::move(message);
+    return out;
+  }
+  out.message = std::move(call.reply);
+  out.message.set_view(out.message.headroom() + whole.offset, whole.length);
+  out.in_reply_chunk = in_reply_chunk;
+  return out;
+}
+
+void Requester::complete(Call& call, ReplyReceived reply) {
+  reply.xid = call.xid;
+  reply.since = call.since;
+  reply.tag = call.tag;
+  reply.read_bytes = call.read_bytes;
+  events_.emplace_back(std::move(reply));
   finish(call);
 }
 
@@ -127,19 +169,24 @@ void Requester::fail_call(Call& call, Failure why, const ErrorBody& error) {
 }
 
 bool Requester::fence(Call& call) {
-  for (std::optional<ExposedMemory>* exposed : {&call.call_memory, &call.reply_memory}) {
-    if (!*exposed) continue;
-    if (auto done = endpoint_.invalidate((*exposed)->handle); !done) {
+  const auto end = [this](std::optional<ExposedMemory>& exposed) {
+    if (!exposed) return true;
+    if (auto done = endpoint_.invalidate(exposed->handle); !done) {
       fail(done.error());  // closing the connection ends the access. req: RFC8166-4.5.4-2
       return false;
     }
-    exposed->reset();
+    exposed.reset();
+    return true;
+  };
+  if (!end(call.call_memory)) return false;
+  for (Offered& o : call.write_chunks) {
+    if (!end(o.memory)) return false;
   }
-  return true;
+  return !call.reply_chunk || end(call.reply_chunk->memory);
 }
 
 void Requester::finish(Call& call) {
-  call = Call{};
+  call = Call{};  // and with it what was unused of its chunks. req: RFC8166-4.3.2.2-4
   ++calls_ended_;
   window_.on_call_done();  // req: RFC8166-2.2.2-3
 }
@@ -166,7 +213,8 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
     return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
   }
   // req: RFC8167-5.3-1
-  if (h.has_chunks() || !xid_matches(h, payload)) return answer_err_chunk(h);  // req: RFC8167-5.3-4 RFC8167-5.1-4
+  if (h.has_chunks() || !xid_matches(h, payload))
+    return answer_err_chunk(h.xid, h.version);  // req: RFC8167-5.3-4 RFC8167-5.1-4
   slot->used = true;
   slot->xid = h.xid;
   slot->version = h.version;
@@ -176,9 +224,9 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
   events_.emplace_back(BackwardCall{token, h.xid, std::move(message)});  // req: RFC8167-2.2-1 RFC8267-6.5.2-1
 }
 
-void Requester::answer_err_chunk(const Header& to) {
+void Requester::answer_err_chunk(std::uint32_t xid, std::uint32_t version) {
   const auto granted = std::max<std::uint32_t>(options_.backward_credits, 1);
-  answer(make_err_chunk(to.xid, to.version, granted), stats_.err_chunk_sent);
+  answer(make_err_chunk(xid, version, granted), stats_.err_chunk_sent);
 }
 
 void Requester::answer(const Header& header, std::uint64_t& count) {
@@ -192,9 +240,14 @@ void Requester::answer(const Header& header, std::uint64_t& count) {
 }
 
 std::uint32_t Requester::max_backward_bytes() const {
+  return max_backward_bytes(versions_.version());
+}
+
+std::uint32_t Requester::max_backward_bytes(std::uint32_t version) const {
   // Thresholds swap: a backward Reply travels like a forward Call. req: RFC8167-4.2-1
-  return versions_.inline_bytes(std::min(limits_.call_inline_bytes, limits_.reply_inline_bytes)) -
-         std::uint32_t{kMinHeaderBytes};
+  const std::uint32_t agreed = std::min(limits_.call_inline_bytes, limits_.reply_inline_bytes);
+  const std::uint32_t now = versions_.inline_bytes(agreed);
+  return (version == kVersion1 ? std::min(agreed, now) : now) - std::uint32_t{kMinHeaderBytes};
 }
 
 Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
@@ -205,7 +258,7 @@ Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
   if (rpc_xid(message.bytes()) != call->xid || rpc_direction(message.bytes()) != RpcDirection::kReply) {
     return make_error(Errc::kInvalidArgument, "not the Reply to this backward Call");
   }
-  if (message.size() > max_backward_bytes()) {  // req: RFC8167-5.3-2 RFC8167-5.3-3
+  if (message.size() > max_backward_bytes(call->version)) {  // req: RFC8167-5.3-2 RFC8167-5.3-3
     return make_error(Errc::kInvalidArgument, "backward Reply exceeds the inline threshold");
   }
   OutgoingMessage out;

@@ -46,6 +46,9 @@ Responder::Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
 }
 
 Result<void> Responder::start() {
+  if (options_.highest_version < kVersion1 || options_.highest_version > kVersion2) {
+    return make_error(Errc::kInvalidArgument, "no such version of RPC-over-RDMA");
+  }
   if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.2-3
   if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
   return {};

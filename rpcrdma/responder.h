@@ -137,7 +137,8 @@ class Responder {
   Responder(const Responder&) = delete;
   Responder& operator=(const Responder&) = delete;
 
-  // Posts all Receives. Call before the connection is accepted. On failure: refuse the connection.
+  // Posts all Receives. Call before the connection is accepted. On failure: refuse the connection. kInvalidArgument: a
+  // version that there is not.
   [[nodiscard]] Result<void> start();
   // A posted operation has ended. Each one, flushed ones too, has to be told here.
   void on_completion(const Completion& completion);
@@ -207,6 +208,7 @@ class Responder {
     std::uint32_t xid = 0;
     Buffer message{};  // while it waits for a credit
     TimePoint expires{};
+    std::uint32_t version = kVersion1;  // for which it is short enough
     bool sent = false;
     bool cancelled = false;  // sent, and nobody wants the Reply any more
   };

@@ -33,7 +33,7 @@ Result<void> Responder::send_backward_call(Buffer&& message, TimePoint now) {
   }
   if (backward_calls_.size() >= kWaitingBackwardCalls + options_.backward_credits) return make_error(Errc::kQueueFull);
   // req: RFC8167-2.2-1 RFC8267-6.5.2-1
-  backward_calls_.push_back({*xid, std::move(message), now + options_.backward_timeout, false, false});
+  backward_calls_.push_back({*xid, std::move(message), now + options_.backward_timeout, client_version_, false, false});
   pump();
   return {};
 }
@@ -46,7 +46,7 @@ void Responder::pump_backward() {
     OutgoingMessage out;
     // req: RFC8167-1-1 RFC8167-5-1 RFC8167-5.1-1
     out.header.xid = b.xid;
-    out.header.version = client_version_;               // req: RFC8167-5.1-2 V2-4.2-17
+    out.header.version = b.version;                     // req: RFC8167-5.1-2 V2-4.2-17
     out.header.credits = backward_window_.requested();  // req: RFC8167-5.1-3
     out.in_line.push_back({0, b.message.size()});
     stats_.send_payload_bytes += b.message.size();
@@ -107,7 +107,9 @@ void Responder::on_backward_reply(Buffer message, const ParsedHeader& parsed) {
   const Header& h = parsed.header;
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   // Errors in Replies are never answered. req: RFC8166-4.5-4 RFC8167-2.4-4
-  const bool usable = !h.has_chunks() && xid_matches(h, payload);
+  const bool its_version = std::any_of(backward_calls_.begin(), backward_calls_.end(),
+                                       [&](const BackwardCall& b) { return b.xid == h.xid && b.version == h.version; });
+  const bool usable = !h.has_chunks() && xid_matches(h, payload) && its_version;
   const auto wanted = usable ? end_backward_call(h.xid) : std::nullopt;
   if (!wanted) {
     ++stats_.dropped_messages;

@@ -62,7 +62,7 @@ const char* read_write_chunk(ReadCursor& in, const Limits& limits, WriteChunk& c
   return nullptr;
 }
 
-// req: RFC8166-4.1.2-6 RFC8166-4.3-1 RFC8166-4.2.4-5
+// req: RFC8166-4.1.2-6 RFC8166-4.3-1 RFC8166-4.2.4-5 V2-4.2-6
 const char* read_lists(ReadCursor& in, const Limits& limits, Header& h) {
   if (const char* why = read_read_list(in, limits, h.read_list)) return why;
   const char* why = nullptr;
@@ -189,7 +189,9 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
   }
   if (known && h.version == kVersion2 && is(Proc::kOptional)) {
     h.proc = Proc::kOptional;
-    if (const char* why = read_option(in, h.option)) return error(Answer::kErrChunk, why);
+    if (const char* why = read_option(in, h.option)) {
+      return ParseError{Answer::kErrChunk, h.xid, h.version, why, false, true};
+    }
     const std::size_t behind = message.size() - in.remaining();  // req: V2-4.2-15
     return ParsedHeader{std::move(h), behind};
   }
@@ -397,7 +399,7 @@ Header make_err_vers(std::uint32_t xid, std::uint32_t version, std::uint32_t cre
 Header make_err_chunk(std::uint32_t xid, std::uint32_t version, std::uint32_t credits) {
   Header h;
   h.xid = xid;          // req: RFC8166-4.5-5
-  h.version = version;  // req: RFC8166-4.5-6
+  h.version = version;  // req: RFC8166-4.5-6 V2-4.2-18
   h.credits = credits;
   h.proc = Proc::kError;  // req: RFC8166-4.5-7 RFC8166-4.2.4-4
   h.error = {};           // req: RFC8166-4.5-8

@@ -44,7 +44,7 @@ enum class HeaderError : std::uint32_t {
 };
 
 // Plain segment, 16 octets: handle | length | offset (64 bits). Length 0 is an empty segment.
-// req: RFC8166-4.1.2-1
+// req: RFC8166-4.1.2-1 V2-4.2-1
 struct Segment {
   Stag handle{};
   std::uint32_t length = 0;  // octets
@@ -56,7 +56,7 @@ struct Segment {
 
 // Read segment, 20 octets: position | segment. Segments of equal Position form one Read chunk; Position 0 holds the
 // whole RPC message.
-// req: RFC8166-4.1.2-2
+// req: RFC8166-4.1.2-2 V2-4.2-2
 struct ReadSegment {
   std::uint32_t position = 0;  // octet offset in the *unreduced* RPC message, a multiple of 4
   Segment target{};
@@ -67,7 +67,7 @@ struct ReadSegment {
 
 // Write chunk or Reply chunk: count word | count segments. A count of 0 is an *empty* chunk ("return this in line"); a
 // chunk whose lengths are all 0 is *unused*. The two differ.
-// req: RFC8166-4.1.2-4 RFC8166-3.4.6-7
+// req: RFC8166-4.1.2-4 RFC8166-3.4.6-7 V2-4.2-4
 struct WriteChunk {
   SmallVector<Segment, 4> segments{};
 
@@ -78,8 +78,8 @@ struct WriteChunk {
   friend bool operator==(const WriteChunk&, const WriteChunk&) = default;
 };
 
-using ReadList = SmallVector<ReadSegment, 4>;
-// req: RFC8166-4.1.2-5
+using ReadList = SmallVector<ReadSegment, 4>;  // req: V2-4.2-3
+// req: RFC8166-4.1.2-5 V2-4.2-5
 using WriteList = SmallVector<WriteChunk, 1>;
 
 // Octets of the Read chunk at `position`: the sum of its segments.
@@ -136,7 +136,7 @@ struct Limits {
 };
 
 // Why a header cannot be used, and what a *Responder* owes. A Requester, that is whoever expected a Reply, drops every
-// such message silently.
+// such message silently, but an RDMA_OPTIONAL.
 struct ParseError {
   enum class Answer : std::uint8_t {
     kDrop,      // say nothing; the Receive is posted again as for any message
@@ -148,6 +148,7 @@ struct ParseError {
   std::uint32_t version = 0;  // as received; meaningful unless kDrop
   const char* why = "";       // static text
   bool done = false;          // it is an RDMA_DONE, and no Call or Reply that was damaged
+  bool option = false;        // it is an RDMA_OPTIONAL: whoever receives it answers, a Requester as well
 
   friend constexpr bool operator==(const ParseError& a, const ParseError& b) {
     return a.answer == b.answer && a.xid == b.xid && a.version == b.version;

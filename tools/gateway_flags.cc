@@ -46,6 +46,12 @@ void ListenerFlags::add(CLI::App& app) {
         return std::stoul(v) % 1024 == 0 ? std::string{} : std::string{"must be a multiple of 1024"};
       })
       ->capture_default_str();
+  app.add_option("--rpcrdma-version", options.rpcrdma_version,
+                 "Highest version of RPC-over-RDMA: 2 is asked for, or served beside 1, with messages of 4096 octets "
+                 "and more in line. Linux has version 1 only")
+      ->type_name("1|2")
+      ->check(CLI::Range(1, 2))
+      ->capture_default_str();
   app.add_option("--connection-memory", connection_memory_mib,
                  "Memory for the requests of one connection, and as much for its replies, MiB")
       ->type_name("MIB")

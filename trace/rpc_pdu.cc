@@ -97,10 +97,18 @@ Pdu header_pdu(const rpcrdma::Header& h) {
   pdu.hex("xid", h.xid).number("vers", h.version).number("credits", h.credits);
   if (h.proc == rpcrdma::Proc::kError) {
     const bool versions = h.error.code == rpcrdma::HeaderError::kVers;
-    pdu.word("error", versions ? "ERR_VERS" : "ERR_CHUNK");
+    const char* const bad = h.version == rpcrdma::kVersion2 ? "BAD_HEADER" : "ERR_CHUNK";
+    pdu.word("error", versions                                             ? "ERR_VERS"
+                      : h.error.code == rpcrdma::HeaderError::kInvalOption ? "INVAL_OPTION"
+                                                                           : bad);
     if (versions) pdu.number("low", h.error.version_low).number("high", h.error.version_high);
     return pdu;
   }
+  if (h.proc == rpcrdma::Proc::kDone) return pdu;
+  if (h.proc == rpcrdma::Proc::kOptional) {
+    return pdu.number("opttype", h.option.type).number("optinfo", h.option.info.size());
+  }
+  if (h.proc == rpcrdma::Proc::kMsgp) pdu.number("align", h.padding.align).number("thresh", h.padding.threshold);
   std::string reads = "[", writes = "[";
   for (const rpcrdma::ReadSegment& s : h.read_list) {
     if (reads.size() > 1) reads += ' ';

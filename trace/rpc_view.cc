@@ -13,10 +13,16 @@ using rpcrdma::Proc;
 constexpr unsigned kMaxGuesses = 4;
 constexpr std::size_t kCallBytes = 384;  // memory of a Call with its SeenRpc, about
 
+// An observer knows all that any two ends may have agreed on.
+constexpr rpcrdma::Limits kAll{.dialect = {.version_2 = true, .draft_2005 = true}};
+
+bool in_line(const Header& h) {
+  return h.proc == Proc::kMsg || h.proc == Proc::kMsgp;
+}
+
 // Strict, because a wrong guess mislabels everything that follows.
 bool looks_like_rpc(const Header& h, ConstBytes payload) {
-  if (h.version != rpcrdma::kVersion1) return false;
-  if (h.proc == Proc::kMsg) return rpcrdma::xid_matches(h, payload) && rpcrdma::rpc_direction(payload).has_value();
+  if (in_line(h)) return rpcrdma::xid_matches(h, payload) && rpcrdma::rpc_direction(payload).has_value();
   return h.proc == Proc::kNomsg && h.has_chunks();
 }
 
@@ -64,7 +70,7 @@ std::optional<Pdu> RpcView::on_private_data(ConstBytes private_data) {
 }
 
 std::optional<rpcrdma::ParsedHeader> RpcView::parse(const Message& m, Events& events) {
-  const rpcrdma::ParseResult result = Header::parse(m.head);
+  const rpcrdma::ParseResult result = Header::parse(m.head, kAll);
   const auto* parsed = std::get_if<rpcrdma::ParsedHeader>(&result);
   if (options_.guess == RpcGuess::kUnknown) {
     if (parsed == nullptr || !looks_like_rpc(parsed->header, ConstBytes(m.head).subspan(parsed->payload_offset))) {
@@ -93,9 +99,10 @@ RpcView::Events RpcView::on_send(Direction d, const Message& m, const When& when
     on_error(h, d, events);
     return events;
   }
-  const auto direction = h.proc == Proc::kMsg ? rpcrdma::rpc_direction(payload)
-                         : is_long_call(h)    ? rpcrdma::RpcDirection::kCall
-                                              : rpcrdma::RpcDirection::kReply;
+  if (h.proc == Proc::kDone || h.proc == Proc::kOptional) return events;
+  const auto direction = in_line(h)        ? rpcrdma::rpc_direction(payload)
+                         : is_long_call(h) ? rpcrdma::RpcDirection::kCall
+                                           : rpcrdma::RpcDirection::kReply;
   if (!direction) {
     events.push_back(unreadable("rpc", kNoRpc, payload.size(), m.length - parsed->payload_offset));
   } else if (*direction == rpcrdma::RpcDirection::kCall) {
@@ -120,7 +127,7 @@ void RpcView::on_call(const Header& h, Direction d, const Message& m, ConstBytes
   }
   chunks_.add(h, call.rpc);
   events.back().record.rpc = call.rpc;
-  if (h.proc == Proc::kMsg) {
+  if (in_line(h)) {
     add_call(call, payload, m.length - (m.head.size() - payload.size()), when, events);
   }
   keep({d, h.xid}, std::move(call));
@@ -160,7 +167,7 @@ void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstByte
     // A Call whose chunk was not read to its end: what was seen of it must do.
     if (!rpc->known) add_call_of_chunk(*call, when, events);
   }
-  if (h.proc == Proc::kMsg) {
+  if (in_line(h)) {
     add_reply(rpc, write_chunks_of(h), payload, m.length - (m.head.size() - payload.size()), when, events);
   } else if (rpc != nullptr && h.reply_chunk) {
     const ConstBytes head = chunks_.reply_head(*rpc);

@@ -11,7 +11,7 @@ from lib.iwarp_tool import Connection, total
 from lib.kernel_nfsd import EXPORT, RDMA_PORT, KernelNfsd
 from lib.nfs_files import BULK_BYTES, LIST_COUNT, ODD_SIZES, long_name, sha256
 from lib.processes import free_port, run_tool, wait_listening
-from lib.scenario import Context, scenario
+from lib.scenario import ONCE, Context, scenario
 
 _TIMEOUT = 90.0
 
@@ -40,6 +40,34 @@ def libnfs_through_gateway(context: Context) -> None:
     check(counters["rx_send_bytes"] < BULK_BYTES // 8, f"too much came in by Send: {counters}")
     check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
     context.traffic.append(Traffic("libnfs", RDMA_PORT, len(connections), messages_of(connections), crc))
+
+
+@scenario("version-2", "a gateway that asks knfsd over siw for RPC-over-RDMA version 2: ERR_VERS once, then version 1, on later connections at once",
+          variants=ONCE)
+def version_2_is_declined(context: Context) -> None:
+    nfsd = prepare_server(context)
+    tree = context.services.ganesha.root
+    port = free_port()
+    trace = context.log_directory / "trace.txt"
+    gateway = context.iwarp("gateway", "--tcp-listen", f"127.0.0.1:{port}", "--rdma", f"127.0.0.1:{nfsd.rdma_port}",
+                            "--insecure-ports", "--crc", "prefer-off", "--no-p2p", "--rpcrdma-version", "2", "--trace", str(trace))
+    wait_listening(port, "iwarp gateway", 10, gateway.child)
+    copy = context.log_directory / "copy"
+    name = f"odd-{max(ODD_SIZES)}"
+    _run(context, "nfs-cp", _v4(name, port), str(copy))
+    check_equal(f"SHA-256 of {name} read", sha256(copy), sha256(tree / name))
+    _run(context, "nfs-cp", str(copy), _v3("version-2", port, nfsd))
+    check_equal(f"SHA-256 of {name} written", context.guest.must(f"sha256sum {EXPORT}/version-2", 60).split()[0], sha256(tree / name))
+    connections = gateway.closed_connections(2)
+    check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
+    lines = trace.read_text().splitlines()
+    headers = [line for line in lines if " tx rpcrdma RDMA_" in line]
+    check_equal("messages of version 2", sum("vers=2" in line for line in headers), 1)
+    check("vers=2" in headers[0], f"the first message is {headers[0]}")
+    check_equal("refusals", [line.split(", ", 3)[-1] for line in lines if "RDMA_ERROR(" in line], ["error=ERR_VERS, low=1, high=1)"])
+    settled = gateway.child.log_text().count("rpcrdma=1")
+    check_equal("connections in version 1", settled, len(connections))
+    context.traffic.append(Traffic("version-2", RDMA_PORT, len(connections), messages_of(connections), False))
 
 
 def check_negotiated(connection: Connection, crc: bool, rtr: bool) -> None:

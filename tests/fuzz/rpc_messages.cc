@@ -99,10 +99,23 @@ Header made_header(Script& in, std::uint32_t xid, const PeerMemory& memory) {
   const std::uint8_t shape = in.u8(), counts = in.u8();
   Header h = header(xid, Proc::kMsg, (shape & 1) != 0 ? in.u32() : 8);
   if ((shape & 2) != 0) h.proc = Proc::kNomsg;
+  if ((shape & 16) != 0) h.version = kVersion2;
   if ((shape & 4) != 0) {
     h.proc = Proc::kError;
-    h.error = {(counts & 1) != 0 ? HeaderError::kVers : HeaderError::kChunk, 1, 2};
-    if (h.error.code == HeaderError::kChunk) h.error = {};
+    h.error = {};
+    if ((counts & 1) != 0) {
+      h.error = {HeaderError::kVers, (counts & 4) != 0 ? in.u32() : 1,
+                 (counts & 8) != 0 ? in.u32() : 1U + (counts >> 7)};
+    } else if ((counts & 2) != 0) {
+      h.version = kVersion2;
+      h.error = {HeaderError::kInvalOption};
+    }
+    return h;
+  }
+  if ((shape & 48) == 48) {
+    h.proc = Proc::kOptional;
+    const auto info = in.bytes(in.u8());
+    h.option = {in.u32(), {info.begin(), info.end()}};
     return h;
   }
   for (int i = 0; i < (counts & 3); ++i) {
@@ -130,13 +143,15 @@ void arrive(FakeEndpoint& at, const Bytes& message, std::optional<Stag> invalida
   }
 }
 
-void check_inbox(FakeEndpoint& peer) {
+void check_inbox(FakeEndpoint& peer, std::uint32_t highest) {
   for (const Bytes& message : peer.inbox) {
-    const ParseResult result = Header::parse(message, {1000, 1000, 1000});
+    const ParseResult result = Header::parse(message, kAnyHeader);
     const auto* parsed = std::get_if<ParsedHeader>(&result);
     // An error message repeats the version of what it answers.
     FUZZ_CHECK(parsed != nullptr || load_be<std::uint32_t>(ConstBytes(message).subspan(12, 4)) == 4);
-    if (parsed == nullptr || parsed->header.proc != Proc::kMsg) continue;
+    if (parsed == nullptr || parsed->header.proc == Proc::kError) continue;
+    FUZZ_CHECK(parsed->header.version >= kVersion1 && parsed->header.version <= highest);
+    if (parsed->header.proc != Proc::kMsg) continue;
     FUZZ_CHECK(xid_matches(parsed->header, ConstBytes(message).subspan(parsed->payload_offset)));
   }
 }

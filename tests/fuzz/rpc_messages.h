@@ -32,8 +32,11 @@ class PeerMemory {
 // Delivers a message if the endpoint has a Receive for it; a connection ends where a real one would.
 void arrive(FakeEndpoint& at, const Bytes& message, std::optional<Stag> invalidated = std::nullopt);
 
-// Everything sent must be a header that parses and says version 1.
-void check_inbox(FakeEndpoint& peer);
+// Everything sent must be a header that parses and says no version above `highest`.
+void check_inbox(FakeEndpoint& peer, std::uint32_t highest);
+
+// What the checks read, whichever version it is.
+inline constexpr rpcrdma::Limits kAnyHeader{1000, 1000, 1000, {.version_2 = true}};
 
 // The two ends under test; each runs a script to its end.
 void run_responder(Script script);

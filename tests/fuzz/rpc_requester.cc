@@ -28,6 +28,9 @@ class RequesterWorld {
     const std::uint8_t a = in.u8();
     client_.limits_now.max_sge = (a & 1) != 0 ? 2 : 8;
     client_.limits_now.send_queue_depth = (a & 2) != 0 ? 2 : 16;
+    if ((a & 8) != 0) options_.highest_version = kVersion2;
+    if ((a & 24) == 24) options_.lowest_version = kVersion2;
+    if ((a & 32) != 0) options_.offers = {.write_chunks = 3, .with_reply_chunk = true, .least_bytes = 0};
     server_.raw = true;
     FakeEndpoint::join(client_, server_);
     BufferPool::Options pool = pool_options(options_);
@@ -104,7 +107,7 @@ class RequesterWorld {
     }
   }
 
-  // The server answers: in line, through the Reply chunk that was offered, or with a header of its own making.
+  // The server answers: in line, through the chunks that were offered, or with a header of its own making.
   void reply(Script& in, std::uint32_t xid) {
     const std::uint8_t how = in.u8();
     if ((how & 1) != 0) {
@@ -112,18 +115,32 @@ class RequesterWorld {
       arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc_message(in, xid, RpcDirection::kReply) : Bytes{}));
       return;
     }
-    const auto offer = offers_.find(xid);
+    const auto seen = calls_.find(xid);
     const Bytes rpc = rpc_message(in, xid, RpcDirection::kReply);
     Header h = header(xid, Proc::kMsg, in.u8());
     std::optional<Stag> invalidated;
-    if (offer != offers_.end() && (how & 2) != 0) {
-      Segment s = offer->second;
-      write(s, rpc);
-      s.length = (how & 4) != 0 ? in.u32() : static_cast<std::uint32_t>(rpc.size());
-      h.proc = Proc::kNomsg;
-      h.reply_chunk.emplace().segments.push_back(s);
+    if (seen != calls_.end()) {
+      const Header& call = seen->second;
+      h.version = (how & 64) != 0 ? 3 - call.version : call.version;
+      if (call.reply_chunk && (how & 2) != 0) {
+        Segment s = call.reply_chunk->segments[0];
+        write(s, rpc);
+        s.length = (how & 4) != 0 ? in.u32() : static_cast<std::uint32_t>(rpc.size());
+        h.proc = Proc::kNomsg;
+        h.reply_chunk.emplace().segments.push_back(s);
+      }
+      if ((how & 16) != 0) {
+        h.write_list = call.write_list;
+        for (WriteChunk& chunk : h.write_list) {
+          Segment& s = chunk.segments[0];
+          const std::uint32_t written = (how & 32) != 0 ? in.u32() : std::min<std::uint32_t>(in.u16(), s.length);
+          write(s, iwarp::test::pattern(std::min<std::uint32_t>(written, s.length)));
+          s.length = written;
+        }
+      }
+      const auto& first = call.reply_chunk ? call.reply_chunk->segments : SmallVector<Segment, 4>{};
+      if (!first.empty() && (how & 8) != 0) invalidated = invalidate(first[0].handle);
     }
-    if (offer != offers_.end() && (how & 8) != 0) invalidated = invalidate(offer->second.handle);
     arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc : Bytes{}), invalidated);
   }
 
@@ -178,11 +195,11 @@ class RequesterWorld {
         closed_ = std::holds_alternative<Requester::MustClose>(*event);
       }
     }
-    check_inbox(server_);
+    check_inbox(server_, options_.highest_version);
     for (const Bytes& message : server_.inbox) {
-      const ParseResult result = Header::parse(message);
+      const ParseResult result = Header::parse(message, kAnyHeader);
       const auto& h = std::get<ParsedHeader>(result).header;
-      if (h.reply_chunk) offers_[h.xid] = h.reply_chunk->segments[0];
+      if (h.proc == Proc::kMsg || h.proc == Proc::kNomsg) calls_[h.xid] = h;
     }
     server_.inbox.clear();
   }
@@ -204,7 +221,7 @@ class RequesterWorld {
   PeerMemory peer_{server_};
   std::optional<BufferPool> pool_;
   std::optional<Requester> requester_;
-  std::map<std::uint32_t, Segment> offers_;  // Reply chunks, by xid
+  std::map<std::uint32_t, Header> calls_;  // the latest of each xid
   std::vector<Buffer> replies_;
   std::vector<Requester::BackwardCall> backward_;
   bool closed_ = false;

@@ -22,8 +22,7 @@ ResponderOptions made_options(Script& in) {
   return o;
 }
 
-EndpointLimits made_limits(Script& in) {
-  const std::uint8_t a = in.u8();
+EndpointLimits made_limits(std::uint8_t a) {
   return {.max_sge = (a & 1) != 0 ? 2u : 8u,
           .max_outstanding_reads = a >> 1 & 3u,
           .send_queue_depth = (a & 8) != 0 ? 2u : 16u,
@@ -33,7 +32,9 @@ EndpointLimits made_limits(Script& in) {
 class ResponderWorld {
  public:
   explicit ResponderWorld(Script& in) : options_(made_options(in)) {
-    server_.limits_now = made_limits(in);
+    const std::uint8_t limits = in.u8();
+    server_.limits_now = made_limits(limits);
+    if ((limits & 16) != 0) options_.highest_version = kVersion2;
     client_.raw = true;
     FakeEndpoint::join(server_, client_);
     BufferPool::Options pool = pool_options(options_);
@@ -142,7 +143,7 @@ class ResponderWorld {
         closed_ = std::holds_alternative<Responder::MustClose>(*event);
       }
     }
-    check_inbox(client_);
+    check_inbox(client_, options_.highest_version);
     client_.inbox.clear();
   }
 

@@ -212,6 +212,15 @@ def rpc_reassembly():
     write('rpc_reassembly', 'requester-reply-chunk', requester + call(1, 2, 600) + run + b'\x13\x02\x01\x00\x13\x00\x08')
     write('rpc_reassembly', 'requester-long-call', requester + call(1, 4, 4900) + run + b'\x13\x08\x00\x00\x00\x00\x08')
     write('rpc_reassembly', 'requester-error', requester + call(1, 2, 600) + run + b'\x13\x01\x04\x00')
+    asks = b'\x01\x00\x08'  # for version 2
+    refused = b'\x13\x01\x14\x01'  # ERR_VERS, 1 to 1
+    write('rpc_reassembly', 'requester-version-2', asks + call(1, 1, 0) * 2 + run + b'\x13\x00\x00\x00\x00\x00\x08' + call(2, 4, 3000) + run)
+    write('rpc_reassembly', 'requester-version-1-after-all', asks + call(1, 1, 0) + run + refused + run + b'\x13\x00\x00\x00\x00\x00\x08' + call(2, 2, 600) + run)
+    write('rpc_reassembly', 'requester-refused-twice', asks + call(1, 4, 4900) + run + refused + run + refused + call(2, 1, 0) + run)
+    write('rpc_reassembly', 'requester-option', asks + call(1, 1, 0) + run + b'\x78\x30\x00\x03abc\x00\x00\x00\x07' + run)
+    write('rpc_reassembly', 'requester-write-chunks', b'\x01\x00\x20' + call(1, 2, 4999) + run + b'\x13\x10\x02\x00\x13\x87\x08\x13\x87')
+    write('rpc_reassembly', 'responder-version-2', b'\x00\x00\x12\x00' + message(1, b'\x10\x00', 1, 0) + reply(0, 0) + message(2, b'\x10\x00', 2, 3000) + reply(1, 3000))
+    write('rpc_reassembly', 'responder-option', b'\x00\x00\x12\x00' + b'\x10\x30\x00\x03abc\x00\x00\x00\x07\x00\x01\x00\x00\x00' + steps)
     write('rpc_reassembly', 'requester-backward', b'\x01\x04\x00' + b'\x18\x00\x00\x00\x00\x00\x00' + b'\x09\x00\x00\x00\x00' + run)
 
 

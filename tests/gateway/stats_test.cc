@@ -52,7 +52,7 @@ TEST(GatewayStats, PrintsEveryCounterAsJson) {
   EXPECT_EQ(j["connections"], nlohmann::json::parse(R"({"opened": 1, "closed": 0, "active": 1,
       "ended": {"timeout": 1}, "refused": {"not_allowed": 0, "insecure_port": 0, "no_reserved_port": 0, "backend_unreachable": 1, "handshake_failed": 0, "limit": 0}, "given_up":
       {"lost_call": 1, "no_credit": 0, "malformed_reply": 0, "half_record": 0, "unanswered_read": 0, "unread_reply": 0,
-       "client_left": 0}})"));
+       "client_left": 0, "no_version": 0}})"));
   EXPECT_EQ(j["messages"].size(), kMessageKinds);
   EXPECT_EQ(j["messages"]["backward_reply"],
             nlohmann::json::parse(R"({"received": 1, "forwarded": 0, "pending": 0, "dropped": 1, "dropped_by_reason":

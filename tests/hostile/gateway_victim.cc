@@ -47,8 +47,9 @@ void call_for_ever(TcpPeer& client) {
 }
 
 template <class Front>
-std::unique_ptr<gateway::Front> listening(cm::Engine& engine, const gateway::HostPort& server) {
+std::unique_ptr<gateway::Front> listening(cm::Engine& engine, const gateway::HostPort& server, std::uint32_t version) {
   gateway::Options options;
+  options.rpcrdma_version = version;
   options.insecure_ports = true;  // as the clients here come from any
   auto front = Front::open(engine, kAnyPort, server, options);
   if (!front) throw std::runtime_error(front.error().why);
@@ -62,8 +63,7 @@ GatewayVictim::GatewayVictim() {
       std::make_shared<spdlog::logger>("gateway", std::make_shared<spdlog::sinks::null_sink_mt>()));
 }
 
-void GatewayVictim::start(std::unique_ptr<gateway::Front> front) {
-  front_ = std::move(front);
+void GatewayVictim::start() {
   thread_ = std::jthread([this] { loop_.io.run(); });
 }
 
@@ -72,14 +72,18 @@ void GatewayVictim::stop(const std::function<void()>& first) {
   loop_.io.stop();
   thread_.join();
   first();
-  front_.reset();
+  fronts_.clear();
   loop_.io.restart();
   loop_.io.run_for(1ms);
 }
 
 std::size_t GatewayVictim::living() {
   std::promise<std::size_t> count;
-  boost::asio::post(loop_.io, [&] { count.set_value(static_cast<std::size_t>(front_->snapshot().active())); });
+  boost::asio::post(loop_.io, [&] {
+    std::size_t n = 0;
+    for (const auto& front : fronts_) n += static_cast<std::size_t>(front->snapshot().active());
+    count.set_value(n);
+  });
   return count.get_future().get();
 }
 
@@ -88,7 +92,10 @@ RdmaFrontVictim::RdmaFrontVictim() {
   server_.on_call = [](TcpPeer& from, const Bytes& call) {
     from.send(arguments_fit(call) ? gateway::test::serve(call) : garbage_args(call));
   };
-  start(listening<gateway::RdmaFront>(engine_, server_.host_port()));
+  for (const std::uint32_t version : {1u, 2u}) {
+    fronts_.push_back(listening<gateway::RdmaFront>(engine_, server_.host_port(), version));
+  }
+  start();
 }
 
 RdmaFrontVictim::~RdmaFrontVictim() {
@@ -96,8 +103,8 @@ RdmaFrontVictim::~RdmaFrontVictim() {
 }
 
 test::RawTcp RdmaFrontVictim::dial(Flavour flavour) {
-  if (flavour != Flavour::kDefault) throw Inapplicable("no listener of that flavour");
-  return test::RawTcp::connect(front_->local().port());
+  if (flavour != Flavour::kDefault && flavour != Flavour::kVersion2) throw Inapplicable("no listener of that flavour");
+  return test::RawTcp::connect(fronts_[flavour == Flavour::kVersion2 ? 1 : 0]->local().port());
 }
 
 test::RawTcp RdmaFrontVictim::hook(Flavour) {
@@ -105,7 +112,8 @@ test::RawTcp RdmaFrontVictim::hook(Flavour) {
 }
 
 TcpFrontVictim::TcpFrontVictim() {
-  start(listening<gateway::TcpFront>(engine_, {"127.0.0.1", hooks_.port()}));
+  fronts_.push_back(listening<gateway::TcpFront>(engine_, {"127.0.0.1", hooks_.port()}, 1));
+  start();
 }
 
 TcpFrontVictim::~TcpFrontVictim() {
@@ -117,11 +125,14 @@ test::RawTcp TcpFrontVictim::dial(Flavour) {
 }
 
 test::RawTcp TcpFrontVictim::hook(Flavour flavour) {
-  if (flavour != Flavour::kDefault) throw Inapplicable("no requester of that flavour");
-  boost::asio::post(loop_.io, [this] {
+  if (flavour != Flavour::kDefault && flavour != Flavour::kVersion2) throw Inapplicable("no requester of that flavour");
+  boost::asio::post(loop_.io, [this, flavour] {
+    if (flavour == Flavour::kVersion2)
+      fronts_.push_back(listening<gateway::TcpFront>(engine_, {"127.0.0.1", hooks_.port()}, 2));
+    gateway::Front& front = flavour == Flavour::kVersion2 ? *fronts_.back() : *fronts_.front();
     std::erase_if(clients_, [](const auto& client) { return client->ended(); });
     gateway::test::tcp::socket socket(loop_.io);
-    socket.connect(front_->local());
+    socket.connect(front.local());
     clients_.push_back(std::make_shared<TcpPeer>(std::move(socket)));
     call_for_ever(*clients_.back());
   });

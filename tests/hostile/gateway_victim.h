@@ -12,7 +12,7 @@
 
 namespace iwarp::hostile {
 
-// What both have in common: a front, and the thread that everything on its side runs on.
+// What both have in common: fronts, and the thread that everything on their side runs on.
 class GatewayVictim : public Target {
  public:
   // Sessions that are not over yet.
@@ -21,13 +21,14 @@ class GatewayVictim : public Target {
  protected:
   GatewayVictim();
   ~GatewayVictim() override = default;  // after stop()
-  void start(std::unique_ptr<gateway::Front> front);
+  // The thread begins; fronts that come later are its own.
+  void start();
   // Ends the thread, calls `first`, and ends every session.
   void stop(const std::function<void()>& first);
 
   gateway::test::Loop loop_;
   cm::Engine engine_{loop_.io};
-  std::unique_ptr<gateway::Front> front_;
+  std::vector<std::unique_ptr<gateway::Front>> fronts_;
 
  private:
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.io.get_executor()};
@@ -52,7 +53,8 @@ class TcpFrontVictim final : public GatewayVictim {
   ~TcpFrontVictim() override;
 
   [[nodiscard]] test::RawTcp dial(Flavour flavour) override;
-  // Of a fresh TCP client that calls without end (rpc_talk.h).
+  // Of a fresh TCP client that calls without end (rpc_talk.h). For version 2 the front is fresh as well: it remembers
+  // who has refused.
   [[nodiscard]] test::RawTcp hook(Flavour flavour) override;
 
  private:

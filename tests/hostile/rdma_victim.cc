@@ -24,6 +24,7 @@ mpa::Policy policy_for(Flavour flavour) {
     case Flavour::kDefault:
     case Flavour::kSharedReceives:
     case Flavour::kRfc7306:
+    case Flavour::kVersion2:
       break;
     case Flavour::kPreferOff:
       p.crc = mpa::Policy::Crc::kPreferOff;

@@ -41,6 +41,8 @@ const char* lacks(Flavour flavour) {
       return "it does not say whether its receives are shared";
     case Flavour::kRfc7306:
       return "it does not know the messages of RFC 7306";
+    case Flavour::kVersion2:
+      return "it speaks version 1 of RPC-over-RDMA only";
   }
   return "no listener is of that flavour";
 }

@@ -72,6 +72,63 @@ Reaction more_than_receives(Target& target) {
   return "served on";
 }
 
+// A server that has version 2 has a Call of it before it. `settled`: and has answered one.
+struct Negotiating {
+  explicit Negotiating(Target& target, bool settled) : server(target, rpc_private_data(), Flavour::kVersion2) {
+    call = server.next_call(false);
+    if (!settled) return;
+    server.answer(call);
+    call = server.next_call(false);  // the one after the next, which it answers too
+  }
+  void refuse(std::uint32_t xid) { server.send(rpcrdma::make_err_vers(xid, 2, 1)); }
+
+  RpcServer server;
+  Decoded call;
+};
+
+// The Call comes again in version 1, which is refused as well: it fails, and the next one comes.
+Reaction refused_twice(Target& target) {
+  Negotiating n(target, false);
+  for (int i = 0; i < 2; ++i) {
+    n.refuse(n.call.header.xid);
+    n.call = n.server.next_call(i == 1);
+    if (n.call.header.version != 1) return "still version 2";
+  }
+  return n.server.verdict(n.call);
+}
+
+Reaction refused_when_settled(Target& target) {
+  Negotiating n(target, true);
+  n.refuse(n.call.header.xid);
+  n.call = n.server.next_call(true);
+  return n.call.header.version == 2 ? n.server.verdict(n.call) : "another version than agreed";
+}
+
+Reaction refused_of_another_xid(Target& target) {
+  Negotiating n(target, false);
+  n.refuse(n.call.header.xid + 99);
+  return n.server.verdict(n.call);
+}
+
+// Options of no known type, all there before the first can be answered.
+Reaction flood_of_options(Target& target) {
+  Negotiating n(target, true);
+  Peer& peer = n.server.peer;
+  Header option = header(0, Proc::kOptional, 1);
+  option.version = 2;
+  option.option = {99, Bytes(8)};
+  Bytes burst;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    option.xid = 0xBAD0 + i;
+    burst = std::move(burst) | test::fpdu(test::send_segment(encode(option), {.msn = peer.take_msn()}), peer.crc);
+  }
+  peer.raw(burst);
+  for (int i = 0; i < 256; ++i) {
+    if (const auto end = peer.ending(peer.hear_message())) return *end;
+  }
+  return "served on";
+}
+
 const Script kScripts[] = {
     {"version_2", [](Target& t) { return edited(t, false, [](Header& h, const Decoded&) { h.version = 2; }); }},
     {"proc_5", [](Target& t) { return after(t, [](std::uint32_t xid) {
@@ -192,6 +249,10 @@ const Script kScripts[] = {
                         rdmap::Opcode::kSendInvalidate, 0x12345600);
        return server.verdict(call);
      }},
+    {"err_vers_twice", refused_twice},
+    {"err_vers_when_settled", refused_when_settled},
+    {"err_vers_of_other_xid", refused_of_another_xid},
+    {"flood_of_options", flood_of_options},
     {"reply_too_long", reply_too_long},
     {"more_messages_than_receives", more_than_receives},
     {"backward_call_with_chunk",

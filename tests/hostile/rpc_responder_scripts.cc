@@ -53,6 +53,27 @@ Reaction beyond_credits(Target& target) {
   }
 }
 
+// Options of no known type, all there before the first can be answered, of a client that has settled on version 2.
+Reaction flood_of_options(Target& target) {
+  Peer peer = open_rpc(target, rpc_private_data(), Flavour::kVersion2);
+  Header h = header(kXid);
+  h.version = 2;
+  peer.send(encode(h, null_call(kXid)));
+  if (const auto end = peer.ending(peer.hear_message())) return *end;
+  h.proc = Proc::kOptional;
+  h.option = {99, Bytes(8)};
+  Bytes burst;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    h.xid = kXid + i;
+    burst = std::move(burst) | test::fpdu(test::send_segment(encode(h), {.msn = peer.take_msn()}), peer.crc);
+  }
+  peer.raw(burst);
+  for (int i = 0; i < 256; ++i) {
+    if (const auto end = peer.ending(peer.hear_message())) return *end;
+  }
+  return "served on";
+}
+
 Reaction backward_reply(Target& target) {
   return after(target, encode(header(kXid), samples::rpc_reply(kXid)));
 }
@@ -103,6 +124,7 @@ const Script kScripts[] = {
     {"backward_reply_to_nothing", backward_reply},
     {"send_too_long", [](Target& t) { return after(t, encode(header(kXid), null_call(kXid)) | Bytes(4096)); }},
     {"beyond_credits", beyond_credits},
+    {"flood_of_options", flood_of_options},
     {"zero_credits_wanted",
      [](Target& t) { return after(t, encode(header(kXid, Proc::kMsg, 0), null_call(kXid)), Served::kYes); }},
     {"private_data_absent", [](Target& t) { return defaults_apply(t, {}); }},

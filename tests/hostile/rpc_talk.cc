@@ -10,7 +10,7 @@ using samples::header;
 
 constexpr std::uint32_t kProof = 0xA11CE;
 // What others answer may exceed our own limits.
-constexpr rpcrdma::Limits kGenerous = {1024, 1024, 1024};
+constexpr rpcrdma::Limits kGenerous = {1024, 1024, 1024, {.version_2 = true}};
 
 // The word for an answer to a message that was not in order.
 Reaction answer_word(const Bytes& message, Served served) {
@@ -40,8 +40,8 @@ Bytes rpc_private_data() {
   return {encoded.begin(), encoded.end()};
 }
 
-Peer open_rpc(Target& target, const Bytes& private_data) {
-  return open(target, Flavour::kDefault, with(polite_request(), private_data));
+Peer open_rpc(Target& target, const Bytes& private_data, Flavour flavour) {
+  return open(target, flavour, with(polite_request(), private_data));
 }
 
 rpcrdma::Segment expose(Peer& peer, const Bytes& content) {
@@ -75,14 +75,14 @@ Reaction rpc_verdict(Peer& peer, std::uint32_t xid, Served served) {
   return seen.empty() && served == Served::kYes ? "no answer" : seen.empty() ? kIgnore : seen;
 }
 
-RpcServer::RpcServer(Target& target, const Bytes& private_data)
-    : peer(lure(target, Flavour::kDefault, with(polite_reply(), private_data))) {}
+RpcServer::RpcServer(Target& target, const Bytes& private_data, Flavour flavour)
+    : peer(lure(target, flavour, with(polite_reply(), private_data))) {}
 
 samples::Decoded RpcServer::next_call(bool with_reply_chunk) {
   for (int i = 0; i < 4; ++i) {
     const Heard heard = peer.hear_message();
     if (heard.kind != Heard::Kind::kSend) throw std::runtime_error("no Call came");
-    samples::Decoded call = samples::decode(heard.payload);
+    samples::Decoded call = samples::decode(heard.payload, kGenerous);
     if (call.header.reply_chunk.has_value() == with_reply_chunk) return call;
     answer(call);
   }
@@ -91,6 +91,7 @@ samples::Decoded RpcServer::next_call(bool with_reply_chunk) {
 
 void RpcServer::answer(const samples::Decoded& call) {
   rpcrdma::Header h = header(call.header.xid, Proc::kMsg, 1);
+  h.version = call.header.version;
   h.reply_chunk = call.header.reply_chunk;
   if (h.reply_chunk) {
     for (auto& segment : h.reply_chunk->segments) segment.length = 0;
@@ -116,7 +117,7 @@ Reaction RpcServer::verdict(const samples::Decoded& call) {
   answer(call);
   const Heard heard = peer.hear_message();
   if (const auto end = peer.ending(heard)) return *end;
-  const samples::Decoded next = samples::decode(heard.payload);
+  const samples::Decoded next = samples::decode(heard.payload, kGenerous);
   if (next.header.proc == Proc::kError) {
     return next.header.error.code == rpcrdma::HeaderError::kChunk ? kErrChunk : kErrVers;
   }

@@ -16,7 +16,8 @@ namespace samples = rpcrdma::test;
 // --- The victim is a responder that knows NFS version 3.
 
 // Connected as a client; full operation.
-[[nodiscard]] Peer open_rpc(Target& target, const Bytes& private_data = rpc_private_data());
+[[nodiscard]] Peer open_rpc(Target& target, const Bytes& private_data = rpc_private_data(),
+                            Flavour flavour = Flavour::kDefault);
 // Memory of ours that the victim may read, as a segment.
 [[nodiscard]] rpcrdma::Segment expose(Peer& peer, const Bytes& content);
 // Memory that it may write. Nobody looks at what it wrote.
@@ -35,13 +36,14 @@ enum class Served : std::uint8_t { kNo, kMay, kYes };
 class RpcServer {
  public:
   // Waits for the victim and accepts it.
-  explicit RpcServer(Target& target, const Bytes& private_data = rpc_private_data());
+  explicit RpcServer(Target& target, const Bytes& private_data = rpc_private_data(),
+                     Flavour flavour = Flavour::kDefault);
 
   Peer peer;
 
   // The next Call in line of that kind; those before it are answered well. Throws when it does not come.
   [[nodiscard]] samples::Decoded next_call(bool with_reply_chunk);
-  // A good Reply to it.
+  // A good Reply to it, of its version.
   void answer(const samples::Decoded& call);
   void send(const rpcrdma::Header& header, const Bytes& payload = {}) { peer.send(samples::encode(header, payload)); }
   // What the victim does about the bad Reply to `call`, which is followed by a good one: the next Call proves that it

@@ -16,13 +16,18 @@ constexpr std::size_t kReceives = 32;
 constexpr std::uint16_t kOrd = 8;
 constexpr std::uint32_t kCredits = 8;
 
-rpcrdma::ResponderOptions responder_options() {
+std::uint32_t version_of(Flavour flavour) {
+  return flavour == Flavour::kVersion2 ? rpcrdma::kVersion2 : rpcrdma::kVersion1;
+}
+rpcrdma::ResponderOptions responder_options(Flavour flavour) {
   rpcrdma::ResponderOptions o;
+  o.highest_version = version_of(flavour);
   o.credits = kCredits;
   return o;
 }
-rpcrdma::RequesterOptions requester_options() {
+rpcrdma::RequesterOptions requester_options(Flavour flavour) {
   rpcrdma::RequesterOptions o;
+  o.highest_version = version_of(flavour);
   o.credits = kCredits;
   o.backward_credits = 2;
   o.max_reply_bytes = 65536;
@@ -157,44 +162,49 @@ void request(RequesterSession& session, const std::atomic<bool>& stop) {
 RpcVictim::RpcVictim() {
   cm::ListenOptions o;
   o.endpoint = {boost::asio::ip::address_v4::loopback(), 0};
-  auto listener = cm::Listener::listen(engine_, o);
-  if (!listener) throw std::runtime_error(listener.error().why);
-  listener_ = std::move(*listener);
-  accept_next();
+  for (const Flavour flavour : {Flavour::kDefault, Flavour::kVersion2}) {
+    auto listener = cm::Listener::listen(engine_, o);
+    if (!listener) throw std::runtime_error(listener.error().why);
+    listeners_[flavour] = std::move(*listener);
+    accept_next(flavour);
+  }
 }
 
 RpcVictim::~RpcVictim() {
   stop_ = true;
-  listener_.reset();
+  listeners_.clear();
   const std::lock_guard lock(mu_);
   threads_.clear();
 }
 
 test::RawTcp RpcVictim::dial(Flavour flavour) {
-  if (flavour != Flavour::kDefault) throw Inapplicable("no listener of that flavour");
-  return test::RawTcp::connect(listener_->local().port());
+  const auto listener = listeners_.find(flavour);
+  if (listener == listeners_.end()) throw Inapplicable("no listener of that flavour");
+  return test::RawTcp::connect(listener->second->local().port());
 }
 
-void RpcVictim::accept_next() {
-  listener_->accept([this](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
+void RpcVictim::accept_next(Flavour flavour) {
+  listeners_.at(flavour)->accept([this, flavour](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
     if (error.code != Errc::kOk) return;
-    const auto mine = rpcrdma::private_data(responder_options());
+    const auto options = responder_options(flavour);
+    const auto mine = rpcrdma::private_data(options);
     const auto limits = rpcrdma::negotiate(rpcrdma::PrivateData::parse(request->private_data()), mine);
-    auto session = std::make_shared<ResponderSession>(engine_, limits, responder_options());
+    auto session = std::make_shared<ResponderSession>(engine_, limits, options);
     request->accept(
         session->qp(), {kOrd, kOrd, as_vector(mine.encode())},
         [session](const Error&, const std::shared_ptr<cm::Connection>& connection) { session->decided(connection); });
     start([this, session] { respond(*session, stop_); });
-    accept_next();
+    accept_next(flavour);
   });
 }
 
 test::RawTcp RpcVictim::hook(Flavour flavour) {
-  if (flavour != Flavour::kDefault) throw Inapplicable("no requester of that flavour");
+  if (flavour != Flavour::kDefault && flavour != Flavour::kVersion2) throw Inapplicable("no requester of that flavour");
+  const auto options = requester_options(flavour);
   // The peer's thresholds are known before its Reply: every script announces these.
-  const auto mine = rpcrdma::private_data(requester_options());
+  const auto mine = rpcrdma::private_data(options);
   auto session = std::make_shared<RequesterSession>(
-      engine_, rpcrdma::negotiate(mine, rpcrdma::PrivateData{true, 4096, 4096}), requester_options());
+      engine_, rpcrdma::negotiate(mine, rpcrdma::PrivateData{true, 4096, 4096}), options);
   cm::ConnectOptions o;
   o.host = "127.0.0.1";
   o.port = hooks_.port();

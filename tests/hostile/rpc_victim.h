@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <list>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -27,11 +28,11 @@ class RpcVictim final : public Target {
   [[nodiscard]] std::size_t living() const { return living_; }
 
  private:
-  void accept_next();
+  void accept_next(Flavour flavour);
   void start(std::function<void()> session);
 
   cm::Engine engine_;
-  std::unique_ptr<cm::Listener> listener_;
+  std::map<Flavour, std::unique_ptr<cm::Listener>> listeners_;
   test::RawListener hooks_;
   std::mutex mu_;
   std::list<std::jthread> threads_;

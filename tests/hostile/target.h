@@ -20,6 +20,7 @@ enum class Flavour : std::uint8_t {
   kAsksForMarkers,  // M=1
   kSharedReceives,  // its receives are those of a shared receive queue
   kRfc7306,         // it knows Immediate Data and Atomics
+  kVersion2,        // it speaks version 2 of RPC-over-RDMA, and asks for it
 };
 
 // This victim cannot be attacked in that way: the case is skipped, and the reason reported.

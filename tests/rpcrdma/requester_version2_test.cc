@@ -191,6 +191,110 @@ TEST_F(RequesterVersion2, OptionsThatAreNotKnownAreRefused) {
   EXPECT_EQ(requester_->stats().inval_option_sent, 1u);
 }
 
+TEST_F(RequesterVersion2, OptionsThatCannotBeReadAreAnswered) {
+  COVERS("V2-4.2-10");
+  start_2();
+  settle();
+  ASSERT_TRUE(call(getattr_call(1)).ok());
+  received_2();
+  client_.receive(words({77, kVersion2, 32, 5, 1, 0xFFFF'FFFF}));
+  EXPECT_EQ(received_2().header, make_err_chunk(77, kVersion2, 16));
+  EXPECT_EQ(requester_->stats().err_chunk_sent, 1u);
+  answer(of_version(kVersion2, 1), rpc_reply(1));  // and the connection goes on
+  expect_reply(rpc_reply(1));
+}
+
+TEST_F(RequesterVersion2, RefusalsOutOfPlaceHarmOneCallAtMost) {
+  start_2();
+  ASSERT_TRUE(call(getattr_call(1)).ok());
+  ASSERT_TRUE(call(getattr_call(2)).ok());
+  received_2();
+  answer(make_err_vers(99, 1, 32));  // of no Call
+  EXPECT_EQ(requester_->stats().unknown_xids, 1u);
+  EXPECT_TRUE(nothing_received());
+  answer(make_err_vers(1, 1, 32));
+  EXPECT_EQ(received_2().header.version, kVersion1);
+  answer(make_err_vers(1, 1, 32));  // again, of the version that it has named
+  EXPECT_TRUE(next<Requester::CallFailed>(*requester_));
+  EXPECT_EQ(received_2().header.version, kVersion1);
+  answer(of_version(kVersion1, 2), rpc_reply(2));
+  expect_reply(rpc_reply(2));
+  ASSERT_TRUE(call(getattr_call(3)).ok());
+  received_2();
+  answer(make_err_vers(3, 1, 32));  // settled long ago
+  EXPECT_TRUE(next<Requester::CallFailed>(*requester_));
+  EXPECT_EQ(requester_->versions().state(), VersionNegotiation::State::kSettled);
+  EXPECT_TRUE(requester_->idle());
+  EXPECT_FALSE(client_.broken);
+}
+
+TEST_F(RequesterVersion2, ACallThatGoesAgainIsCountedOnceAndWaitsForMemory) {
+  RequesterOptions options;
+  options.highest_version = kVersion2;
+  BufferPool::Options pool = pool_options(options);
+  pool.call_bytes = 8192;
+  start(options, pool);
+  ASSERT_TRUE(call(getattr_call(1)).ok());
+  received_2();
+  // What is left of the memory: that for Calls is held by those behind it, that of the rest by the test.
+  std::vector<Buffer> held;
+  for (std::uint32_t xid = 2; requester_->can_take_call(); ++xid) {
+    auto more = pool_->acquire(getattr_call(xid).size(), BufferPool::Purpose::kCall);
+    if (!more) break;
+    more.reset();
+    ASSERT_TRUE(call(getattr_call(xid)).ok());
+  }
+  while (auto more = pool_->acquire(1000, BufferPool::Purpose::kControl)) held.push_back(std::move(*more));
+  answer(make_err_vers(1, 1, 32));
+  EXPECT_FALSE(requester_->poll_event());
+  EXPECT_TRUE(nothing_received());
+  held.clear();
+  requester_->progress();
+  const Decoded again = received_2();
+  EXPECT_EQ(again.header.version, kVersion1);
+  EXPECT_EQ(again.payload, getattr_call(1));
+  EXPECT_EQ(requester_->stats().calls_in_line, 1u);
+  EXPECT_EQ(requester_->stats().calls_again, 1u);
+  answer(of_version(kVersion1, 1), rpc_reply(1));
+  expect_reply(rpc_reply(1));
+}
+
+TEST_F(RequesterVersion2, VersionsThatThereAreNotAreRefused) {
+  struct Row {
+    std::uint32_t highest, lowest;
+    bool good;
+  };
+  for (const Row& r : {Row{1, 1, true}, Row{2, 1, true}, Row{2, 2, true}, Row{0, 0, false}, Row{0, 1, false},
+                       Row{1, 0, false}, Row{3, 1, false}, Row{3, 3, false}, Row{1, 2, false}}) {
+    RequesterOptions options;
+    options.highest_version = r.highest;
+    options.lowest_version = r.lowest;
+    FakeEndpoint end{0x100};
+    BufferPool pool(end, pool_options(options));
+    Requester requester(end, pool, negotiate(private_data(options), PrivateData{}), options);
+    const auto started = requester.start();
+    EXPECT_EQ(started.ok(), r.good) << r.highest << ' ' << r.lowest;
+    if (!started.ok()) {
+      EXPECT_EQ(started.error().code, Errc::kInvalidArgument);
+    }
+  }
+}
+
+TEST_F(RequesterVersion2, BackwardRepliesHaveTheSizeOfTheirVersion) {
+  start_2(kVersion1, PrivateData{});  // 1024 octets in version 1
+  settle();
+  for (const std::uint32_t version : {kVersion1, kVersion2}) {
+    answer(of_version(version, 9), rpc_call(9, 0x40000000, 1, 0));
+    auto backward = next<Requester::BackwardCall>(*requester_);
+    ASSERT_TRUE(backward);
+    Buffer reply = to_buffer(*pool_, rpc_reply(9, pattern(3000)));
+    const auto sent = requester_->reply_backward(backward->token, std::move(reply));
+    EXPECT_EQ(sent.ok(), version == kVersion2);
+    requester_->abandon_backward(backward->token);
+  }
+  EXPECT_EQ(received_2().header.version, kVersion2);
+}
+
 TEST_F(RequesterVersion2, BackwardRepliesHaveTheVersionOfTheirCalls) {
   COVERS("V2-4.2-17");
   start_2();

@@ -120,6 +120,50 @@ TEST_F(ResponderVersion2, BackwardCallsHaveTheVersionOfTheClient) {
   ASSERT_TRUE(next<Responder::BackwardReply>(*responder_));
 }
 
+// Its size is that of the version which the client had spoken when it was queued.
+TEST_F(ResponderVersion2, ABackwardCallKeepsItsVersion) {
+  ResponderOptions options = version_2();
+  options.backward_credits = 1;
+  start(options, std::nullopt, {true, 1024, 1024});
+  const auto backward = [&](std::uint32_t xid, std::size_t octets) {
+    return responder_->send_backward_call(to_buffer(*pool_, rpc_call(xid, 0x40000000, 1, 0, pattern(octets))), now_);
+  };
+  send(of_version(kVersion2, 7), getattr_call(7));
+  reply(expect_call(getattr_call(7)), rpc_reply(7));
+  received_2();
+  ASSERT_TRUE(backward(1, 0).ok());
+  ASSERT_TRUE(backward(2, 3000).ok());  // waits for the credit
+  EXPECT_EQ(received_2().header.xid, 1u);
+  send(of_version(kVersion1, 8), getattr_call(8));  // a client that goes back to version 1
+  reply(expect_call(getattr_call(8)), rpc_reply(8));
+  received_2();
+  EXPECT_FALSE(backward(3, 3000).ok());
+  send(of_version(kVersion2, 1), rpc_reply(1));
+  ASSERT_TRUE(next<Responder::BackwardReply>(*responder_));
+  const Decoded second = received_2();
+  EXPECT_EQ(second.header.xid, 2u);
+  EXPECT_EQ(second.header.version, kVersion2);
+  // A Reply of another version is none.
+  send(of_version(kVersion1, 2), rpc_reply(2));
+  EXPECT_FALSE(responder_->poll_event());
+  EXPECT_EQ(responder_->stats().dropped_messages, 1u);
+  send(of_version(kVersion2, 2), rpc_reply(2));
+  ASSERT_TRUE(next<Responder::BackwardReply>(*responder_));
+}
+
+TEST_F(ResponderVersion2, VersionsThatThereAreNotAreRefused) {
+  for (const std::uint32_t version : {0u, 3u}) {
+    ResponderOptions options;
+    options.highest_version = version;
+    FakeEndpoint end{0x100};
+    BufferPool pool(end, pool_options(options));
+    Responder responder(end, pool, negotiate(PrivateData{}, private_data(options)), options);
+    const auto started = responder.start();
+    ASSERT_FALSE(started.ok());
+    EXPECT_EQ(started.error().code, Errc::kInvalidArgument);
+  }
+}
+
 TEST_F(ResponderVersion2, NothingOfTheDraftOf2005IsTaken) {
   start({.header_limits = {.dialect = {.draft_2005 = true}}});
   Header h = header(7, Proc::kMsgp);
@@ -139,7 +183,7 @@ TEST(RpcPairVersion2, EveryPairOfVersionsAgrees) {
       s.highest_version = of_server;
       Pair pair(c, s);
       for (std::uint32_t xid = 1; xid <= 40; ++xid) {
-        const std::size_t size = xid * 97 % 5000;
+        const std::size_t size = xid * 97 % 5000 + (xid % 8 == 3 ? 40'000 : 0);
         ASSERT_TRUE(pair.client
                         .call(to_buffer(pair.client_pool, rpc_call(xid, kNfs, 3, 16, pattern(size)),
                                         BufferPool::Purpose::kCall),
@@ -152,14 +196,31 @@ TEST(RpcPairVersion2, EveryPairOfVersionsAgrees) {
           ASSERT_TRUE(call) << of;
           EXPECT_EQ(call->xid, of);
           call->message = {};
-          ASSERT_TRUE(
-              pair.server.reply(call->token, to_buffer(pair.server_pool, rpc_reply(of, pattern(of * 53)))).ok());
+          const Bytes reply = rpc_reply(of, pattern(of * 53 + (of % 8 == 5 ? 50'000 : 0)));
+          ASSERT_TRUE(pair.server.reply(call->token, to_buffer(pair.server_pool, reply)).ok());
           pair.run();
           auto answer = next<Requester::ReplyReceived>(pair.client);
           ASSERT_TRUE(answer) << of;
-          EXPECT_EQ(to_bytes(answer->message.bytes()), rpc_reply(of, pattern(of * 53)));
+          EXPECT_EQ(to_bytes(answer->message.bytes()), reply);
         }
       }
+      // And the other way round, as long as they have agreed that such a Call may be.
+      const std::uint32_t room = pair.server.max_backward_bytes();
+      EXPECT_EQ(room, pair.client.max_backward_bytes());
+      const Bytes callback = rpc_call(7, 0x40000000, 1, 0, pattern(room - rpc_call(7, 0x40000000, 1, 0).size()));
+      ASSERT_TRUE(pair.server.send_backward_call(to_buffer(pair.server_pool, callback), {}).ok());
+      pair.run();
+      auto backward = next<Requester::BackwardCall>(pair.client);
+      ASSERT_TRUE(backward);
+      EXPECT_EQ(to_bytes(backward->message.bytes()), callback);
+      backward->message.reset();
+      const Bytes answer = rpc_reply(7, pattern(room - rpc_reply(7).size()));
+      ASSERT_TRUE(pair.client.reply_backward(backward->token, to_buffer(pair.client_pool, answer)).ok());
+      pair.run();
+      auto answered = next<Responder::BackwardReply>(pair.server);
+      ASSERT_TRUE(answered);
+      EXPECT_EQ(to_bytes(answered->message.bytes()), answer);
+      answered.reset();
       EXPECT_EQ(pair.client.versions().version(), std::min(of_client, of_server));
       EXPECT_EQ(pair.client.versions().state(), VersionNegotiation::State::kSettled);
       EXPECT_EQ(pair.client_end.exposed() + pair.server_end.exposed(), 0u);

@@ -280,6 +280,55 @@ TEST_F(RpcViewTest, RdmaError) {
               ElementsAre("RDMA_ERROR(xid=0x1a2b3c4d, vers=1, credits=32, error=ERR_CHUNK)"));
 }
 
+// A question for version 2 that is refused, and the same Call in version 1.
+TEST_F(RpcViewGuess, VersionsAreNegotiated) {
+  rpcrdma::Header h;
+  h.xid = kXid;
+  h.version = 2;
+  h.credits = 32;
+  EXPECT_THAT(give(kTx, header(h, test::nfs_call(3, 6).bytes())),
+              ElementsAre("RDMA_MSG(xid=0x1a2b3c4d, vers=2, credits=32, reads=[], writes=[], reply=-)",
+                          StartsWith("Call(xid=0x1a2b3c4d, prog=NFS, vers=3, proc=READ")));
+  EXPECT_THAT(give(kRx, header(rpcrdma::make_err_vers(kXid, 2, 32))),
+              ElementsAre("RDMA_ERROR(xid=0x1a2b3c4d, vers=2, credits=32, error=ERR_VERS, low=1, high=1)"));
+  EXPECT_TRUE(error_);
+  EXPECT_THAT(rpc(kTx, rdma_msg(test::nfs_call(3, 6))), StartsWith("Call("));
+  EXPECT_THAT(rpc(kRx, rdma_msg(test::nfs_reply().w(0))), StartsWith("Reply(xid=0x1a2b3c4d, call_in=12"));
+  EXPECT_FALSE(malformed_);
+}
+
+TEST_F(RpcViewTest, OptionsAndErrorsOfVersion2) {
+  rpcrdma::Header option;
+  option.xid = kXid;
+  option.version = 2;
+  option.credits = 32;
+  option.proc = rpcrdma::Proc::kOptional;
+  option.option = {7, test::pattern(3)};
+  EXPECT_THAT(give(kTx, header(option)),
+              ElementsAre("RDMA_OPTIONAL(xid=0x1a2b3c4d, vers=2, credits=32, opttype=7, optinfo=3)"));
+  EXPECT_THAT(give(kRx, header(rpcrdma::make_inval_option(kXid, 32))),
+              ElementsAre("RDMA_ERROR(xid=0x1a2b3c4d, vers=2, credits=32, error=INVAL_OPTION)"));
+  EXPECT_THAT(give(kRx, header(rpcrdma::make_err_chunk(kXid, 2, 32))),
+              ElementsAre("RDMA_ERROR(xid=0x1a2b3c4d, vers=2, credits=32, error=BAD_HEADER)"));
+  EXPECT_FALSE(malformed_);
+}
+
+TEST_F(RpcViewTest, HeadersOfTheDraftOf2005) {
+  rpcrdma::Header h;
+  h.xid = kXid;
+  h.credits = 32;
+  h.proc = rpcrdma::Proc::kMsgp;
+  h.padding = {512, 1024};
+  h.draft_2005 = true;
+  EXPECT_THAT(
+      give(kTx, header(h, test::nfs_call(3, 6).bytes())),
+      ElementsAre("RDMA_MSGP(xid=0x1a2b3c4d, vers=1, credits=32, align=512, thresh=1024, reads=[], writes=[], reply=-)",
+                  StartsWith("Call(xid=0x1a2b3c4d, prog=NFS, vers=3, proc=READ")));
+  h.proc = rpcrdma::Proc::kDone;
+  EXPECT_THAT(give(kTx, header(h)), ElementsAre("RDMA_DONE(xid=0x1a2b3c4d, vers=1, credits=32)"));
+  EXPECT_FALSE(malformed_);
+}
+
 TEST_F(RpcViewGuess, OtherUsersOfSendsAreNotMistaken) {
   for (int i = 0; i < 4; ++i)
     EXPECT_THAT(give(kTx, send(test::pattern(16 + 40 * static_cast<std::size_t>(i)))), IsEmpty());

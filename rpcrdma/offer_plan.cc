@@ -1,0 +1,83 @@
+#include "iwarp/rpcrdma/offer_plan.h"
+
+#include <algorithm>
+
+#include "iwarp/rpcrdma/reply_bounds.h"
+
+namespace iwarp::rpcrdma {
+namespace {
+
+std::size_t padded(std::size_t octets) {
+  return (octets + 3) / 4 * 4;
+}
+
+// A header with one segment in each chunk.
+std::size_t header_bytes(std::size_t read_segments, std::size_t write_chunks, bool reply_chunk) {
+  constexpr std::size_t kWriteChunk = 4 + Segment::kSize;
+  return kMinHeaderBytes + read_segments * (4 + ReadSegment::kSize) + write_chunks * (4 + kWriteChunk) +
+         (reply_chunk ? kWriteChunk : 0);
+}
+
+// What the Reply may be written into.
+void offer_reply_memory(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
+                        std::size_t reply_inline, std::size_t max_reply, OfferPlan& plan) {
+  const auto bound = reply_bound(call);
+  const std::size_t reply = std::min(bound.value_or(SIZE_MAX), max_reply);
+  plan.reply_rest = reply;
+  if (reply + kMinHeaderBytes <= reply_inline) return;  // req: RFC8166-4.3.3-2
+  std::size_t data = 0;
+  bool suits = bound && *bound <= max_reply && results.max_items() > 0 && results.max_items() <= policy.write_chunks &&
+               results.max_items() <= ResultBinding::kMaxExpectations;
+  for (std::size_t i = 0; suits && i < results.max_items(); ++i) {
+    const auto& expected = results.expectation(i);
+    // Servers of Linux 6.1 put the length word of an NFSv4 READLINK into its chunk: in line, or in the Reply chunk.
+    suits = expected.kind == ResultBinding::Expectation::Kind::kRead && expected.max_bytes > 0;
+    data += padded(expected.max_bytes);
+  }
+  if (suits && data >= policy.least_bytes && data < reply) {
+    const std::size_t rest = reply - data;
+    const bool fits = header_bytes(0, results.max_items(), false) + rest <= reply_inline;
+    if (fits || policy.with_reply_chunk) {  // req: RFC8166-3.4.6-2 RFC8267-3-1
+      for (std::size_t i = 0; i < results.max_items(); ++i)
+        plan.write_chunks.push_back(results.expectation(i).max_bytes);
+      plan.reply_chunk = fits ? 0 : rest;
+      plan.reply_rest = rest;
+      return;
+    }
+  }
+  plan.reply_chunk = reply;  // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5
+}
+
+}  // namespace
+
+OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy, std::size_t call_inline,
+                     std::size_t reply_inline, std::size_t max_reply) {
+  OfferPlan plan;
+  offer_reply_memory(call, results, policy, reply_inline, max_reply, plan);
+  const std::size_t header = header_bytes(0, plan.write_chunks.size(), plan.reply_chunk > 0);
+  // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-4.3.1-2
+  if (header + call.size() <= call_inline) {  // req: RFC8166-3.5.3-1
+    plan.rest.push_back({0, call.size()});
+    return plan;
+  }
+  std::size_t at = 0, rest = 0;
+  if (policy.read_chunks) {
+    ArgumentWalker walker(call);
+    while (const auto item = walker.next()) {
+      if (!item->in_message) break;
+      if (item->length < policy.least_bytes) continue;
+      plan.data.push_back(*item);
+      plan.rest.push_back({at, item->offset - at});
+      rest += item->offset - at;
+      at = item->offset + static_cast<std::size_t>(item->padded_length());  // req: RFC8166-3.4.5.2-1
+    }
+  }
+  if (at < call.size()) {
+    plan.rest.push_back({at, call.size() - at});
+    rest += call.size() - at;
+  }
+  plan.in_line = !plan.data.empty() && header + plan.data.size() * (4 + ReadSegment::kSize) + rest <= call_inline;
+  return plan;
+}
+
+}  // namespace iwarp::rpcrdma

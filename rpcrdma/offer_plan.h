@@ -1,0 +1,51 @@
+// What a Requester offers with a Call (RFC 8166 s3.4, s3.5; RFC 8267): which octets of the Call travel as Read chunks,
+// and what memory the server may write the Reply into. A function of its arguments: no memory, no I/O. Internal to
+// rpcrdma.
+//
+//   1. A Call that fits goes in line, whole.
+//   2. Else its DDP-eligible data become Read chunks at their Positions, and the rest goes in line; if that is still
+//   too
+//      long, or nothing is eligible, the rest is a Position-Zero Read chunk.
+//   3. A Reply that may be too long because of the data of its READs gets a Write chunk for each of them, when the rest
+//      fits in line; every other one that may be too long gets a Reply chunk. Both in one Call only by policy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "iwarp/base/bytes.h"
+#include "iwarp/rpcrdma/nfs_binding.h"
+#include "iwarp/rpcrdma/transmit_queue.h"
+#include "iwarp/rpcrdma/transport_header.h"
+
+namespace iwarp::rpcrdma {
+
+// Which chunks a Requester uses where there is a choice. The defaults are what Linux 6.1 servers survive.
+struct OfferPolicy {
+  // Read chunks for the data of WRITE and the path of SYMLINK. Without: long Calls are Position-Zero chunks.
+  bool read_chunks = true;
+  // Write chunks of a Call, at most; 0: none. A COMPOUND with more READs gets a Reply chunk instead.
+  std::size_t write_chunks = 1;
+  // Write chunks and a Reply chunk in one Call. Linux 6.1 counts the Reply chunk wrongly then.
+  bool with_reply_chunk = false;
+  // Data of fewer octets are not worth a chunk of their own.
+  std::size_t least_bytes = 512;
+};
+
+struct OfferPlan {
+  // RDMA_MSG with `rest` behind the header; else RDMA_NOMSG with `rest` as Position-Zero chunk.
+  bool in_line = true;
+  ByteRanges rest{};                             // of the Call: what is no data of a Read chunk
+  SmallVector<DdpItem, 2> data{};                // of the Call: a Read chunk each, in ascending Position
+  SmallVector<std::uint32_t, 1> write_chunks{};  // octets of each
+  std::size_t reply_chunk = 0;                   // octets; 0: none
+  // Most octets of the Reply that do not go into Write chunks, transport header not included.
+  std::size_t reply_rest = 0;
+};
+
+// `call_inline`, `reply_inline`: octets of the largest message in each direction. `max_reply`: octets of the largest
+// Reply there is room for. req: RFC8166-4.3.3-1
+[[nodiscard]] OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
+                                   std::size_t call_inline, std::size_t reply_inline, std::size_t max_reply);
+
+}  // namespace iwarp::rpcrdma

@@ -1,0 +1,139 @@
+// plan_offer(): what travels how, from the Call alone.
+#include "iwarp/rpcrdma/offer_plan.h"
+
+#include "tests/rpcrdma/rpc_samples.h"
+#include "tests/rpcrdma/wire_vectors.h"
+#include "tests/support/covers.h"
+
+namespace iwarp::rpcrdma::test {
+namespace {
+
+using iwarp::test::compound_call;
+using iwarp::test::pattern;
+
+constexpr std::size_t kMax = 1 << 20;
+
+OfferPlan plan(const Bytes& call, const OfferPolicy& policy = {}, std::size_t inline_bytes = 4096) {
+  return plan_offer(call, ResultBinding::for_call(call), policy, inline_bytes, inline_bytes, kMax);
+}
+std::size_t rest(const OfferPlan& p) {
+  std::size_t n = 0;
+  for (const ByteRange& r : p.rest) n += r.length;
+  return n;
+}
+// COMPOUND of READs.
+Bytes reads(std::initializer_list<std::uint32_t> counts) {
+  auto out = compound_call(static_cast<std::uint32_t>(counts.size()));
+  for (const std::uint32_t count : counts) out.words({25, 1, 2, 3, 4, 0, 0, count});
+  return out.bytes();
+}
+
+TEST(OfferPlan, ShortCallsGoInLine) {
+  const Bytes call = write_call(1, pattern(100));
+  const OfferPlan p = plan(call);
+  EXPECT_TRUE(p.in_line);
+  EXPECT_TRUE(p.data.empty());
+  EXPECT_EQ(rest(p), call.size());
+  EXPECT_TRUE(p.write_chunks.empty());
+  EXPECT_EQ(p.reply_chunk, 0u);
+}
+
+TEST(OfferPlan, DataOfLongCallsAreReadChunks) {
+  COVERS("RFC8166-3.4.5-2");
+  COVERS("RFC8166-3.4.5.2-1");
+  for (const std::size_t size : {5000u, 5001u, 5003u}) {
+    const Bytes call = write_call(1, pattern(size));
+    const OfferPlan p = plan(call);
+    EXPECT_TRUE(p.in_line);
+    ASSERT_EQ(p.data.size(), 1u);
+    EXPECT_EQ(p.data[0].length, size);
+    EXPECT_EQ(p.data[0].position, write_call(1, {}).size());
+    EXPECT_EQ(rest(p), write_call(1, {}).size());  // neither data nor padding
+  }
+}
+
+TEST(OfferPlan, WhatIsStillTooLongIsAPositionZeroChunkBesideThem) {
+  auto call = compound_call(3);
+  call.w(38).fill(16).d(0).w(2).opaque(2000);  // WRITE
+  call.words({15}).opaque(3000);               // LOOKUP of a long name
+  call.w(38).fill(16).d(0).w(2).opaque(1001);
+  const OfferPlan p = plan(call.bytes(), {}, 1024);
+  EXPECT_FALSE(p.in_line);
+  ASSERT_EQ(p.data.size(), 2u);
+  EXPECT_EQ(p.data[1].length, 1001u);
+  EXPECT_EQ(rest(p), call.size() - 2000 - 1004);
+  EXPECT_EQ(p.rest.size(), 2u);
+}
+
+TEST(OfferPlan, WithoutABindingOrByPolicyLongCallsAreOneChunk) {
+  const Bytes nfs = write_call(1, pattern(5000));
+  const Bytes other = rpc_call(1, 400'000, 1, 1, pattern(5000));
+  for (const OfferPlan& p : {plan(nfs, {.read_chunks = false}), plan(other)}) {
+    EXPECT_FALSE(p.in_line);
+    EXPECT_TRUE(p.data.empty());
+    EXPECT_EQ(p.rest.size(), 1u);
+  }
+  // Data too short for a chunk of their own.
+  const Bytes call = write_call(1, pattern(1000));
+  EXPECT_TRUE(plan(call, {.least_bytes = 1001}, 1024).data.empty());
+  EXPECT_EQ(plan(call, {.least_bytes = 1000}, 1024).data.size(), 1u);
+}
+
+TEST(OfferPlan, AReadThatMayBeLongGetsAWriteChunkOfItsCount) {
+  COVERS("RFC8166-3.4.6-2");
+  COVERS("RFC8166-3.4.6.2-1");
+  for (const std::uint32_t count : {5000u, 5001u, 65536u}) {
+    const OfferPlan p = plan(read_call(1, count));
+    ASSERT_EQ(p.write_chunks.size(), 1u);
+    EXPECT_EQ(p.write_chunks[0], count);  // no room for padding
+    EXPECT_EQ(p.reply_chunk, 0u);
+    EXPECT_LE(p.reply_rest + kMinHeaderBytes + 24, 4096u);
+  }
+  EXPECT_TRUE(plan(read_call(1, 1000)).write_chunks.empty());
+  EXPECT_EQ(plan(read_call(1, 1000)).reply_chunk, 0u);
+}
+
+TEST(OfferPlan, EveryOtherReplyThatMayBeLongGetsAReplyChunk) {
+  COVERS("RFC8166-4.3.3-1");
+  EXPECT_EQ(plan(readdir_call(1)).reply_chunk, kMax);
+  EXPECT_EQ(plan(rpc_call(1, 400'000, 1, 1)).reply_chunk, kMax);
+  EXPECT_EQ(plan(rpc_call(1, kNfs, 3, 5, file_handle())).reply_chunk, kMax);  // READLINK
+  const OfferPlan off = plan(read_call(1, 65536), {.write_chunks = 0});
+  EXPECT_TRUE(off.write_chunks.empty());
+  EXPECT_GT(off.reply_chunk, 65536u);
+  const OfferPlan too_long = plan(read_call(1, kMax));  // more than there is room for
+  EXPECT_TRUE(too_long.write_chunks.empty());
+  EXPECT_EQ(too_long.reply_chunk, kMax);
+}
+
+TEST(OfferPlan, SeveralReadsGetSeveralChunksOrNone) {
+  COVERS("RFC8166-4.3.2.1-3");
+  const Bytes call = reads({8000, 9000});
+  const OfferPlan one = plan(call);
+  EXPECT_TRUE(one.write_chunks.empty());
+  EXPECT_GT(one.reply_chunk, 17000u);
+  const OfferPlan two = plan(call, {.write_chunks = 2});
+  ASSERT_EQ(two.write_chunks.size(), 2u);
+  EXPECT_EQ(two.write_chunks[0], 8000u);
+  EXPECT_EQ(two.write_chunks[1], 9000u);
+  EXPECT_EQ(two.reply_chunk, 0u);
+  EXPECT_TRUE(
+      plan(reads({8000, 8000, 8000, 8000, 8000}), {.write_chunks = 9}).write_chunks.empty());  // more than are kept
+}
+
+TEST(OfferPlan, BothOnlyByPolicy) {
+  auto call = compound_call(10);
+  call.words({25, 1, 2, 3, 4, 0, 0, 8000});
+  call.words({10, 10, 10, 10, 10, 10, 10, 10});  // GETFH
+  call.words({25, 1, 2, 3, 4, 0, 0, 9000});
+  const OfferPlan never = plan(call.bytes(), {.write_chunks = 2}, 1024);
+  EXPECT_TRUE(never.write_chunks.empty());
+  EXPECT_GT(never.reply_chunk, 17000u);
+  const OfferPlan both = plan(call.bytes(), {.write_chunks = 2, .with_reply_chunk = true}, 1024);
+  EXPECT_EQ(both.write_chunks.size(), 2u);
+  EXPECT_GT(both.reply_chunk, 0u);
+  EXPECT_LT(both.reply_chunk, 8000u);
+}
+
+}  // namespace
+}  // namespace iwarp::rpcrdma::test
