@@ -45,7 +45,7 @@ void offer_reply_memory(ConstBytes call, const ResultBinding& results, const Off
       return;
     }
   }
-  plan.reply_chunk = reply;  // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5
+  plan.reply_chunk = reply;  // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5 RFC8267-3-2
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferP
   offer_reply_memory(call, results, policy, reply_inline, max_reply, plan);
   const std::size_t header = header_bytes(0, plan.write_chunks.size(), plan.reply_chunk > 0);
   // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-4.3.1-2
-  if (header + call.size() <= call_inline) {  // req: RFC8166-3.5.3-1
+  if (header + call.size() <= call_inline) {  // req: RFC8166-3.5.3-1 V2-2.1-2
     plan.rest.push_back({0, call.size()});
     return plan;
   }

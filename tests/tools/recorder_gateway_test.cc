@@ -118,7 +118,10 @@ TEST_F(RecorderGateway, TsharkDecodesRpcOverRdma) {
   if (!iwarp::test::has_tshark()) GTEST_SKIP() << "tshark is not installed";
   for (const char* capture : {"client.pcap", "server.pcap"}) {
     const std::string file = scratch_.file(capture);
-    EXPECT_THAT(tshark_faults(file), IsEmpty());
+    // tshark 4.0 calls a READ's Reply malformed when its data went by RDMA Write, between two kernels as well.
+    std::istringstream faults(tshark_faults(file));
+    for (std::string line; std::getline(faults, line);)
+      EXPECT_TRUE(line.find("READ Reply") != std::string::npos && line.ends_with("[Malformed Packet]")) << line;
     std::istringstream rows(tshark(file, "-Y rpcordma -T fields -e tcp.stream -e rpcordma.xid"));
     std::map<std::string, int> seen;
     for (std::string stream, xid; rows >> stream >> xid;) ++seen[stream + " " + xid];
