@@ -133,8 +133,9 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
     bool taken = false;    // another thread has the token: nothing was done
   };
   Driven drive(TimePoint now) { return drive(0, now); }
-  // Its socket, to wait for what comes; -1 when there is none, or when octets wait for TCP to take them. Any thread; it
-  // may be another file by the time it is used.
+  // Its socket, to wait for what comes; -1 when there is none, when octets wait for TCP to take them, or when a message
+  // waits for a Receive, so that what has come stays in the socket. Any thread; it may be another file by the time it
+  // is used.
   [[nodiscard]] int quiet_socket() const;
   void detach_from_engine();
 

@@ -261,7 +261,7 @@ void Connection::post_drive() {
 int Connection::quiet_socket() const {
   if (!alive()) return -1;
   const auto lock = qp_->lock();
-  return released_ || is_dry(tx_side_) ? -1 : socket_->native_handle();
+  return released_ || is_dry(tx_side_) || stopped_ != nullptr ? -1 : socket_->native_handle();
 }
 
 Connection::Driven Connection::drive(unsigned fired, TimePoint now) {

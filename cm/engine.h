@@ -112,6 +112,7 @@ class Engine final : public verbs::Progress {
   // engine, 100 us at most (pace::kDoze), and counts as a poll. False, at once: there are no connections, or more than
   // 32, a completion waits, TCP does not take what is to be sent, or the background thread does the I/O. Any thread,
   // any number of them.
+  // What comes by other ways, such as through memory that another thread or process writes, does not end it.
   bool doze(verbs::CompletionQueue& cq);
   // Sleeps until `ready` is true, or the deadline has passed; whether it is true. As in CompletionQueue::wait_for() the
   // waiting thread takes the I/O over meanwhile, and runs handlers. `ready` is asked often, in this thread, also with a

@@ -35,7 +35,8 @@ void TcpSession::watch_for_stalls(TimePoint now) {
   replies_.look(!tcp_->all_sent(), tcp_->sent_progress(), now);
   credits_.look(requester_->waits_for_credit(), requester_->calls_ended(), now);
   leaving_.look(tcp_->ended().has_value(), requester_->calls_ended() + tcp_->sent_progress(), now);
-  question_.look(requester_->versions().state() == rpcrdma::VersionNegotiation::State::kAsking,
+  question_.look(requester_->versions().state() == rpcrdma::VersionNegotiation::State::kAsking &&
+                     requester_->credits().in_flight() > 0,
                  requester_->calls_ended(), now);
   if (record_.expired(now))
     return give_up(EndReason::kHalfRecord, make_error(Errc::kTimeout, "the client did not finish its record"));

@@ -48,6 +48,14 @@ void offer_reply_memory(ConstBytes call, const ResultBinding& results, const Off
   plan.reply_chunk = reply;  // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5 RFC8267-3-2
 }
 
+OfferPlan as_one_chunk(ConstBytes call, OfferPlan plan) {
+  plan.in_line = false;
+  plan.data.clear();
+  plan.rest.clear();
+  plan.rest.push_back({0, call.size()});
+  return plan;
+}
+
 }  // namespace
 
 OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy, std::size_t call_inline,
@@ -61,11 +69,12 @@ OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferP
     return plan;
   }
   std::size_t at = 0, rest = 0;
-  if (policy.read_chunks) {
+  if (policy.read_chunks > 0) {
     ArgumentWalker walker(call);
     while (const auto item = walker.next()) {
       if (!item->in_message) break;
       if (item->length < policy.least_bytes) continue;
+      if (plan.data.size() == policy.read_chunks) return as_one_chunk(call, std::move(plan));
       plan.data.push_back(*item);
       plan.rest.push_back({at, item->offset - at});
       rest += item->offset - at;
@@ -76,8 +85,12 @@ OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferP
     plan.rest.push_back({at, call.size() - at});
     rest += call.size() - at;
   }
-  plan.in_line = !plan.data.empty() && header + plan.data.size() * (4 + ReadSegment::kSize) + rest <= call_inline;
-  return plan;
+  constexpr std::size_t kSegment = 4 + ReadSegment::kSize;
+  const std::size_t chunks = header + plan.data.size() * kSegment;
+  plan.in_line = !plan.data.empty() && chunks + rest <= call_inline;
+  if (plan.in_line) return plan;
+  const bool fits = chunks + plan.rest.size() * kSegment <= call_inline;
+  return policy.with_position_zero && fits ? plan : as_one_chunk(call, std::move(plan));
 }
 
 }  // namespace iwarp::rpcrdma

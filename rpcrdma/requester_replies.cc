@@ -75,7 +75,7 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   if (h.proc == Proc::kMsg && !xid_matches(h, payload)) return lose_reply();  // whose Reply it is cannot be told
   // Nothing goes back to the server, but the RPC ends: its client would wait for ever, as its retransmissions would.
-  if (!chunks_acceptable(*call, h) || !versions_.on_reply(h.version)) {
+  if (!versions_.on_reply(h.version) || !chunks_acceptable(*call, h)) {
     return fail_call(*call, Failure::kBadReply, {});
   }
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
@@ -153,6 +153,7 @@ void Requester::on_error_message(const Header& header) {
       versions_.on_err_vers(header.error.version_low, header.error.version_high)) {
     return send_again(*call);  // req: V2-5.2-2
   }
+  if (header.error.code != HeaderError::kVers && versions_.on_other_error(header.version)) return send_again(*call);
   if (!versions_.alone()) window_.on_grant(header.credits);  // req: V2-5-2
   // Permanent: the RPC ends here. req: RFC8166-4.5-9
   // req: RFC8267-3.1-2 RFC8267-6.4.2-7 RFC8267-6.4.2-8 RFC8267-6.6-2 RFC8267-6.7.2-3

@@ -15,23 +15,43 @@ void VersionNegotiation::on_call_sent() {
 }
 
 bool VersionNegotiation::on_reply(std::uint32_t version) {
-  if (version != version_ || state_ == State::kFailed) return false;
+  if (version != version_ || state_ == State::kFailed) {
+    // It has executed that Call already, in its own version: the Call does not go again.
+    if (state_ == State::kAsking && lowest_ <= version && version < version_) {
+      (void)lower(version);
+      state_ = State::kSettled;
+    }
+    return false;
+  }
   state_ = State::kSettled;  // req: V2-5-1 V2-5.1-1
+  return true;
+}
+
+bool VersionNegotiation::on_other_error(std::uint32_t version) {
+  if (state_ != State::kAsking) return false;
+  if (version != version_ && lowest_ < version_) return lower(lowest_);
+  state_ = State::kSettled;  // it knows this version, and does not like the Call
+  return false;
+}
+
+bool VersionNegotiation::lower(std::uint32_t version) {
+  version_ = version;
+  refused_ = true;
+  state_ = State::kLowered;
   return true;
 }
 
 bool VersionNegotiation::on_err_vers(std::uint32_t low, std::uint32_t high) {
   if (state_ != State::kAsking) return false;  // a peer that has settled, or has named this version, does not mean it
-  // Highest first. A range that has the version it refuses is none. req: V2-5.2-2
+  const bool makes_sense = low <= high && (high < version_ || version_ < low) && high > 0;
+  if (!makes_sense && lowest_ < version_) return lower(lowest_);
+  // Highest first. req: V2-5.2-2
   const std::uint32_t best = std::min(high, version_ - 1);
-  if (low > high || (low <= version_ && version_ <= high) || best < std::max(low, lowest_)) {
+  if (!makes_sense || best < std::max(low, lowest_)) {
     state_ = State::kFailed;
     return false;
   }
-  version_ = best;
-  refused_ = true;
-  state_ = State::kLowered;
-  return true;
+  return lower(best);
 }
 
 std::optional<std::uint32_t> VersionNegotiation::for_next_connection() const {

@@ -40,16 +40,24 @@ class VersionNegotiation {
 
   // A Call has been given to the connection.
   void on_call_sent();
-  // A good Reply, of this version. False: it is not the version of its Call, and so is none. req: V2-5.3-1
+  // A good Reply, of this version. False: it is not the version of its Call, and so is none; one of a lower version in
+  // answer to the question settles that one for the Calls that follow. req: V2-5.3-1
   [[nodiscard]] bool on_reply(std::uint32_t version);
-  // RDMA_ERROR with ERR_VERS, and this range. True: send the Call again, in version(). False: the Call fails, and no
-  // other can succeed where state() is kFailed.
+  // RDMA_ERROR of another kind, in a header of this version. True: it is the answer of a peer that does not know the
+  // version of the Call: send it again, in version().
+  [[nodiscard]] bool on_other_error(std::uint32_t version);
+  // RDMA_ERROR with ERR_VERS, and this range. True: send the Call again, in version(): the highest of the range, or,
+  // where the range makes no sense, the lowest that is good enough. False: the Call fails, and no other can succeed
+  // where state() is kFailed.
   [[nodiscard]] bool on_err_vers(std::uint32_t low, std::uint32_t high);
   // What to take as highest version of this peer on its next connection, now that this one has ended: to ask again for
   // what it has refused, or has not survived, would go on for ever. Nullopt: nothing was learned.
   [[nodiscard]] std::optional<std::uint32_t> for_next_connection() const;
 
  private:
+  // The same Call goes again, in this version.
+  bool lower(std::uint32_t version);
+
   std::uint32_t version_;
   std::uint32_t lowest_;
   State state_;

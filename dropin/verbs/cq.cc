@@ -20,17 +20,24 @@ constexpr unsigned kVainPolls = 16;
 // It came back so late: others want the processor. For a while it sleeps then until something comes, and has it at once
 // when it does; who yields has it when they have had enough.
 constexpr std::chrono::microseconds kLongYield{50};
+constexpr std::chrono::microseconds kNoSleep{5};
 constexpr std::chrono::milliseconds kContended{100};
 
 using Clock = std::chrono::steady_clock;
 
 thread_local unsigned vain_polls = 0;
 thread_local Clock::time_point contended_until;
+thread_local bool woken_at_once =
+    false;  // by the last doze: octets that nobody may take yet, or an end, would do so again
 
 void polled_in_vain(verbs::CompletionQueue& queue) {
   if (++vain_polls % kVainPolls != 0) return;
   const auto begin = Clock::now();
-  if (begin < contended_until && engine().doze(queue)) return;
+  if (begin < contended_until && !woken_at_once && engine().doze(queue)) {
+    woken_at_once = Clock::now() - begin < kNoSleep;
+    return;
+  }
+  woken_at_once = false;
   std::this_thread::yield();
   if (const auto end = Clock::now(); end - begin > kLongYield) contended_until = end + kContended;
 }

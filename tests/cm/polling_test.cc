@@ -118,6 +118,29 @@ TEST_F(Polling, NobodyDozesInVain) {
   EXPECT_FALSE(idle.doze(lonely.cq)) << "nothing can come";
 }
 
+// What waits in the socket for it would end each doze at once, and keep the processor from who is to post the Receive.
+TEST_F(Polling, NobodyDozesWhileAMessageWaitsForAReceive) {
+  stream::Options patient;
+  patient.receive_wait = 60s;
+  Node waiting{engine, patient}, sender{client_engine};
+  const auto other = listen(engine);
+  const Ends joined = join(sender, waiting, *other);
+  sender.send(1, 64);
+  sender.send(2, 64);
+  sender.expect(verbs::WcOp::kSend, 1);
+  sender.expect(verbs::WcOp::kSend, 2);
+  // Once it has been read, by whomever: never again.
+  EXPECT_TRUE(until([&] {
+    for (int i = 0; i < 1000; ++i) {
+      engine.poll(waiting.cq);
+      if (engine.doze(waiting.cq)) return false;
+    }
+    return true;
+  }));
+  waiting.recv(1);
+  EXPECT_EQ(polled(waiting).wr_id, 1U);
+}
+
 // It may have read what this thread would wait for.
 TEST_F(Polling, NobodyDozesWhileTheThreadLeads) {
   Told told;

@@ -52,12 +52,23 @@ TEST(OfferPlan, DataOfLongCallsAreReadChunks) {
   }
 }
 
-TEST(OfferPlan, WhatIsStillTooLongIsAPositionZeroChunkBesideThem) {
+void expect_one_chunk(const OfferPlan& p, const Bytes& call) {
+  EXPECT_FALSE(p.in_line);
+  EXPECT_TRUE(p.data.empty());
+  ASSERT_EQ(p.rest.size(), 1u);
+  EXPECT_EQ(p.rest[0].offset, 0u);
+  EXPECT_EQ(p.rest[0].length, call.size());
+}
+
+TEST(OfferPlan, WhatIsStillTooLongIsAPositionZeroChunkBesideThemByPolicy) {
   auto call = compound_call(3);
   call.w(38).fill(16).d(0).w(2).opaque(2000);  // WRITE
   call.words({15}).opaque(3000);               // LOOKUP of a long name
   call.w(38).fill(16).d(0).w(2).opaque(1001);
-  const OfferPlan p = plan(call.bytes(), {}, 1024);
+  expect_one_chunk(plan(call.bytes(), {}, 1024), call.bytes());
+  expect_one_chunk(plan(call.bytes(), {.read_chunks = 2}, 1024), call.bytes());
+  expect_one_chunk(plan(call.bytes(), {.with_position_zero = true}, 1024), call.bytes());
+  const OfferPlan p = plan(call.bytes(), {.read_chunks = 2, .with_position_zero = true}, 1024);
   EXPECT_FALSE(p.in_line);
   ASSERT_EQ(p.data.size(), 2u);
   EXPECT_EQ(p.data[1].length, 1001u);
@@ -65,10 +76,26 @@ TEST(OfferPlan, WhatIsStillTooLongIsAPositionZeroChunkBesideThem) {
   EXPECT_EQ(p.rest.size(), 2u);
 }
 
+TEST(OfferPlan, MoreDataThanThePolicyHasChunksForAreOneChunk) {
+  auto call = compound_call(2);
+  for (int i = 0; i < 2; ++i) call.w(38).fill(16).d(0).w(2).opaque(3000);
+  expect_one_chunk(plan(call.bytes()), call.bytes());
+  const OfferPlan two = plan(call.bytes(), {.read_chunks = 2});
+  EXPECT_TRUE(two.in_line);
+  EXPECT_EQ(two.data.size(), 2u);
+}
+
+// The header goes in a Send, which has to fit as well.
+TEST(OfferPlan, SoManyChunksThatTheHeaderIsTooLongAreOneChunk) {
+  auto call = compound_call(200);
+  for (int i = 0; i < 200; ++i) call.w(38).fill(16).d(0).w(2).opaque(512);
+  expect_one_chunk(plan(call.bytes(), {.read_chunks = 1000, .with_position_zero = true}), call.bytes());
+}
+
 TEST(OfferPlan, WithoutABindingOrByPolicyLongCallsAreOneChunk) {
   const Bytes nfs = write_call(1, pattern(5000));
   const Bytes other = rpc_call(1, 400'000, 1, 1, pattern(5000));
-  for (const OfferPlan& p : {plan(nfs, {.read_chunks = false}), plan(other)}) {
+  for (const OfferPlan& p : {plan(nfs, {.read_chunks = 0}), plan(other)}) {
     EXPECT_FALSE(p.in_line);
     EXPECT_TRUE(p.data.empty());
     EXPECT_EQ(p.rest.size(), 1u);

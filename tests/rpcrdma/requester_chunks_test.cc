@@ -57,7 +57,7 @@ TEST_F(RequesterChunks, DataOfAWriteGoByReadChunkAndTheRestInLine) {
 
 TEST_F(RequesterChunks, WhatIsTooLongWithoutItsDataGoesByPositionZeroBesideThem) {
   COVERS("RFC8166-3.5.3-9");
-  start({}, std::nullopt, PrivateData{});
+  start({.offers = {.with_position_zero = true}}, std::nullopt, PrivateData{});
   // SYMLINK of a long name to a long path.
   const Bytes name = pattern(1200), path = pattern(901, 3);
   const Bytes message =

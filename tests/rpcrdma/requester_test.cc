@@ -94,7 +94,7 @@ TEST_F(RequesterTest, SendsLongCallsAsPositionZeroChunk) {
   COVERS("RFC5042-6.3.4-1");
   COVERS("RFC8166-3.4.5-1");
   COVERS("RFC8267-6.4.2-1");
-  start({.offers = {.read_chunks = false}});
+  start({.offers = {.read_chunks = 0}});
   const Bytes message = write_call(1, pattern(65'537));
   ASSERT_TRUE(call(message).ok());
   const Decoded d = received();
@@ -123,7 +123,7 @@ TEST_F(RequesterTest, KeepsToTheCallThreshold) {
   COVERS("RFC8166-3.3-1");
   COVERS("RFC8166-3.3.2-2");
   COVERS("RFC8166-3.5.1-1");
-  start({.offers = {.read_chunks = false}}, std::nullopt, PrivateData{});
+  start({.offers = {.read_chunks = 0}}, std::nullopt, PrivateData{});
   const std::size_t overhead = write_call(1, {}).size() + 28;
   ASSERT_TRUE(call(write_call(1, Bytes(1024 - overhead))).ok());
   EXPECT_EQ(received().header.proc, Proc::kMsg);

@@ -158,6 +158,28 @@ TEST_F(RequesterVersion2, RepliesOfAnotherVersionAreNone) {
   const auto failed = next<Requester::CallFailed>(*requester_);
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->why, Requester::Failure::kBadReply);
+  // It has been executed, so it does not go again; the next one goes in the version that the server speaks.
+  ASSERT_TRUE(call(getattr_call(2)).ok());
+  EXPECT_EQ(received_2().header.version, kVersion1);
+  answer(of_version(kVersion1, 2), rpc_reply(2));
+  expect_reply(rpc_reply(2));
+  EXPECT_EQ(requester_->versions().for_next_connection(), kVersion1);
+}
+
+TEST_F(RequesterVersion2, AServerThatAnswersTheQuestionWithAnotherErrorIsAskedInVersion1) {
+  start_2();
+  ASSERT_TRUE(call(getattr_call(1)).ok());
+  received_2();
+  answer(make_err_chunk(1, kVersion1, 32));
+  EXPECT_FALSE(requester_->poll_event());
+  const Decoded again = received_2();
+  EXPECT_EQ(again.header.version, kVersion1);
+  EXPECT_EQ(again.payload, getattr_call(1));
+  answer(make_err_chunk(1, kVersion1, 32));  // it is the Call after all
+  const auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kErrChunk);
+  EXPECT_TRUE(requester_->idle());
 }
 
 TEST_F(RequesterVersion2, ErrorsOfVersion2EndTheirCalls) {

@@ -56,13 +56,47 @@ TEST(VersionNegotiation, FailsWithoutACommonVersion) {
     std::uint32_t lowest, low, high;
   };
   for (const Row& r :
-       {Row{1, 3, 5}, Row{1, 2, 1}, Row{1, 0, 0}, Row{2, 1, 1}, Row{1, 1, 2}, Row{1, 2, 2}, Row{1, 1, 0xFFFFFFFF}}) {
+       {Row{1, 3, 5}, Row{2, 1, 1}, Row{2, 2, 1}, Row{2, 0, 0}, Row{2, 1, 2}, Row{2, 2, 2}, Row{2, 1, 0xFFFFFFFF}}) {
     VersionNegotiation n(kVersion2, r.lowest);
     n.on_call_sent();
     EXPECT_FALSE(n.on_err_vers(r.low, r.high)) << r.low << ' ' << r.high;
     EXPECT_EQ(n.state(), State::kFailed);
     EXPECT_FALSE(n.on_reply(kVersion2));
   }
+}
+
+// From such peers version 1 is all there is to be had, and they may well have that.
+TEST(VersionNegotiation, AnswersThatMakeNoSenseAreRefusals) {
+  struct Row {
+    std::uint32_t low, high;
+  };
+  for (const Row& r : {Row{2, 1}, Row{0, 0}, Row{1, 2}, Row{2, 2}, Row{5, 3}, Row{1, 0xFFFFFFFF}}) {
+    VersionNegotiation n(kVersion2);
+    n.on_call_sent();
+    EXPECT_TRUE(n.on_err_vers(r.low, r.high)) << r.low << ' ' << r.high;
+    EXPECT_EQ(n.version(), kVersion1);
+    EXPECT_FALSE(n.on_err_vers(r.low, r.high)) << "no loop";
+    EXPECT_EQ(n.for_next_connection(), kVersion1);
+  }
+}
+
+TEST(VersionNegotiation, AnotherErrorOfALowerVersionIsARefusal) {
+  VersionNegotiation n(kVersion2);
+  n.on_call_sent();
+  EXPECT_TRUE(n.on_other_error(kVersion1));
+  EXPECT_EQ(n.version(), kVersion1);
+  EXPECT_FALSE(n.on_other_error(kVersion1)) << "no loop";
+  EXPECT_TRUE(n.on_reply(kVersion1));
+
+  VersionNegotiation of_version_2(kVersion2);
+  of_version_2.on_call_sent();
+  EXPECT_FALSE(of_version_2.on_other_error(kVersion2)) << "it knows the version, and not the Call";
+  EXPECT_EQ(of_version_2.state(), State::kSettled);
+  EXPECT_EQ(of_version_2.for_next_connection(), std::nullopt);
+
+  VersionNegotiation only_2(kVersion2, kVersion2);
+  only_2.on_call_sent();
+  EXPECT_FALSE(only_2.on_other_error(kVersion1));
 }
 
 TEST(VersionNegotiation, RefusalsOutOfPlaceChangeNothing) {
@@ -87,7 +121,13 @@ TEST(VersionNegotiation, AReplyHasTheVersionOfItsCall) {
   VersionNegotiation n(kVersion2);
   n.on_call_sent();
   EXPECT_FALSE(n.on_reply(kVersion1));
-  EXPECT_TRUE(n.alone());
+  EXPECT_EQ(n.version(), kVersion1) << "for the Calls that follow";
+  EXPECT_FALSE(n.alone());
+  EXPECT_EQ(n.for_next_connection(), kVersion1);
+  VersionNegotiation only_2(kVersion2, kVersion2);
+  only_2.on_call_sent();
+  EXPECT_FALSE(only_2.on_reply(kVersion1));
+  EXPECT_TRUE(only_2.alone());
 }
 
 TEST(VersionNegotiation, APeerThatDoesNotSurviveTheQuestionIsNotAskedAgain) {
