@@ -22,7 +22,7 @@ def kernel_client(context: Context) -> None:
     pinged = context.guest.must(counted(f"rping -c -a {HOST_ADDRESS} -p {port} {_OPTIONS}"), _TIMEOUT).split()[-1]
     check_equal("pings that the kernel's client verified", pinged, str(ITERATIONS))
     check_equal("exit status of rping -s over iwarp", server.child.wait_exit(15), 0)
-    context.traffic.append(Traffic("verbs-server", port, 1, _messages(server="ours"), crc=True))
+    context.traffic.append(Traffic("verbs-server", port, 1, _messages(server="ours"), crc=True, wakes=20))
 
 
 @scenario("verbs-client", f"rping -c over iwarp's verbs libraries -> kernel rping server: {ITERATIONS} iterations, verified", variants=ONCE)
@@ -35,7 +35,7 @@ def kernel_server(context: Context) -> None:
     check_equal("pings that the kernel's server took", server.wait(15).output.split()[-1:], [str(ITERATIONS)])
     messages = _messages(server="peer")
     messages["ours", "write"] += 1      # the RTR
-    context.traffic.append(Traffic("verbs-client", port, 1, messages, crc=True))
+    context.traffic.append(Traffic("verbs-client", port, 1, messages, crc=True, wakes=20))
 
 
 def _messages(server: str) -> dict[tuple[str, str], int]:

@@ -17,7 +17,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include "tests/dropin/loopback.h"
 
@@ -27,23 +26,24 @@ inline const sockaddr* as_sockaddr(const sockaddr_in& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-// Closed with its owner.
+// Closed with its owner; by any thread.
 class Rsocket {
  public:
   Rsocket() : descriptor_(::rsocket(AF_INET, SOCK_STREAM, 0)) { EXPECT_GE(descriptor_, 0) << std::strerror(errno); }
   explicit Rsocket(int descriptor) : descriptor_(descriptor) { EXPECT_GE(descriptor, 0) << std::strerror(errno); }
-  Rsocket(Rsocket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Rsocket(Rsocket&& other) noexcept : descriptor_(other.descriptor_.exchange(-1)) {}
   Rsocket& operator=(Rsocket&&) = delete;
   ~Rsocket() { close(); }
 
   operator int() const { return descriptor_; }  // NOLINT: as the calls take it
   void close() {
-    if (descriptor_ < 0) return;
-    EXPECT_EQ(::rclose(std::exchange(descriptor_, -1)), 0);
+    const int descriptor = descriptor_.exchange(-1);
+    if (descriptor < 0) return;
+    EXPECT_EQ(::rclose(descriptor), 0);
   }
 
  private:
-  int descriptor_;
+  std::atomic<int> descriptor_;
 };
 
 inline void set_nonblocking(int socket) {
