@@ -3,10 +3,9 @@
 // rpcrdma.
 //
 //   1. A Call that fits goes in line, whole.
-//   2. Else its DDP-eligible data become Read chunks at their Positions, and the rest goes in line. If there are more
-//   of
-//      them than the policy has, or the rest is still too long, or nothing is eligible, the whole Call is one
-//      Position-Zero Read chunk; by policy the rest alone is, beside the others, where the header has room for them.
+//   2. Else its DDP-eligible data become Read chunks at their Positions, and the rest goes in line. If they are more
+//      than the policy has, or the rest is still too long, or nothing is eligible, the whole Call is one Position-Zero
+//      Read chunk; by policy the rest alone is, beside the others, where the header has room for them.
 //   3. A Reply that may be too long because of the data of its READs gets a Write chunk for each of them, when the rest
 //      fits in line; every other one that may be too long gets a Reply chunk. Both in one Call only by policy.
 #pragma once
@@ -23,8 +22,8 @@ namespace iwarp::rpcrdma {
 
 // Which chunks a Requester uses where there is a choice. The defaults are what Linux 6.1 servers survive.
 struct OfferPolicy {
-  // Read chunks of a Call for the data of WRITE and the path of SYMLINK, at most; 0: none. Linux 6.1 refuses a Call
-  // with two beside what is in line.
+  // Read chunks of a Call for the data of WRITE and the path of SYMLINK, at most; 0: none. With two or more Linux
+  // 6.1 puts what is in line beside them into the wrong place of the Call, without a word, or refuses the Call.
   std::size_t read_chunks = 1;
   // Read chunks beside one of Position Zero. Never towards Linux: its server may read outside of its page list then.
   bool with_position_zero = false;

@@ -30,7 +30,8 @@ bool VersionNegotiation::on_reply(std::uint32_t version) {
 bool VersionNegotiation::on_other_error(std::uint32_t version) {
   if (state_ != State::kAsking) return false;
   if (version != version_ && lowest_ < version_) return lower(lowest_);
-  state_ = State::kSettled;  // it knows this version, and does not like the Call
+  // It knows this version, and does not like the Call; an error lifts no limit. req: V2-5-2
+  state_ = version == version_ ? State::kLowered : State::kFailed;
   return false;
 }
 

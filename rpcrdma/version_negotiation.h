@@ -18,7 +18,7 @@ class VersionNegotiation {
   enum class State : std::uint8_t {
     kUnasked,  // nothing was sent yet
     kAsking,   // one Call is under way, in the highest version
-    kLowered,  // the peer has named a lower range: that Call goes again, alone as before
+    kLowered,  // an error was the answer: that Call goes again in a lower version, or the next one, alone as before
     kSettled,  // a message that is no error has come
     kFailed,   // no version that both speak
   };

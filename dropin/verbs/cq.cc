@@ -27,8 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 thread_local unsigned vain_polls = 0;
 thread_local Clock::time_point contended_until;
-thread_local bool woken_at_once =
-    false;  // by the last doze: octets that nobody may take yet, or an end, would do so again
+// By the last doze: octets that nobody may take yet, or an end, would do so again.
+thread_local bool woken_at_once = false;
 
 void polled_in_vain(verbs::CompletionQueue& queue) {
   if (++vain_polls % kVainPolls != 0) return;
@@ -64,6 +64,7 @@ std::size_t Cq::take(std::span<verbs::Completion> out) {
     polled_in_vain(*core);
   } else {
     vain_polls = 0;
+    woken_at_once = false;
   }
   return n;
 }

@@ -182,6 +182,20 @@ TEST_F(RequesterVersion2, AServerThatAnswersTheQuestionWithAnotherErrorIsAskedIn
   EXPECT_TRUE(requester_->idle());
 }
 
+TEST_F(RequesterVersion2, AnErrorOfVersion2InAnswerToTheQuestionLiftsNoLimit) {
+  COVERS("V2-5-2");
+  start_2();
+  for (const std::uint32_t xid : {1u, 2u, 3u}) ASSERT_TRUE(call(getattr_call(xid)).ok());
+  received_2();
+  answer(make_err_chunk(1, kVersion2, 32));
+  EXPECT_TRUE(next<Requester::CallFailed>(*requester_));
+  EXPECT_EQ(received_2().header.xid, 2u);
+  EXPECT_TRUE(nothing_received());
+  answer(of_version(kVersion2, 2), rpc_reply(2));
+  expect_reply(rpc_reply(2));
+  EXPECT_EQ(received_2().header.xid, 3u);
+}
+
 TEST_F(RequesterVersion2, ErrorsOfVersion2EndTheirCalls) {
   COVERS("V2-3.1-2");
   COVERS("V2-4.2-18");

@@ -91,12 +91,14 @@ TEST(VersionNegotiation, AnotherErrorOfALowerVersionIsARefusal) {
   VersionNegotiation of_version_2(kVersion2);
   of_version_2.on_call_sent();
   EXPECT_FALSE(of_version_2.on_other_error(kVersion2)) << "it knows the version, and not the Call";
-  EXPECT_EQ(of_version_2.state(), State::kSettled);
+  EXPECT_TRUE(of_version_2.alone()) << "an error lifts no limit";
+  EXPECT_FALSE(of_version_2.on_err_vers(1, 1));
   EXPECT_EQ(of_version_2.for_next_connection(), std::nullopt);
 
   VersionNegotiation only_2(kVersion2, kVersion2);
   only_2.on_call_sent();
   EXPECT_FALSE(only_2.on_other_error(kVersion1));
+  EXPECT_EQ(only_2.state(), State::kFailed);
 }
 
 TEST(VersionNegotiation, RefusalsOutOfPlaceChangeNothing) {
