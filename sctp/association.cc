@@ -25,7 +25,7 @@ Association::Association(const AssociationOptions& options, Side side)
 
 Result<void> Association::up(std::optional<std::uint32_t> indication, std::uint16_t inbound, std::uint16_t outbound) {
   if (const auto ddp = check_indication(indication); !ddp) return ddp.error();
-  streams_ = std::min(inbound, outbound);  // req: RFC5043-8-1, RFC5043-8-4, RFC5043-2-1
+  streams_ = std::min(inbound, outbound);  // req: RFC5043-8-1, RFC5043-2-1
   return {};
 }
 
@@ -94,6 +94,7 @@ Result<void> Association::reject(StreamId stream, ConstBytes private_data, std::
   return s->reject(private_data, required_ord);
 }
 
+// Of this session: the others go on. req: RFC5043-11.3-5, RFC5043-2-2
 void Association::terminate(StreamId stream) {
   if (Session* s = session(stream)) {
     s->terminate();

@@ -13,7 +13,7 @@
 namespace iwarp::sctp {
 
 // Payload Protocol Identifier. In the chunk most significant octet first; the sockets API wants it so from the caller.
-enum class Ppid : std::uint32_t { kDdpSegment = 16, kSessionControl = 17 };
+enum class Ppid : std::uint32_t { kDdpSegment = 16, kSessionControl = 17 };  // req: RFC5043-12-1, RFC5043-5.2-1
 
 // DDP Source Stream Sequence Number: begins at 0 with each session, counts the messages of one direction of one stream
 // in the order of their submission to SCTP, and wraps from 65535 to 0, so it is ordered only modulo 2^16.
@@ -36,11 +36,12 @@ constexpr std::uint16_t raw(StreamId s) {
   return static_cast<std::uint16_t>(s);
 }
 
-inline constexpr std::uint16_t kAdaptationParameter = 0xC006;  // type of the parameter in INIT and INIT ACK (RFC 5061)
-inline constexpr std::uint32_t kDdpIndication = 1;             // its value for DDP
-inline constexpr std::size_t kSsnBytes = 2;                    // octets of the DDP-SSN
-inline constexpr std::size_t kMinMessageLimit = 516;           // every path carries a message of so many octets
-inline constexpr std::uint16_t kEncapsulationPort = 9899;      // SCTP over UDP (RFC 6951)
+inline constexpr std::uint16_t kAdaptationParameter =
+    0xC006;                                                // of the parameter in INIT and INIT ACK. req: RFC5043-5.1-4
+inline constexpr std::uint32_t kDdpIndication = 1;         // its value for DDP
+inline constexpr std::size_t kSsnBytes = 2;                // octets of the DDP-SSN
+inline constexpr std::size_t kMinMessageLimit = 516;       // every path carries a message of so many octets
+inline constexpr std::uint16_t kEncapsulationPort = 9899;  // SCTP over UDP (RFC 6951)
 
 // Whether an association may carry DDP. `peers`: the adaptation indication of its INIT or INIT ACK, nullopt when there
 // was none. Error kAdaptation: no DDP on this association; end it.

@@ -102,7 +102,7 @@ std::optional<Session::Event> Session::poll_event() {
 
 // The next message of the peer in the order of the DDP-SSN.
 void Session::handle(const Message& m) {
-  if (m.ordered)  // req: RFC5043-8-3, RFC5043-10-1
+  if (m.ordered)  // req: RFC5043-8-3
     return violation(make_error(Errc::kSessionSequence, "ordered Data Chunk on a DDP stream"));
   if (m.ppid == static_cast<std::uint32_t>(Ppid::kDdpSegment)) {
     if (!step(SessionInput::kSegment))
@@ -275,7 +275,7 @@ void Session::lost(const Error& why) {
   }
   control_.clear();
   window_.clear();
-  end(why);  // req: RFC5043-11.3-3
+  end(why);  // and no word to the peer. req: RFC5043-11.3-3, RFC5043-11.3-2
   assert(is_consistent());
 }
 

@@ -25,7 +25,7 @@ void HoldBudget::give_back(std::size_t bytes) {
 Result<bool> SsnWindow::take(const Message& message) {
   const auto ssn = parse_ssn(message.bytes);
   if (!ssn) return ssn.error();
-  // The DDP-SSN alone tells the order. req: RFC5043-10-5, RFC5043-5.2.1-4, RFC5043-10-3, RFC5043-10-2
+  // The DDP-SSN alone tells the order. req: RFC5043-10-5, RFC5043-5.2.1-4, RFC5043-10-3, RFC5043-10-2, RFC5043-10-4
   const std::uint16_t ahead = ssn->distance_from(due_);
   if (ahead == 0) {
     due_.advance();
