@@ -3,13 +3,10 @@
 #include <algorithm>
 
 #include "iwarp/rpcrdma/reply_bounds.h"
+#include "iwarp/rpcrdma/xdr_padding.h"
 
 namespace iwarp::rpcrdma {
 namespace {
-
-std::size_t padded(std::size_t octets) {
-  return (octets + 3) / 4 * 4;
-}
 
 // A header with one segment in each chunk.
 std::size_t header_bytes(std::size_t read_segments, std::size_t write_chunks, bool reply_chunk) {
@@ -32,7 +29,7 @@ void offer_reply_memory(ConstBytes call, const ResultBinding& results, const Off
     const auto& expected = results.expectation(i);
     // Servers of Linux 6.1 put the length word of an NFSv4 READLINK into its chunk: in line, or in the Reply chunk.
     suits = expected.kind == ResultBinding::Expectation::Kind::kRead && expected.max_bytes > 0;
-    data += padded(expected.max_bytes);
+    data += static_cast<std::size_t>(padded(expected.max_bytes));
   }
   if (suits && data >= policy.least_bytes && data < reply) {
     const std::size_t rest = reply - data;

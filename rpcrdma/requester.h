@@ -22,7 +22,9 @@
 #include "iwarp/rpcrdma/buffer_pool.h"
 #include "iwarp/rpcrdma/credits.h"
 #include "iwarp/rpcrdma/endpoint.h"
-#include "iwarp/rpcrdma/offer_plan.h"
+#include "iwarp/rpcrdma/nfs_binding.h"
+#include "iwarp/rpcrdma/offer_policy.h"
+#include "iwarp/rpcrdma/outstanding_call.h"
 #include "iwarp/rpcrdma/private_data.h"
 #include "iwarp/rpcrdma/receive_ring.h"
 #include "iwarp/rpcrdma/responder.h"
@@ -31,6 +33,8 @@
 #include "iwarp/rpcrdma/version_negotiation.h"
 
 namespace iwarp::rpcrdma {
+
+struct OfferPlan;
 
 // What a Requester asks for and takes.
 struct RequesterOptions {
@@ -43,6 +47,8 @@ struct RequesterOptions {
   // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. The Linux server sends
   // Replies of up to 4096 octets in line whatever we announce: less than 4096 breaks with it.
   std::uint32_t inline_bytes = 4096;
+  // Of the largest Send, where that is another: the same range. 0: the same.
+  std::uint32_t send_bytes = 0;
   // Largest Reply expected, octets: the size of the Reply chunk of each Call whose Reply has no lower bound. Must hold
   // a READ of the file server's maximum.
   std::size_t max_reply_bytes = (1u << 20) + (64u << 10);
@@ -50,6 +56,9 @@ struct RequesterOptions {
   std::size_t max_queued_calls = 16;
   // Let the server invalidate our STags with its Replies.
   bool remote_invalidation = true;
+  // Keep each Call until its Reply, for take_outstanding(): a copy of every Call that goes in line. Off for owners whose
+  // clients repeat their Calls themselves, as a gateway's do.
+  bool retransmission = false;
   // Which chunks are used where there is a choice. By default those that Linux 6.1 survives.
   OfferPolicy offers{};
   // The version asked for, kVersion1 or kVersion2, and the lowest that is good enough. With kVersion2 the first Call
@@ -110,7 +119,7 @@ class Requester {
   struct Stats {
     std::uint64_t calls_in_line = 0;           // Calls sent as RDMA_MSG
     std::uint64_t calls_in_read_chunk = 0;     // Calls sent as RDMA_NOMSG
-    std::uint64_t calls_again = 0;             // Calls sent once more, in a lower version: counted above only once
+    std::uint64_t calls_again = 0;             // sent before, in a higher version or elsewhere: not counted above again
     std::uint64_t calls_reduced = 0;           // Calls whose data went as Read chunks of their own
     std::uint64_t write_chunks_offered = 0;    // Write chunks of Calls
     std::uint64_t replies_reduced = 0;         // Replies whose data came into Write chunks
@@ -149,8 +158,10 @@ class Requester {
   // (stop reading from the RPC client until can_take_call()), kNotConnected. `tag`: the caller's, told again with what
   // becomes of the Call.
   [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now, std::uint32_t tag = 0);
-  // Whether call() would not say kQueueFull.
-  [[nodiscard]] bool can_take_call() const { return !dead_ && queued_.size() < options_.max_queued_calls; }
+  // Whether call() would not say kQueueFull. New Calls wait until those of call_again() have memory.
+  [[nodiscard]] bool can_take_call() const {
+    return !dead_ && queued_.size() < options_.max_queued_calls && (queued_.empty() || queued_.back().message);
+  }
   // Nobody wants the Reply any more: no event will tell of it. Memory and credit of a Call that was sent come back with
   // the Reply. False if that xid is not outstanding.
   bool cancel(std::uint32_t xid);
@@ -161,6 +172,15 @@ class Requester {
   [[nodiscard]] bool waits_for_credit() const { return !queued_.empty() && window_.available() == 0; }
   // Calls that have ended, with a Reply or without: rises with every credit that comes back.
   [[nodiscard]] std::uint64_t calls_ended() const { return calls_ended_; }
+
+  // The Calls without a Reply, in the order they were sent or queued in, for call_again() of the Requester of the next
+  // connection; this one forgets them. For when the connection has ended (MustClose, on_disconnect()) and is closed.
+  // Without options.retransmission those only that never left or had Read chunks. Those that were cancelled are not
+  // among them.
+  [[nodiscard]] std::vector<OutstandingCall> take_outstanding();
+  // Sends or queues a Call of a former connection, with its xid: before those that call() has queued if it is told
+  // first. Not bound by max_queued_calls. Errors, with `call` untouched: as call(), but not kQueueFull.
+  [[nodiscard]] Result<void> call_again(OutstandingCall&& call);
 
   // Answers a backward Call with an RPC Reply of that xid. Errors, with `message` untouched: kInvalidArgument (unknown
   // token; not the Reply to that Call; longer than max_backward_bytes(), or than that of version 1 if the Call is of
@@ -196,8 +216,9 @@ class Requester {
     Buffer message{};
     TimePoint since{};
     std::uint32_t tag = 0;
-    bool again = false;             // it was sent before, in a higher version
+    std::uint32_t times_sent = 0;   // in another version, or on another connection
     std::vector<std::byte> copy{};  // then it may be here, and `message` empty
+    bool no_write_chunks = false;   // their memory could not be had or exposed
   };
   // Memory that the server may write to.
   struct Offered {
@@ -211,7 +232,9 @@ class Requester {
     std::uint32_t tag = 0;
     TimePoint since{};
     Buffer message{};               // of a Call with Read chunks, while they are exposed
-    std::vector<std::byte> copy{};  // of one in line that may have to be sent again in another version
+    std::vector<std::byte> copy{};  // of one in line that may have to be sent again
+    std::uint32_t times_sent = 0;
+    std::uint64_t order = 0;  // among those sent
     Buffer reply{};                 // memory of Write chunks and Reply chunk, while it is exposed
     SmallVector<Offered, 1> write_chunks{};
     std::optional<Offered> reply_chunk{};
@@ -245,6 +268,10 @@ class Requester {
   void fail_call(Call& call, Failure why, const ErrorBody& error);
   void pump();
   void send_again(Call& call);
+  // Whether the message of a queued Call is in a Buffer now; false: there is no memory now, nullopt: there never will be.
+  [[nodiscard]] std::optional<bool> have_message(Queued& queued);
+  // Takes a Call back that could not expose its Write chunks; false: there were none.
+  [[nodiscard]] bool take_back(Call& call, Queued& queued, bool in_line);
   void answer(const Header& header, std::uint64_t& count);
   void answer_err_chunk(std::uint32_t xid, std::uint32_t version);
   [[nodiscard]] std::uint32_t max_backward_bytes(std::uint32_t version) const;
@@ -271,6 +298,7 @@ class Requester {
   std::deque<Event> events_;
   Stats stats_{};
   std::uint64_t calls_ended_ = 0;
+  std::uint64_t calls_sent_ = 0;
   bool dead_ = false;
 };
 

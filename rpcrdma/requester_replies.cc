@@ -26,12 +26,13 @@ void Requester::on_message(Buffer message) {
     return answer(make_inval_option(h.xid, granted), stats_.inval_option_sent);
   }
   if (h.proc == Proc::kNomsg) {
-    // With a Read list it can only be a long backward Call, unless it is a broken Reply. req: RFC8167-5.3-4
+    // With a Read list it can only be a long backward Call, unless it is a broken Reply.
+    // req: RFC8167-5.3-4 BIDIR-1.3.4-1
     if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h.xid, h.version);
     return on_reply(std::move(message), *parsed);
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed->payload_offset);
-  const auto direction = rpc_direction(payload);
+  const auto direction = rpc_direction(payload);  // req: BIDIR-1.3.4-2
   if (!direction) {
     lose_reply();                                  // its credits mean nothing either. req: RFC8167-4.1-6
   } else if (*direction == RpcDirection::kCall) {  // req: RFC8167-2.4-1 RFC8167-2.3-1 RFC8167-2.4.1-1
@@ -213,7 +214,7 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
   if (slot == nullptr || serving >= peer_calls_.size() + window_.requested()) {
     return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
   }
-  // req: RFC8167-5.3-1
+  // req: RFC8167-5.3-1 BIDIR-1.3.3-1
   if (h.has_chunks() || !xid_matches(h, payload))
     return answer_err_chunk(h.xid, h.version);  // req: RFC8167-5.3-4 RFC8167-5.1-4
   slot->used = true;
@@ -263,10 +264,11 @@ Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
     return make_error(Errc::kInvalidArgument, "backward Reply exceeds the inline threshold");
   }
   OutgoingMessage out;
-  // req: RFC8167-1-1 RFC8167-5-1 RFC8167-2.4-3
+  // req: RFC8167-1-1 RFC8167-5-1 RFC8167-2.4-3 BIDIR-2.6-1 BIDIR-2.6-2 BIDIR-2.6-3
   out.header.xid = call->xid;
   out.header.version = call->version;              // req: RFC8167-5.2-2
-  out.header.credits = options_.backward_credits;  // req: RFC8167-5.2-3 RFC8167-4.1-3
+  // Not 0, for a Call was granted. req: RFC8167-5.2-3 RFC8167-4.1-3 BIDIR-2.1.2-1
+  out.header.credits = options_.backward_credits;
   out.in_line.push_back({0, message.size()});
   stats_.send_payload_bytes += message.size();
   out.payload = std::move(message);

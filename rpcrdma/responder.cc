@@ -8,12 +8,13 @@
 namespace iwarp::rpcrdma {
 
 PrivateData private_data(const ResponderOptions& options) {
-  return {options.remote_invalidation, options.inline_bytes, options.inline_bytes};
+  const std::uint32_t send_bytes = options.send_bytes == 0 ? options.inline_bytes : options.send_bytes;
+  return {options.remote_invalidation, send_bytes, options.inline_bytes};
 }
 
 namespace {
 
-// req: V2-2.3-1
+// req: V2-2.3-1 V2-2.1-1
 std::uint32_t receive_bytes(const ResponderOptions& options) {
   return options.highest_version == kVersion1 ? options.inline_bytes
                                               : std::max(options.inline_bytes, kDefaultInlineBytes2);

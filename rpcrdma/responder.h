@@ -25,6 +25,7 @@
 #include "iwarp/rpcrdma/call_assembly.h"
 #include "iwarp/rpcrdma/credits.h"
 #include "iwarp/rpcrdma/endpoint.h"
+#include "iwarp/rpcrdma/outstanding_call.h"
 #include "iwarp/rpcrdma/private_data.h"
 #include "iwarp/rpcrdma/receive_ring.h"
 #include "iwarp/rpcrdma/reply_plan.h"
@@ -44,9 +45,13 @@ struct ResponderOptions {
   // How long a backward Call may wait for a credit and for its Reply, together. Default 60 s, as the Linux server.
   // Shorter ones give up on slow clients, longer ones keep the RPC server waiting for dead ones.
   std::chrono::milliseconds backward_timeout{60000};
+  // Keep each backward Call until its Reply, for take_outstanding_backward().
+  bool backward_retransmission = false;
   // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. 4096 is what Linux uses;
   // larger ones move more in line and cost credits x 2 times as much memory.
   std::uint32_t inline_bytes = 4096;
+  // Of the largest Send, where that is another: the same range. 0: the same.
+  std::uint32_t send_bytes = 0;
   // Largest Call pulled together, octets; larger ones get ERR_CHUNK. Must hold a WRITE of the file server's maximum.
   std::size_t max_call_bytes = (1u << 20) + (64u << 10);
   // Allow the client's STags to be invalidated by our Replies, when it asks for that.
@@ -160,6 +165,15 @@ class Responder {
   // Its Reply, should it come, is dropped; until then it keeps its xid and its credit, since the client may still be at
   // it. False if that xid is not outstanding.
   bool cancel_backward_call(std::uint32_t xid);
+  // The backward Calls without a Reply, in the order they came, for send_backward_again() of the Responder of the
+  // client's next connection; this one forgets them. For when the connection has ended (MustClose, on_disconnect()) and
+  // is closed. Empty without options.backward_retransmission. Those that have timed out or were cancelled are not among
+  // them. A server does not connect: it keeps them until the client does, for as long as it likes (RFC 8167 s5.4).
+  [[nodiscard]] std::vector<OutstandingCall> take_outstanding_backward();
+  // Sends or queues a backward Call of a former connection, with its xid. It has the whole of backward_timeout again.
+  // For when the client is known to be ready for it, as after BIND_CONN_TO_SESSION. Errors, with `call` untouched: as
+  // send_backward_call(); kQueueFull also if there is no memory for it now.
+  [[nodiscard]] Result<void> send_backward_again(OutstandingCall&& call, TimePoint now);
   // Largest RPC message of the backward direction: what CREATE_SESSION has to be clamped to.
   [[nodiscard]] std::uint32_t max_backward_bytes() const;
 
@@ -211,6 +225,9 @@ class Responder {
     std::uint32_t version = kVersion1;  // for which it is short enough
     bool sent = false;
     bool cancelled = false;  // sent, and nobody wants the Reply any more
+    TimePoint since{};
+    std::uint32_t times_sent = 0;   // here and on other connections
+    std::vector<std::byte> copy{};  // of one that was sent and may be again
   };
 
   void on_message(Buffer message);
@@ -226,6 +243,7 @@ class Responder {
   [[nodiscard]] std::uint32_t inline_bytes(std::uint32_t version, std::uint32_t agreed) const;
   void pump();
   void pump_backward();
+  [[nodiscard]] Result<void> queue_backward(Buffer& message, TimePoint since, TimePoint now, std::uint32_t times_sent);
   void free_call(std::uint32_t slot);
   void fail(Error error);
   [[nodiscard]] bool overrun();

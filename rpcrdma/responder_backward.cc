@@ -17,13 +17,17 @@ std::uint32_t Responder::max_backward_bytes() const {
 }
 
 Result<void> Responder::send_backward_call(Buffer&& message, TimePoint now) {
+  return queue_backward(message, now, now, 0);
+}
+
+Result<void> Responder::queue_backward(Buffer& message, TimePoint since, TimePoint now, std::uint32_t times_sent) {
   if (dead_) return make_error(Errc::kNotConnected);
   const auto xid = rpc_xid(message.bytes());
   if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {  // req: RFC8167-5.1-5 RFC8167-5.1-4
     return make_error(Errc::kInvalidArgument, "not an RPC Call");
   }
   if (options_.backward_credits == 0) return make_error(Errc::kInvalidArgument, "backward direction is switched off");
-  // req: RFC8167-5.3-2 RFC8167-5.3-3 RFC8267-6.5.2-5
+  // req: RFC8167-5.3-2 RFC8167-5.3-3 RFC8267-6.5.2-5 BIDIR-2.4-1
   if (message.size() > max_backward_bytes()) {
     return make_error(Errc::kInvalidArgument, "backward Call exceeds the inline threshold");
   }
@@ -33,23 +37,54 @@ Result<void> Responder::send_backward_call(Buffer&& message, TimePoint now) {
   }
   if (backward_calls_.size() >= kWaitingBackwardCalls + options_.backward_credits) return make_error(Errc::kQueueFull);
   // req: RFC8167-2.2-1 RFC8267-6.5.2-1
-  backward_calls_.push_back({*xid, std::move(message), now + options_.backward_timeout, client_version_, false, false});
+  backward_calls_.push_back({*xid,
+                             std::move(message),
+                             now + options_.backward_timeout,
+                             client_version_,
+                             false,
+                             false,
+                             since,
+                             times_sent,
+                             {}});
   pump();
   return {};
+}
+
+std::vector<OutstandingCall> Responder::take_outstanding_backward() {
+  std::vector<OutstandingCall> out;
+  if (!options_.backward_retransmission) return out;
+  for (BackwardCall& b : backward_calls_) {  // req: RFC8167-5.4-1 RFC8167-5.4-2 BIDIR-2.3-1
+    if (b.cancelled) continue;
+    if (b.message) b.copy.assign(b.message.bytes().begin(), b.message.bytes().end());
+    out.push_back({b.xid, 0, b.since, b.times_sent, std::move(b.copy)});
+    b.cancelled = true;
+  }
+  return out;
+}
+
+Result<void> Responder::send_backward_again(OutstandingCall&& call, TimePoint now) {
+  if (rpc_xid(call.message) != call.xid) return make_error(Errc::kInvalidArgument, "not the RPC Call of that xid");
+  auto message = pool_.acquire(call.message.size(), BufferPool::Purpose::kBackward);
+  if (!message) return make_error(Errc::kQueueFull);
+  std::copy(call.message.begin(), call.message.end(), message->bytes().begin());
+  // Its time begins anew: what it waited for the client is with its owner, who may have given it up. req: RFC8167-5.4-3
+  return queue_backward(*message, call.since, now, call.times_sent);
 }
 
 void Responder::pump_backward() {
   for (BackwardCall& b : backward_calls_) {
     if (b.sent) continue;
-    // The Reply needs a Receive. req: RFC8167-4.1-1 RFC8167-4.3.2-2 RFC8167-4-1
+    // The Reply needs a Receive. req: RFC8167-4.1-1 RFC8167-4.3.2-2 RFC8167-4-1 BIDIR-2.1.2-2
     if (backward_window_.available() == 0 || receives_.missing() > 0) return;
     OutgoingMessage out;
-    // req: RFC8167-1-1 RFC8167-5-1 RFC8167-5.1-1
+    // req: RFC8167-1-1 RFC8167-5-1 RFC8167-5.1-1 BIDIR-1.3.3-1 BIDIR-2.5-1 BIDIR-2.5-2 BIDIR-2.5-3
     out.header.xid = b.xid;
     out.header.version = b.version;                     // req: RFC8167-5.1-2 V2-4.2-17
-    out.header.credits = backward_window_.requested();  // req: RFC8167-5.1-3
+    out.header.credits = backward_window_.requested();  // req: RFC8167-5.1-3 BIDIR-2.1.2-1
     out.in_line.push_back({0, b.message.size()});
     stats_.send_payload_bytes += b.message.size();
+    if (options_.backward_retransmission) b.copy.assign(b.message.bytes().begin(), b.message.bytes().end());
+    ++b.times_sent;
     out.payload = std::move(b.message);
     transmit_.send(std::move(out));
     backward_window_.on_call_sent();

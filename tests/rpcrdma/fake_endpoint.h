@@ -58,6 +58,7 @@ class FakeEndpoint : public Endpoint, public Registrar {
   bool refuse_posts = false;
   bool refuse_registrations = false;
   bool refuse_invalidation = false;
+  std::size_t registrations_to_refuse = 0;  // of memory to expose, the next ones
   std::size_t max_reads_seen = 0;
   std::size_t max_posted_seen = 0;
 
@@ -80,6 +81,10 @@ class FakeEndpoint : public Endpoint, public Registrar {
     return post({OpKind::kRead, id, {into}, handle, offset, {}});
   }
   Result<ExposedMemory> register_memory(MutBytes memory, RemoteAccess access, bool remote_invalidation) override {
+    if (registrations_to_refuse > 0) {
+      --registrations_to_refuse;
+      return make_error(Errc::kResource);
+    }
     if (refuse_registrations) return make_error(Errc::kResource);
     const std::uint32_t stag = next_stag_++;
     const std::uint64_t base = 0xABCD'0000'0000'0000u + stag * 0x1'0000'0000u;

@@ -1,4 +1,5 @@
 // A Requester that uses chunks for data, against a server played by the test.
+#include "iwarp/rpcrdma/offer_plan.h"
 #include "tests/rpcrdma/requester_fixture.h"
 #include "tests/rpcrdma/rpc_pair.h"
 
@@ -185,6 +186,53 @@ TEST_F(RequesterChunks, MemoryThatCannotBeExposedFailsTheCallOnly) {
     EXPECT_EQ(client_.exposed(), 0u);
   }
   EXPECT_TRUE(requester_->idle());
+}
+
+// The gaps around Write chunks are more than this memory has; a Reply chunk needs none.
+TEST_F(RequesterChunks, AReplyChunkWhereThereIsNoRoomForWriteChunks) {
+  RequesterOptions options;
+  auto memory = pool_options(options);
+  const Bytes some = read_call(1, 65'536);
+  const auto plan = plan_offer(some, ResultBinding::for_call(some), {}, 4096, 4096, options.max_reply_bytes);
+  ASSERT_EQ(plan.write_chunks.size(), 1u);
+  memory.reply_bytes = BufferPool::charged_bytes(65'536);
+  const auto data = static_cast<std::uint32_t>((memory.reply_bytes - kHeadroomBytes - plan.reply_rest) / 4 * 4);
+  start(options, memory);
+  ASSERT_TRUE(call(read_call(1, data)).ok());
+  const Decoded d = received();
+  EXPECT_TRUE(d.header.write_list.empty());
+  ASSERT_TRUE(d.header.reply_chunk);
+  const Bytes whole = read_reply(1, pattern(data));
+  write_remote(d.header.reply_chunk->segments[0], whole);
+  Header h = header(1, Proc::kNomsg, 64);
+  h.reply_chunk = d.header.reply_chunk;
+  h.reply_chunk->segments[0].length = static_cast<std::uint32_t>(whole.size());
+  answer(h);
+  expect_reply(whole, true);
+}
+
+// As an endpoint does that has no STag left for a while.
+TEST_F(RequesterChunks, AReplyChunkWhereAWriteChunkCannotBeExposed) {
+  start();
+  (void)pool_->acquire(80'000, BufferPool::Purpose::kReply, kHeadroomBytes);
+  client_.registrations_to_refuse = 1;
+  ASSERT_TRUE(call(read_call(1, 65'536)).ok());
+  Decoded d = received();
+  EXPECT_TRUE(d.header.write_list.empty());
+  EXPECT_TRUE(d.header.reply_chunk);
+  EXPECT_EQ(client_.exposed(), 1u);
+  EXPECT_EQ(requester_->credits().in_flight(), 1u);
+  answer(header(1, Proc::kMsg, 64), read_error(1));
+  expect_reply(read_error(1));
+  EXPECT_EQ(client_.exposed(), 0u);
+  // Neither of them: that Call fails.
+  client_.registrations_to_refuse = 2;
+  ASSERT_TRUE(call(read_call(2, 65'536)).ok());
+  const auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kLocal);
+  ASSERT_TRUE(call(read_call(3, 65'536)).ok());
+  EXPECT_EQ(received().header.write_list.size(), 1u);
 }
 
 // Both in one Call, between two ends of iwarp.
