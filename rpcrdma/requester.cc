@@ -37,18 +37,23 @@ BufferPool::Options pool_options(const RequesterOptions& options) {
 }
 
 Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits,
-                     const RequesterOptions& options)
+                     const RequesterOptions& options, ReceiveRing* shared)
     : endpoint_(endpoint),
       pool_(pool),
       limits_(limits),  // req: RFC8166-3.3.2-2
       options_(options),
       // One for the Reply to every Call, one for every backward Call granted.
       // req: RFC8166-3.3.1-8 RFC8167-4.3.1-1 RFC8167-4.3.1-2 BIDIR-1.3.2-1
-      receives_(endpoint, pool, std::max<std::size_t>(options.credits, 1) + options.backward_credits,
-                receive_bytes(options)),
+      own_receives_(endpoint, pool,
+                    shared != nullptr ? 0 : std::max<std::size_t>(options.credits, 1) + options.backward_credits,
+                    receive_bytes(options)),
+      receives_(shared != nullptr ? *shared : own_receives_),
+      shares_(shared != nullptr),
       transmit_(endpoint, pool),
+      assembler_(endpoint, pool, transmit_, BufferPool::Purpose::kBackward),
       window_(options.credits),
       versions_(options.highest_version, options.lowest_version),
+      options_known_(options.extensions, std::max<std::size_t>(options.backward_credits, 1)),
       peer_calls_(options.backward_credits) {
   options_.header_limits.dialect = {.version_2 =
                                         options.highest_version == kVersion2};  // and no more: it sends no DONE
@@ -79,6 +84,7 @@ void Requester::on_completion(const Completion& completion) {
       transmit_.on_completion(completion);
       break;
     case WorkOwner::kAssembly:
+      assembler_.on_completion(completion);
       break;
   }
   if (!ok) {
@@ -111,15 +117,28 @@ Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag)
 
 void Requester::pump() {
   if (dead_) return;
+  // One for each Reply that is due, also where more Calls are out than may be now. req: RFC8166-3.3.1-8
+  if (!shares_) {
+    receives_.resize(std::max<std::size_t>(window_.requested(), window_.in_flight()) + options_.backward_credits);
+  }
   if (auto posted = receives_.fill(); !posted) return fail(posted.error());
   // The Reply must find a Receive, beside those for backward Calls. req: RFC8166-3.3.1-8 RFC8166-6.2-1
   // req: RFC8166-3.3-1 RFC8166-8.1.4-3 RFC8167-4-1
-  while (!queued_.empty() && window_.available() > 0 && receives_.missing() == 0) {
+  while (!queued_.empty() && window_.available() > 0 && has_receive()) {
     if (versions_.alone() && window_.in_flight() > 0) break;  // req: V2-5-2
     if (!try_send(queued_.front())) break;
     queued_.pop_front();
   }
-  if (auto posted = transmit_.pump(); !posted) return fail(posted.error());
+  bool more = true;
+  while (more) {
+    more = false;
+    if (auto posted = transmit_.pump(); !posted) return fail(posted.error());
+    if (auto posted = assembler_.pump(); !posted) return fail(posted.error());
+    while (auto done = assembler_.take_finished()) {
+      deliver_assembled(std::move(*done));
+      more = true;
+    }
+  }
 }
 
 std::optional<bool> Requester::acquire_reply_memory(const OfferPlan& plan, Call& call) {
@@ -230,9 +249,8 @@ bool Requester::try_send(Queued& queued) {
   fresh.results = ResultBinding::for_call(message);
   OfferPolicy policy = options_.offers;
   if (queued.no_write_chunks) policy.write_chunks = 0;
-  const OfferPlan plan =
-      plan_offer(message, fresh.results, policy, versions_.inline_bytes(limits_.call_inline_bytes),
-                 versions_.inline_bytes(limits_.reply_inline_bytes), options_.max_reply_bytes);
+  const OfferPlan plan = plan_offer(message, fresh.results, policy, versions_.inline_bytes(limits_.call_inline_bytes),
+                                    versions_.inline_bytes(limits_.reply_inline_bytes), options_.max_reply_bytes);
   const auto memory = acquire_reply_memory(plan, fresh);
   if (!memory && !plan.write_chunks.empty()) {  // a Reply chunk needs no gaps
     queued.no_write_chunks = true;
@@ -308,6 +326,26 @@ Requester::Call* Requester::find(std::uint32_t xid) {
   return nullptr;
 }
 
+Result<void> Requester::set_credits(std::uint32_t credits) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  credits = std::max<std::uint32_t>(credits, 1);
+  const std::size_t receives = std::size_t{credits} + options_.backward_credits;
+  if (receives > endpoint_.limits().receive_queue_depth) {
+    return make_error(Errc::kInvalidArgument, "more credits than the receive queue has entries");
+  }
+  if (!shares_ && credits > window_.requested()) {  // the Receives come first. req: RFC8166-3.3.1-8
+    if (!receives_.can_hold(receives)) return make_error(Errc::kResource, "pool too small for the Receives");
+    receives_.resize(receives);
+    if (auto posted = receives_.fill(); !posted) {
+      fail(posted.error());
+      return posted;
+    }
+  }
+  window_.request(credits);
+  pump();
+  return {};
+}
+
 void Requester::progress() {
   pump();
 }
@@ -315,6 +353,7 @@ void Requester::progress() {
 void Requester::on_disconnect() {
   dead_ = true;
   transmit_.stop();
+  assembler_.stop();
 }
 
 void Requester::fail(Error error) {

@@ -15,8 +15,8 @@
 namespace iwarp::rpcrdma {
 
 // How long a server may leave the question for the version unanswered before its owner gives the connection up and asks
-// for_next_connection(), unless it knows better: servers that know one version only have been seen to say nothing. There
-// is no clock in here. Lower takes slow servers for such ones.
+// for_next_connection(), unless it knows better: servers that know one version only have been seen to say nothing.
+// There is no clock in here. Lower takes slow servers for such ones.
 inline constexpr std::chrono::seconds kVersionAnswerTime{10};
 
 class VersionNegotiation {

@@ -96,9 +96,8 @@ samples::Decoded RpcServer::next(Wanted wanted) {
 }
 
 samples::Decoded RpcServer::next_call(bool with_reply_chunk) {
-  return next([&](const rpcrdma::Header& h) {
-    return h.write_list.empty() && h.reply_chunk.has_value() == with_reply_chunk;
-  });
+  return next(
+      [&](const rpcrdma::Header& h) { return h.write_list.empty() && h.reply_chunk.has_value() == with_reply_chunk; });
 }
 
 samples::Decoded RpcServer::next_read() {

@@ -1,5 +1,5 @@
-// A server that misuses the Write chunk of a READ: other chunks than were offered, lengths that are not true, RDMA Writes
-// where there is no chunk, or none any more.
+// A server that misuses the Write chunk of a READ: other chunks than were offered, lengths that are not true, RDMA
+// Writes where there is no chunk, or none any more.
 #include "tests/hostile/rpc_talk.h"
 #include "tests/hostile/script.h"
 
@@ -76,7 +76,8 @@ const Script kScripts[] = {
      [](Target& t) { return edited(t, [](Header& h) { h.write_list[0].segments.push_back(room(4)); }); }},
     {"write_chunk_without_segments",
      [](Target& t) { return edited(t, [](Header& h) { h.write_list[0].segments.clear(); }); }},
-    {"write_chunk_twice", [](Target& t) { return edited(t, [](Header& h) { h.write_list.push_back(h.write_list[0]); }); }},
+    {"write_chunk_twice",
+     [](Target& t) { return edited(t, [](Header& h) { h.write_list.push_back(h.write_list[0]); }); }},
     {"write_chunk_as_reply_chunk",
      [](Target& t) {
        return edited(t, [](Header& h) {

@@ -49,6 +49,8 @@ class FakeEndpoint : public Endpoint, public Registrar {
   std::function<void(const Completion&)> deliver;  // where completions go
   std::deque<Posted> posted;                       // send side, not executed yet
   std::deque<std::pair<std::uint64_t, LocalSlice>> receives;
+  // Where messages find Receives: of this endpoint, or of a queue that several share.
+  std::deque<std::pair<std::uint64_t, LocalSlice>>* receives_from = &receives;
   std::vector<Posted> history;  // executed
   std::vector<Bytes> inbox;     // Sends that arrived, if nobody posts Receives here
   std::vector<std::optional<Stag>> inbox_invalidated;
@@ -207,9 +209,10 @@ class FakeEndpoint : public Endpoint, public Registrar {
       inbox_invalidated.push_back(invalidated);
       return true;
     }
-    if (receives.empty() || receives.front().second.bytes.size() < message.size()) return false;
-    const auto [id, into] = receives.front();
-    receives.pop_front();
+    auto& from = *receives_from;
+    if (from.empty() || from.front().second.bytes.size() < message.size()) return false;
+    const auto [id, into] = from.front();
+    from.pop_front();
     std::copy(message.begin(), message.end(), into.bytes.begin());
     complete({id, OpKind::kRecv, OpStatus::kOk, static_cast<std::uint32_t>(message.size()), invalidated});
     return true;
