@@ -26,7 +26,7 @@ struct OfferPlan {
   bool in_line = true;
   ByteRanges rest{};                             // of the Call: what is no data of a Read chunk
   SmallVector<DdpItem, 2> data{};                // of the Call: a Read chunk each, in ascending Position
-  SmallVector<std::uint32_t, 1> write_chunks{};  // octets of each
+  SmallVector<std::uint32_t, 1> write_chunks{};  // octets of each; 0: an empty chunk, for a result in line
   std::size_t reply_chunk = 0;                   // octets; 0: none
   // Most octets of the Reply that do not go into Write chunks, transport header not included.
   std::size_t reply_rest = 0;

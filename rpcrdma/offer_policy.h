@@ -16,6 +16,9 @@ struct OfferPolicy {
   std::size_t write_chunks = 1;
   // Write chunks and a Reply chunk in one Call. Linux 6.1 counts the Reply chunk wrongly then.
   bool with_reply_chunk = false;
+  // An empty Write chunk for a READ of fewer than least_bytes among others, whose data then come in line. Linux 6.1
+  // takes none: every READ gets its chunk.
+  bool empty_write_chunks = false;
   // Data of fewer octets are not worth a chunk of their own.
   std::size_t least_bytes = 512;
 };

@@ -147,7 +147,7 @@ std::optional<bool> Requester::acquire_reply_memory(const OfferPlan& plan, Call&
   const std::size_t gap = plan.write_chunks.empty() ? 0 : (plan.reply_rest + kAlign - 1) / kAlign * kAlign;
   std::size_t size = 0;
   for (const std::uint32_t octets : plan.write_chunks) {
-    size += gap;
+    if (octets > 0) size += gap;
     // req: RFC8166-3.4.6-2 RFC8166-3.4.6.2-1 RFC8166-4.3.2.1-3
     call.write_chunks.push_back({{size, octets}, std::nullopt});
     size += static_cast<std::size_t>(padded(octets));
@@ -191,6 +191,7 @@ bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, He
     return done.ok();
   };
   const auto offer = [&](Offered& o, WriteChunk& chunk) {
+    if (o.room.length == 0) return true;  // an empty chunk
     const MutBytes memory = call.reply.bytes().subspan(o.room.offset, o.room.length);
     if (!exposed(memory, RemoteAccess::kWrite, o.memory)) return false;
     // req: RFC8267-6.4.2-1

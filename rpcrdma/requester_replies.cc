@@ -50,6 +50,7 @@ void Requester::lose_reply() {
 bool Requester::chunks_acceptable(const Call& call, const Header& h) {
   if (check_reply(h)) return false;
   const auto fits = [](const WriteChunk& chunk, const Offered& offered) {
+    if (offered.room.length == 0) return chunk.is_empty();
     if (chunk.segments.size() != 1) return false;  // req: RFC8166-3.4.6-4 RFC8166-6.1-10 RFC8166-4.3.3-4
     const Segment& s = chunk.segments[0];
     return s.handle == offered.memory->handle && s.offset == offered.memory->offset && s.length <= offered.room.length;
@@ -97,8 +98,10 @@ std::optional<Requester::ReplyReceived> Requester::take_reply(Call& call, const 
   SmallVector<WrittenChunk, 1> chunks;
   for (std::size_t i = 0; i < call.write_chunks.size(); ++i) {
     // What lies in it beyond is never looked at. req: RFC8166-4.3.2.2-5
-    const std::uint32_t written = i < h.write_list.size() ? h.write_list[i].segments[0].length : 0;
-    chunks.push_back({call.write_chunks[i].room, written});
+    const ByteRange room = call.write_chunks[i].room;
+    const bool empty = room.length == 0;
+    const std::uint32_t written = !empty && i < h.write_list.size() ? h.write_list[i].segments[0].length : 0;
+    chunks.push_back({room, written, empty});
     in_write_chunks += written;
   }
   // The returned length is the true one. req: RFC8166-4.3.3-5

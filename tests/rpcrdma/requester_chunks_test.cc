@@ -188,6 +188,63 @@ TEST_F(RequesterChunks, MemoryThatCannotBeExposedFailsTheCallOnly) {
   EXPECT_TRUE(requester_->idle());
 }
 
+// A small READ among large ones is answered in line.
+TEST(RpcPairChunks, AnEmptyWriteChunkAsksForAResultInLine) {
+  COVERS("RFC8166-4.3.2.3-2");
+  COVERS("RFC8166-4.3.2.3-3");
+  COVERS("RFC8166-4.3.2.3-4");
+  RequesterOptions c;
+  c.offers = {.write_chunks = 4, .empty_write_chunks = true};
+  Pair pair(c, {});
+  std::uint32_t xid = 0;
+  const std::vector<std::vector<std::uint32_t>> cases = {
+      {5000, 100, 6000}, {100, 5000, 100}, {100, 101, 5001}, {7000, 99}};
+  for (const auto& sizes : cases) {
+    for (const std::uint32_t less : {0u, 1u, 90u}) {  // octets that there are not
+      SCOPED_TRACE(std::to_string(sizes[0]) + ' ' + std::to_string(less));
+      ++xid;
+      const auto n = static_cast<std::uint32_t>(sizes.size());
+      Bytes arguments = words({0, 1, n}), results = words({0, 0, n});
+      std::uint64_t room = 0;
+      for (const std::uint32_t size : sizes) {
+        arguments = arguments + words({25, 1, 2, 3, 4, 0, 0, size});
+        results = results + words({25, 0, 1}) + opaque(pattern(size - less, size));
+        room += size < 512 ? 0 : size;
+      }
+      const Bytes message = rpc_call(xid, kNfs, 4, 1, arguments), answer = rpc_reply(xid, results);
+      ASSERT_TRUE(pair.client.call(to_buffer(pair.client_pool, message, BufferPool::Purpose::kCall), {}).ok());
+      pair.run();
+      auto call = next<Responder::CallReceived>(pair.server);
+      ASSERT_TRUE(call);
+      EXPECT_EQ(call->write_chunk_bytes, room);
+      EXPECT_EQ(call->reply_chunk_bytes, 0u);
+      call->message = {};
+      ASSERT_TRUE(pair.server.reply(call->token, to_buffer(pair.server_pool, answer)).ok());
+      pair.run();
+      const auto reply = next<Requester::ReplyReceived>(pair.client);
+      ASSERT_TRUE(reply);
+      EXPECT_EQ(to_bytes(reply->message.bytes()), answer);
+      EXPECT_EQ(pair.client_end.exposed(), 0u);
+    }
+  }
+}
+
+TEST_F(RequesterChunks, AnEmptyWriteChunkComesBackEmpty) {
+  start({.offers = {.write_chunks = 2, .empty_write_chunks = true}});
+  const Bytes message =
+      rpc_call(1, kNfs, 4, 1, words({0, 1, 2, 25, 1, 2, 3, 4, 0, 0, 5000, 25, 1, 2, 3, 4, 0, 0, 100}));
+  ASSERT_TRUE(call(message).ok());
+  Decoded d = received();
+  ASSERT_EQ(d.header.write_list.size(), 2u);
+  EXPECT_TRUE(d.header.write_list[1].is_empty());
+  Header filled_one = filled(d, {0});
+  filled_one.write_list[1].segments.push_back({Stag{9}, 4, 0});
+  answer(filled_one, rpc_reply(1));
+  const auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kBadReply);
+}
+
 // The gaps around Write chunks are more than this memory has; a Reply chunk needs none.
 TEST_F(RequesterChunks, AReplyChunkWhereThereIsNoRoomForWriteChunks) {
   RequesterOptions options;

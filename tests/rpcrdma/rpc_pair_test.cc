@@ -59,6 +59,41 @@ TEST(RpcPair, CarriesEverySizeOfCallAndReply) {
   EXPECT_TRUE(p.server.idle());
 }
 
+// What RPCSEC_GSS protects is opaque: the same WRITE and READ that are reduced otherwise travel whole, octet for octet.
+TEST(RpcPair, CarriesWhatRpcsecGssProtectsWhole) {
+  COVERS("RFC8166-8.2.2.3-2");
+  COVERS("RFC8166-8.2.2.3-3");
+  COVERS("RFC8166-8.2.2-1");
+  Pair p({.offers = {.read_chunks = 4, .with_position_zero = true, .write_chunks = 4, .with_reply_chunk = true}});
+  std::uint32_t xid = 0;
+  for (const std::uint32_t service : {2u, 3u}) {      // integrity, privacy
+    for (const std::uint32_t procedure : {6u, 7u}) {  // READ, WRITE
+      ++xid;
+      const Bytes credential = words({6, 24, 1, 0, xid, service, 4, 0xC0FFEE}), verifier = words({6, 4, 0x5EA1});
+      const Bytes call = words({xid, 0, 2, kNfs, 3, procedure}) + credential + verifier +
+                         opaque(words({xid}) + pattern(70'000, xid)) + opaque(pattern(20, service));
+      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, call, BufferPool::Purpose::kCall), {}).ok());
+      p.run();
+      auto arrived = next<Responder::CallReceived>(p.server);
+      ASSERT_TRUE(arrived);
+      EXPECT_EQ(to_bytes(arrived->message.bytes()), call);
+      EXPECT_EQ(arrived->write_chunk_bytes, 0u);
+      arrived->message.reset();
+      const Bytes answer = words({xid, 1, 0}) + verifier + words({0}) + opaque(words({xid}) + pattern(80'000, 99)) +
+                           opaque(pattern(20, 1));
+      ASSERT_TRUE(p.server.reply(arrived->token, to_buffer(p.server_pool, answer)).ok());
+      p.run();
+      const auto reply = next<Requester::ReplyReceived>(p.client);
+      ASSERT_TRUE(reply);
+      EXPECT_EQ(to_bytes(reply->message.bytes()), answer);
+      EXPECT_TRUE(reply->in_reply_chunk);
+    }
+  }
+  EXPECT_EQ(p.client.stats().calls_reduced + p.client.stats().write_chunks_offered, 0u);
+  EXPECT_EQ(p.client.stats().calls_in_read_chunk, 4u);
+  EXPECT_EQ(p.server.stats().replies_reduced, 0u);
+}
+
 // Each direction has a threshold of its own, from 1024 octets to 256 KiB.
 TEST(RpcPair, KeepsToAThresholdForEachDirection) {
   COVERS("RFC8166-3.3.2-1");
