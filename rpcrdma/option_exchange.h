@@ -56,6 +56,7 @@ class OptionExchange {
   // At most `most` messages wait to be polled, and as many of ours for a refusal, the latest.
   OptionExchange(OptionRegistry known, std::size_t most) : known_(std::move(known)), most_(most) {}
 
+  // What has become of a message.
   enum class Verdict : std::uint8_t {
     kTaken,
     kUnknown,    // RDMA_ERR_INVAL_OPTION is due
@@ -66,6 +67,7 @@ class OptionExchange {
   [[nodiscard]] Verdict on_message(const ParsedHeader& parsed, Buffer& message);
   // Whether an RDMA_ERROR is the answer to a message of ours.
   [[nodiscard]] bool on_error(const Header& header);
+  // Oldest event not yet taken.
   [[nodiscard]] std::optional<OptionEvent> poll();
   // A message of ours of at most `most_bytes`; kInvalidArgument, with `message` untouched: the type is not known, a
   // payload as its type has none or the other way round, or it is too long.

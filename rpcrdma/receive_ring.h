@@ -20,12 +20,15 @@ namespace iwarp::rpcrdma {
 
 // Whose completion an id belongs to; kept in its top byte, the slot in the low word.
 enum class WorkOwner : std::uint8_t { kReceive = 1, kTransmit = 2, kAssembly = 3 };
+// The id of work of that owner.
 [[nodiscard]] constexpr std::uint64_t work_id(WorkOwner owner, std::size_t slot) {
   return std::uint64_t{static_cast<std::uint8_t>(owner)} << 56 | static_cast<std::uint32_t>(slot);
 }
+// The owner in such an id.
 [[nodiscard]] constexpr WorkOwner work_owner(std::uint64_t id) {
   return static_cast<WorkOwner>(id >> 56);
 }
+// The slot in such an id.
 [[nodiscard]] constexpr std::size_t work_slot(std::uint64_t id) {
   return static_cast<std::uint32_t>(id);
 }
