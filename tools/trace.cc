@@ -213,7 +213,7 @@ Run add_trace(CLI::App& app) {
       "  iwarp trace nfs.pcap --html ladder.html     to be looked at in a browser\n"
       "  tcpdump -i eth0 -U -w - port 20049 | iwarp trace -     as it happens\n"
       "Lines: <time> <connection> tx|rx <layer> <PDU>(field=value, ...).\n"
-      "tx is what the TCP client sent, or whoever began the SCTP association. Lines end with '...' at 120 columns, unless -v.\n"
+      "tx is what the TCP client sent, or who began the SCTP association. Lines end with '...' at 120 columns, unless -v.\n"
       "Exit code: 0 all decoded, 1 something was not (or was not captured), 2 wrong usage.");
   return [flags] { return run(*flags); };
 }
