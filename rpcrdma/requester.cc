@@ -92,7 +92,7 @@ std::optional<Requester::Event> Requester::poll_event() {
   return out;
 }
 
-Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag) {
+Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag, std::size_t max_reply) {
   if (dead_) return make_error(Errc::kNotConnected);
   const auto xid = rpc_xid(message.bytes());
   if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {
@@ -100,7 +100,7 @@ Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag)
   }
   if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message), now, tag, false, {}});
+  queued_.push_back({*xid, std::move(message), now, tag, false, {}, max_reply});
   pump();
   return {};
 }
@@ -221,10 +221,12 @@ bool Requester::try_send(Queued& queued) {
   fresh.xid = queued.xid;
   fresh.since = queued.since;
   fresh.tag = queued.tag;
-  fresh.results = ResultBinding::for_call(message);
+  fresh.max_reply = queued.max_reply;
+  fresh.results = ResultBinding::for_call(message, options_.declared.get());
   const OfferPlan plan =
       plan_offer(message, fresh.results, options_.offers, versions_.inline_bytes(limits_.call_inline_bytes),
-                 versions_.inline_bytes(limits_.reply_inline_bytes), options_.max_reply_bytes);
+                 versions_.inline_bytes(limits_.reply_inline_bytes),
+                 std::min(options_.max_reply_bytes, queued.max_reply), options_.declared.get());
   const auto memory = acquire_reply_memory(plan, fresh);
   if (!memory) {
     events_.emplace_back(CallFailed{queued.xid, Failure::kLocal, 0, 0, queued.tag});
@@ -271,7 +273,8 @@ bool Requester::try_send(Queued& queued) {
 void Requester::send_again(Call& call) {
   if (!fence(call)) return;
   if (call.cancelled) return finish(call);
-  queued_.push_front({call.xid, std::move(call.message), call.since, call.tag, true, std::move(call.copy)});
+  queued_.push_front(
+      {call.xid, std::move(call.message), call.since, call.tag, true, std::move(call.copy), call.max_reply});
   finish(call);
 }
 
