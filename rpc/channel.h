@@ -30,6 +30,8 @@ class Channel {
   [[nodiscard]] virtual ConstBytes peer_data() const = 0;
   // Who the peer is, for people and for the memory of answered Calls: its address without the port.
   [[nodiscard]] virtual const std::string& peer() const = 0;
+  // That port; 0: there is none.
+  [[nodiscard]] virtual std::uint16_t peer_port() const { return 0; }
 
   // Hands over what was posted. An error obliges the caller to close().
   [[nodiscard]] virtual Result<void> flush() = 0;

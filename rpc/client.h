@@ -1,6 +1,7 @@
 // Client: calls the procedures of a server over RPC-over-RDMA, from any thread. It connects when there is something to
 // call, and again when the connection is lost: what was outstanding is sent once more with the same xid (RFC 8166
-// s4.5.5), so that a server with a memory of what it has answered executes it once. Every Call has a deadline.
+// s4.5.5), so that a server with a memory of what it has answered executes it once. Every Call has a deadline. Until
+// its first Reply a connection carries one Call: so it begins with a NULL Call of the program, of its own.
 //
 //   Client client(engine, over_iwarp(engine, {.host = "192.0.2.1", .port = 20049}));
 //   const Reply reply = co_await client.async_call({0x20000042, 1, 1}, arguments, {}, boost::asio::use_awaitable);
@@ -67,6 +68,8 @@ struct CallOptions {
   // It completes, with an empty Reply, as soon as it was handed to the connection. What the server answers is dropped;
   // it is sent again if the connection is lost before.
   bool one_way = false;
+  // The xid of the Call; nothing: the Client chooses. kInvalidArgument: one of that xid is outstanding.
+  std::optional<std::uint32_t> xid{};
 };
 
 // What the server has answered. Move-only; it holds memory of the connection, so let it go soon.

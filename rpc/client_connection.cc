@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 
+#include "iwarp/base/wire.h"
 #include "iwarp/rpc/client_core.h"
 
 namespace iwarp::rpc {
@@ -79,6 +80,10 @@ void ClientCore::on_reply(Requester::ReplyReceived reply, Acts& acts) {
   const auto call = calls_.find(reply.xid);
   if (call == calls_.end()) return;
   ++stats_.replies;
+  if (!call->second.done) {  // of a one-way Call: its memory goes now, with the lock
+    calls_.erase(call);
+    return;
+  }
   const auto head = rpcrdma::RpcReply::parse(reply.message.bytes());
   if (!head) return finish(call, head.error(), {}, acts);
   finish(call, {}, Reply(HeldBuffer(session_, std::move(reply.message)), *head), acts);
@@ -129,6 +134,24 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
       }
     }
   }
+}
+
+// Until its first Reply a connection carries one Call (RFC 8166 s3.3.3): that had better be none that takes long.
+void ClientCore::probe(TimePoint now) {
+  const auto first = to_send_.empty() ? calls_.end() : calls_.find(to_send_.front());
+  if (first == calls_.end()) return;
+  ReadCursor head(ConstBytes(first->second.message));
+  head.skip(12);
+  const auto program = head.be<std::uint32_t>();
+  const auto version = head.be<std::uint32_t>();
+  if (head.be<std::uint32_t>() == 0 || !head.ok()) return;  // it is a NULL Call itself
+  Octets message = encode_call({program, version, 0}, {}, {}, {});
+  while (calls_.contains(next_xid_)) ++next_xid_;
+  store_be(MutBytes(message).first(4), next_xid_++);
+  auto room = session_->pool.acquire(message.size(), BufferPool::Purpose::kCall);
+  if (!room) return;
+  std::copy(message.begin(), message.end(), room->bytes().begin());
+  (void)session_->requester.call(std::move(*room), now);  // whatever comes of it
 }
 
 // The connection is over: what was sent and not answered goes again with the next one, in its order.
@@ -191,7 +214,11 @@ void ClientCore::on_connected(const Error& error, std::unique_ptr<Channel> chann
     reached_ = true;
     ++stats_.connections;
     // Receives anew. req: RFC8167-4.3.1-3
-    if (const auto started = session_->requester.start(); !started) lose(started.error(), now, acts);
+    if (const auto started = session_->requester.start(); started) {
+      probe(now);
+    } else {
+      lose(started.error(), now, acts);
+    }
   } else if (!closed_) {
     ++failures_;
     not_reached(error, now, acts);

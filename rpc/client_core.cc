@@ -108,15 +108,16 @@ void ClientCore::begin(Octets message, const CallOptions& options, Client::Done 
   Acts acts;
   const auto fail = [&](const Error& error) { acts.push_back([done = std::move(done), error] { done(error, {}); }); };
   std::unique_lock lock(*mu_);
-  if (closed_ || calls_.size() >= options_.max_calls || message.size() < 8) {
-    fail(closed_              ? make_error(Errc::kAborted, "the Client is closed")
-         : message.size() < 8 ? make_error(Errc::kInvalidArgument, "no RPC Call")
-                              : make_error(Errc::kQueueFull, "too many Calls wait"));
+  const bool unusable = message.size() < 8 || (options.xid && calls_.contains(*options.xid));
+  if (closed_ || calls_.size() >= options_.max_calls || unusable) {
+    fail(closed_    ? make_error(Errc::kAborted, "the Client is closed")
+         : unusable ? make_error(Errc::kInvalidArgument, "no RPC Call, or its xid is outstanding")
+                    : make_error(Errc::kQueueFull, "too many Calls wait"));
     return leave(lock, std::move(acts));
   }
   const TimePoint now = Clock::now();
-  while (calls_.contains(next_xid_)) ++next_xid_;
-  const std::uint32_t xid = next_xid_++;
+  while (!options.xid && calls_.contains(next_xid_)) ++next_xid_;
+  const std::uint32_t xid = options.xid ? *options.xid : next_xid_++;
   store_be(MutBytes(message).first(4), xid);
   Pending& call = calls_[xid];
   call.message = std::move(message);

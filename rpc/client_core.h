@@ -70,6 +70,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   void on_connected(const Error& error, std::unique_ptr<Channel> channel);
   [[nodiscard]] bool take_events(Acts& acts);
   void send_waiting(TimePoint now, Acts& acts);
+  void probe(TimePoint now);
   void lose(const Error& why, TimePoint now, Acts& acts);
   void not_reached(const Error& why, TimePoint now, Acts& acts);
   void finish(Calls::iterator call, const Error& error, Reply reply, Acts& acts);

@@ -40,15 +40,17 @@ class IwarpChannel final : public Channel, public verbs::Notifier {
   }
 
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return link_.qp(); }
-  void set_peer(std::vector<std::byte> data, const boost::asio::ip::address& address) {
+  void set_peer(std::vector<std::byte> data, const boost::asio::ip::tcp::endpoint& address) {
     peer_data_ = std::move(data);
-    peer_ = address.to_string();
+    peer_ = address.address().to_string();
+    peer_port_ = address.port();
   }
 
   [[nodiscard]] rpcrdma::Endpoint& endpoint() override { return endpoint_; }
   [[nodiscard]] rpcrdma::Registrar& registrar() override { return endpoint_; }
   [[nodiscard]] ConstBytes peer_data() const override { return peer_data_; }
   [[nodiscard]] const std::string& peer() const override { return peer_; }
+  [[nodiscard]] std::uint16_t peer_port() const override { return peer_port_; }
   [[nodiscard]] Result<void> flush() override {
     if (closed_) return make_error(Errc::kNotConnected);
     return endpoint_.flush();
@@ -84,6 +86,7 @@ class IwarpChannel final : public Channel, public verbs::Notifier {
   rpcrdma::VerbsEndpoint endpoint_;
   std::vector<std::byte> peer_data_;
   std::string peer_;
+  std::uint16_t peer_port_ = 0;
   std::shared_ptr<const std::function<void()>> wake_;
   bool closed_ = false;
 };
@@ -113,7 +116,7 @@ class IwarpClient final : public ClientTransport {
         engine_, (*channel)->qp(), std::move(options),
         [channel, connected = std::move(connected)](const Error& error, const std::shared_ptr<cm::Connection>& made) {
           if (error) return connected(error, nullptr);
-          (*channel)->set_peer(made->private_data(), made->remote().address());
+          (*channel)->set_peer(made->private_data(), made->remote());
           connected({}, std::move(*channel));
         },
         canceller);
@@ -179,7 +182,7 @@ class IwarpListener final : public IwarpServer, public std::enable_shared_from_t
   }
   void on_request(std::shared_ptr<cm::ConnectRequest> request) {
     auto channel = std::make_unique<IwarpChannel>(request->engine(), stream_, ord_for(where_.policy, *request));
-    channel->set_peer(request->private_data(), request->remote().address());
+    channel->set_peer(request->private_data(), request->remote());
     Incoming incoming;
     incoming.accept = [request, qp = channel->qp(), policy = where_.policy](
                           ConstBytes announce, std::function<void(const Error&)> established) {

@@ -93,6 +93,7 @@ class IncomingCall {
   [[nodiscard]] virtual const rpcrdma::RpcCall& head() const = 0;
   // As those of Call.
   [[nodiscard]] virtual const std::string& peer() const = 0;
+  [[nodiscard]] virtual std::uint16_t peer_port() const = 0;  // of that address; 0: there is none
   virtual void done_reading() = 0;
   // Answers it with a whole RPC Reply, whose xid is set here. kInvalidArgument: it is answered already, or that is no
   // Reply. A client that has gone meanwhile is no error: it gets the Reply when it asks again.

@@ -31,6 +31,7 @@ class ServerSession final : public BufferKeeper, public std::enable_shared_from_
   void close();
   void give_back(rpcrdma::Buffer&& buffer) noexcept override;
   [[nodiscard]] const std::string& peer() const { return peer_; }
+  [[nodiscard]] std::uint16_t peer_port() const { return channel_->peer_port(); }
 
  private:
   struct Arrived {
@@ -83,6 +84,7 @@ class ServedCall final : public IncomingCall,
   [[nodiscard]] ConstBytes message() const override { return message_.bytes(); }
   [[nodiscard]] const rpcrdma::RpcCall& head() const override { return head_; }
   [[nodiscard]] const std::string& peer() const override { return session_->peer(); }
+  [[nodiscard]] std::uint16_t peer_port() const override { return session_->peer_port(); }
   void done_reading() override { message_.reset(); }
   [[nodiscard]] Result<void> answer(Octets reply) override;
   // The same, of the results.

@@ -21,34 +21,56 @@ std::shared_ptr<const DeclaredBinding> binding() {
   return made;
 }
 
-class Bulk : public ::testing::TestWithParam<std::tuple<Carrier, bool, bool>> {};
+using Case = std::tuple<Carrier, bool, bool>;
+
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+  const auto [carrier, client, server] = info.param;
+  return std::string(carrier == Carrier::kMemory ? "Memory" : "Iwarp") + (client ? "ClientDeclares" : "") +
+         (server ? "ServerDeclares" : "");
+}
+
+class Bulk : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Over, Bulk,
                          ::testing::Combine(::testing::Values(Carrier::kMemory, Carrier::kIwarp), ::testing::Bool(),
                                             ::testing::Bool()),
-                         [](const auto& info) {
-                           const auto [carrier, client, server] = info.param;
-                           return std::string(carrier == Carrier::kMemory ? "Memory" : "Iwarp") +
-                                  (client ? "ClientDeclares" : "") + (server ? "ServerDeclares" : "");
-                         });
+                         name_of);
 
-TEST_P(Bulk, ComesWhole) {
+constexpr std::uint32_t kSizes[] = {0, 1, 511, 3000, 4096, 65537, 1u << 20};
+
+void declare(bool client, bool server, ClientOptions& c, ServerOptions& s) {
+  if (client) c.requester.declared = binding();
+  if (server) s.responder.declared = binding();
+  s.responder.enforce_binding = server;
+}
+
+TEST_P(Bulk, ResultsComeWhole) {
   COVERS("RFC8166-3.4.4.3-2");
   const auto [carrier, client_declares, server_declares] = GetParam();
-  ServerOptions server{.threads = 2};
-  if (server_declares) server.responder.declared = binding();
-  server.responder.enforce_binding = server_declares;
+  if (client_declares && !server_declares)
+    GTEST_SKIP() << "a server has to know where the results of a Write chunk are";
   ClientOptions options;
-  if (client_declares) options.requester.declared = binding();
-  if (client_declares && !server_declares) server.responder.enforce_binding = false;
-  World w(carrier, server);
-  w.server.serve(kProgram, 2, [](Call call) -> awaitable<Answer> { co_return copy(call.arguments().last(8)); });
+  ServerOptions served{.threads = 2};
+  declare(client_declares, server_declares, options, served);
+  World w(carrier, served);
   Client client(w.engine, w.transport, options);
-  for (const std::uint32_t size : {0u, 1u, 511u, 3000u, 4096u, 65537u, 1u << 20}) {
+  for (const std::uint32_t size : kSizes) {
     const auto made = client.call(proc(kMake), words({size}));
     ASSERT_TRUE(made.ok()) << size << ' ' << made.error().why;
     ASSERT_EQ(word(made->results(), 1), size);
     EXPECT_TRUE(std::ranges::equal(made->results().subspan(8, size), pattern(size, 7))) << size;
+  }
+}
 
+TEST_P(Bulk, ArgumentsComeWhole) {
+  COVERS("RFC8166-3.4.4.3-2");
+  const auto [carrier, client_declares, server_declares] = GetParam();
+  ClientOptions options;
+  ServerOptions served{.threads = 2};
+  declare(client_declares, server_declares, options, served);
+  World w(carrier, served);
+  w.server.serve(kProgram, 2, [](Call call) -> awaitable<Answer> { co_return copy(call.arguments()); });
+  Client client(w.engine, w.transport, options);
+  for (const std::uint32_t size : kSizes) {
     Octets arguments = words({77});
     const Octets item = opaque(pattern(size, 2));
     arguments.insert(arguments.end(), item.begin(), item.end());
@@ -56,8 +78,7 @@ TEST_P(Bulk, ComesWhole) {
     store_be(std::span(arguments).last(4), size);
     const auto put = client.call({kProgram, 2, 1}, arguments);
     ASSERT_TRUE(put.ok()) << size << ' ' << put.error().why;
-    EXPECT_TRUE(put->success());
-    EXPECT_EQ(word(put->results(), 1), size);
+    EXPECT_TRUE(std::ranges::equal(put->results(), arguments)) << size;
   }
 }
 

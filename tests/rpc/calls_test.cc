@@ -9,8 +9,7 @@ namespace iwarp::rpc::test {
 namespace {
 
 class Calls : public ::testing::TestWithParam<Carrier> {};
-INSTANTIATE_TEST_SUITE_P(Over, Calls, ::testing::Values(Carrier::kMemory, Carrier::kIwarp),
-                         [](const auto& info) { return info.param == Carrier::kMemory ? "Memory" : "Iwarp"; });
+INSTANTIATE_TEST_SUITE_P(Over, Calls, ::testing::Values(Carrier::kMemory, Carrier::kIwarp), carrier_name);
 
 TEST_P(Calls, ReturnResults) {
   World w(GetParam());
@@ -63,7 +62,8 @@ TEST_P(Calls, CoroutinesAndFutures) {
       [&]() -> awaitable<std::uint32_t> {
         std::uint32_t sum = 0;
         for (std::uint32_t i = 0; i < 100; ++i) {
-          const Reply reply = co_await client.async_call(proc(kAdd), words({sum, i}), {}, use_awaitable);
+          Octets arguments = words({sum, i});
+          const Reply reply = co_await client.async_call(proc(kAdd), std::move(arguments), {}, use_awaitable);
           sum = word(reply.results());
         }
         co_return sum;
@@ -91,7 +91,7 @@ TEST_P(Calls, CredentialsReachTheHandler) {
 TEST_P(Calls, OneWayCallsAreExecuted) {
   World w(GetParam());
   Client client(w.engine, w.transport);
-  for (int i = 0; i < 500; ++i) ASSERT_TRUE(client.call(proc(kNull), {}, {.one_way = true}).ok());
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(client.call(proc(kAdd), words({1, 2}), {.one_way = true}).ok());
   EXPECT_TRUE(eventually([&] { return w.program.executed == 500; }));
   EXPECT_TRUE(client.call(proc(kNull), {}).ok());
 }

@@ -8,8 +8,7 @@ namespace iwarp::rpc::test {
 namespace {
 
 class Ending : public ::testing::TestWithParam<Carrier> {};
-INSTANTIATE_TEST_SUITE_P(Over, Ending, ::testing::Values(Carrier::kMemory, Carrier::kIwarp),
-                         [](const auto& info) { return info.param == Carrier::kMemory ? "Memory" : "Iwarp"; });
+INSTANTIATE_TEST_SUITE_P(Over, Ending, ::testing::Values(Carrier::kMemory, Carrier::kIwarp), carrier_name);
 
 TEST_P(Ending, DeadlinesEndCallsAndNothingElse) {
   World w(GetParam());

@@ -8,8 +8,7 @@ namespace iwarp::rpc::test {
 namespace {
 
 class Threads : public ::testing::TestWithParam<Carrier> {};
-INSTANTIATE_TEST_SUITE_P(Over, Threads, ::testing::Values(Carrier::kMemory, Carrier::kIwarp),
-                         [](const auto& info) { return info.param == Carrier::kMemory ? "Memory" : "Iwarp"; });
+INSTANTIATE_TEST_SUITE_P(Over, Threads, ::testing::Values(Carrier::kMemory, Carrier::kIwarp), carrier_name);
 
 TEST_P(Threads, EveryCallIsExecutedOnce) {
   World w(GetParam(), {.threads = 4});
