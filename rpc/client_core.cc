@@ -213,12 +213,13 @@ void ClientCore::on_timer() {
       next = std::min(next, call.deadline);
     }
   }
+  const bool no_credit = session_ && session_->requester.waits_for_credit();
   for (const std::uint32_t xid : late) {
     ++stats_.timeouts;
     finish(xid, make_error(Errc::kTimeout, "no Reply in time"), acts);
   }
   // Credits that the server does not give back return with another connection only.
-  if (!late.empty() && session_ && session_->requester.waits_for_credit()) {
+  if (!late.empty() && no_credit) {
     lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts);
   }
   if (session_ && session_->starved) session_->pool.wake_waiting();

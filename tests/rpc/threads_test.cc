@@ -15,6 +15,7 @@ TEST_P(Threads, EveryCallIsExecutedOnce) {
   std::mutex mu;
   std::map<std::uint32_t, int> seen;
   w.server.serve(kProgram, 2, [&](Call call) -> awaitable<Answer> {
+    if (call.procedure() == 0) co_return AcceptStat::kSuccess;
     const std::uint32_t which = word(call.arguments());
     {
       const std::lock_guard lock(mu);
