@@ -97,6 +97,7 @@ def sctp_sessions():
     write('sctp_sessions', 'active-withdraws', end + b'\6\1\0' + b'\x09' + arrived + control(2, 0) + control(4, 0))
     write('sctp_sessions', 'one-behind-the-other', end + (control(1, 0) + accept + arrived + b'\x09' + control(4, 0) + arrived +
                                                         bytes([2, 1, 0x80, 0])) * 2)
+    write('sctp_sessions', 'answer-to-what-has-not-left', end + b'\x0e' + b'\6\1\0' + b'\x09' + control(2, 0) + b'\x0e' + arrived)
     write('sctp_sessions', 'time-and-loss', end + b'\6\1\0' + b'\x0d\x20' + b'\6\1\0' + b'\x0f\xff')
 
 
