@@ -94,7 +94,7 @@ class IncomingCall {
   // As those of Call.
   [[nodiscard]] virtual const std::string& peer() const = 0;
   [[nodiscard]] virtual std::uint16_t peer_port() const = 0;  // of that address; 0: there is none
-  virtual void done_reading() = 0;  // likewise
+  virtual void done_reading() = 0;                            // likewise
   // Answers it with a whole RPC Reply, whose xid is set here. kInvalidArgument: it is answered already, or that is no
   // Reply. A client that has gone meanwhile is no error: it gets the Reply when it asks again.
   [[nodiscard]] virtual Result<void> answer(Octets reply) = 0;
