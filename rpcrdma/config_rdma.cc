@@ -124,9 +124,7 @@ Result<void> ConfigClient::on_reply(ConstBytes reply) {
   const Result<RpcReply> head = RpcReply::parse(reply);
   if (!head) return fail(head.error());
   if (!head->success()) {
-    // Whatever it has against the Call, it goes on as any server of version 1 would.
-    state_ = State::kRefused;
-    terms_.alone = false;
+    on_refused();  // whatever it has against the Call, it goes on as any server of version 1 would
     return {};
   }
   const Result<ConfigReply> answer = ConfigReply::parse(reply.subspan(head->results_offset));
@@ -137,6 +135,12 @@ Result<void> ConfigClient::on_reply(ConstBytes reply) {
   terms_ = *terms;
   state_ = State::kConfigured;
   return {};
+}
+
+void ConfigClient::on_refused() {
+  assert(state_ == State::kAsking);
+  state_ = State::kRefused;
+  terms_.alone = false;
 }
 
 std::optional<ConfigMessage> ConfigServer::on_call(ConstBytes call) {

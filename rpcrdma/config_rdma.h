@@ -88,6 +88,12 @@ struct ConfigTerms {
   return std::size_t{announced} + kHeaderRoom;
 }
 
+// What an end with Receives of so many octets announces.
+[[nodiscard]] constexpr std::uint32_t config_announced_bytes(std::uint32_t receive_bytes) {
+  const auto room = static_cast<std::uint32_t>(config_receive_bytes(0));
+  return receive_bytes > kDefaultInlineBytes + room ? receive_bytes - room : kDefaultInlineBytes;
+}
+
 // Whether data may be padded to this: a power of two, more than the 4 of XDR, at most 64 KiB. Nothing else is worth the
 // octets, whatever a peer recommends.
 inline constexpr std::uint32_t kMaxAlignment = 65536;
@@ -138,6 +144,8 @@ class ConfigClient {
   // The RPC message that answers it. An error: see kFailed. Replies with another xid are not ours:
   // Errc::kInvalidArgument, and nothing changes. Precondition: kAsking.
   [[nodiscard]] Result<void> on_reply(ConstBytes reply);
+  // No Reply comes: the server has answered with RDMA_ERROR. As if it did not know the program. Precondition: kAsking.
+  void on_refused();
   [[nodiscard]] const ConfigTerms& terms() const { return terms_; }
   // What the server has answered, where kConfigured.
   [[nodiscard]] const ConfigReply& answer() const { return answer_; }

@@ -160,40 +160,25 @@ class DoneBook {
 
 // The client's end of one connection. An RDMA_DONE takes a Receive of the server until the server has posted it again,
 // and no answer tells when. So it counts as in flight until a Call that was sent after it is answered, as the server
-// takes messages in order, or until `patience` has passed: without that limit a client with a grant of 1 would never
-// send another Call.
+// takes messages in order. But with no Call in flight one may always go: a server that keeps "its earliest opportunity"
+// has posted again, and a client with a grant of 1 would never send another Call.
 class DoneCredits {
  public:
-  // `patience`: a server posts again "at its earliest opportunity"; 20 ms are much more than that takes. Less risks
-  // that a Call finds no Receive, which ends the connection.
-  explicit DoneCredits(Duration patience = std::chrono::milliseconds(20)) : patience_(patience) {}
-
-  // Call it when an RDMA_DONE has been given to the connection.
-  void on_done_sent(TimePoint now) {
-    until_.push_back(add_saturating(now, patience_));
-    ++sent_;
-  }
+  // An RDMA_DONE has been given to the connection.
+  void on_done_sent() { ++sent_; }
   // Of a Call that is sent now: to be kept with it, and given to on_reply() when it was answered, by whatever message
   // of the server.
   [[nodiscard]] std::uint64_t mark() const { return sent_; }
-  void on_reply(std::uint64_t mark) {
-    while (!until_.empty() && sent_ - until_.size() < mark) until_.pop_front();
-  }
-  // How many count among the messages in flight: add them to the Calls. req: D2005-3.8-8
-  [[nodiscard]] std::uint32_t in_flight(TimePoint now) {
-    while (!until_.empty() && until_.front() <= now) until_.pop_front();
-    return static_cast<std::uint32_t>(until_.size());
-  }
-  // When in_flight() falls by itself; nullopt: nothing is in flight.
-  [[nodiscard]] std::optional<TimePoint> deadline() const {
-    if (until_.empty()) return std::nullopt;
-    return until_.front();
+  void on_reply(std::uint64_t mark) { arrived_ = std::max(arrived_, mark); }
+  // RDMA_DONEs among the messages in flight.
+  [[nodiscard]] std::uint64_t in_flight() const { return sent_ - arrived_; }
+  // Whether another Call may go, where `available` Calls may by the grant and `calls` are in flight. req: D2005-3.8-8
+  [[nodiscard]] bool admits_call(std::uint32_t available, std::uint32_t calls) const {
+    return available > 0 && (calls == 0 || in_flight() < available);
   }
 
  private:
-  Duration patience_;
-  std::deque<TimePoint> until_;  // of those in flight, the oldest first
-  std::uint64_t sent_ = 0;
+  std::uint64_t sent_ = 0, arrived_ = 0;
 };
 
 }  // namespace iwarp::rpcrdma

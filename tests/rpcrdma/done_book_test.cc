@@ -132,9 +132,7 @@ TEST(DoneBook, AConnectionThatEndsTakesItsRepliesAlong) {
   EXPECT_TRUE(book.drop(kOther).empty());
 }
 
-// A server posts so many Receives more: it can always take the Calls that it has granted.
-TEST(DoneBook, CountsTheReceivesThatDonesTake) {
-  COVERS("D2005-3.8-9");
+TEST(DoneBook, CountsByConnection) {
   Book book;
   book.add(kOne, 1, 10, memory(1), kStart);
   book.add(kOne, 2, 10, memory(2), kStart);
@@ -150,35 +148,33 @@ TEST(DoneCredits, ADoneIsInFlightUntilALaterCallIsAnswered) {
   COVERS("D2005-3.8-8");
   DoneCredits dones;
   CreditWindow window(8);
-  window.on_grant(2);
-  EXPECT_EQ(dones.in_flight(kStart), 0u);
-  EXPECT_EQ(dones.deadline(), std::nullopt);
+  window.on_grant(3);
+  window.on_call_sent();
   const std::uint64_t before = dones.mark();
-  dones.on_done_sent(kStart);
-  dones.on_done_sent(kStart);
-  EXPECT_EQ(dones.in_flight(kStart), window.available()) << "no room for a Call";
+  EXPECT_TRUE(dones.admits_call(window.available(), window.in_flight()));
+  dones.on_done_sent();
+  EXPECT_TRUE(dones.admits_call(window.available(), window.in_flight()));
+  dones.on_done_sent();
+  EXPECT_EQ(dones.in_flight(), 2u);
+  EXPECT_FALSE(dones.admits_call(window.available(), window.in_flight())) << "3 messages are in flight";
   const std::uint64_t after = dones.mark();
-  dones.on_done_sent(kStart);
   dones.on_reply(before);  // of a Call before them: says nothing of them
-  EXPECT_EQ(dones.in_flight(kStart), 3u);
+  EXPECT_EQ(dones.in_flight(), 2u);
   dones.on_reply(after);
-  EXPECT_EQ(dones.in_flight(kStart), 1u);
+  EXPECT_EQ(dones.in_flight(), 0u);
+  dones.on_done_sent();
   dones.on_reply(after);
-  EXPECT_EQ(dones.in_flight(kStart), 1u);
-  dones.on_reply(dones.mark());
-  EXPECT_EQ(dones.in_flight(kStart), 0u);
+  EXPECT_EQ(dones.in_flight(), 1u);
 }
 
-TEST(DoneCredits, OrUntilTheServerMustHavePostedAgain) {
-  DoneCredits dones(milliseconds(20));
-  dones.on_done_sent(kStart);
-  dones.on_done_sent(kStart + milliseconds(5));
-  EXPECT_EQ(dones.deadline(), kStart + milliseconds(20));
-  EXPECT_EQ(dones.in_flight(kStart + milliseconds(19)), 2u);
-  EXPECT_EQ(dones.in_flight(kStart + milliseconds(20)), 1u);
-  EXPECT_EQ(dones.in_flight(kStart + milliseconds(25)), 0u);
+TEST(DoneCredits, DonesAloneStopNobody) {
+  DoneCredits dones;
+  for (int i = 0; i < 5; ++i) dones.on_done_sent();
+  EXPECT_TRUE(dones.admits_call(1, 0));
+  EXPECT_FALSE(dones.admits_call(1, 1));
+  EXPECT_FALSE(dones.admits_call(0, 0));
   dones.on_reply(dones.mark());
-  EXPECT_EQ(dones.in_flight(kStart + milliseconds(25)), 0u);
+  EXPECT_TRUE(dones.admits_call(1, 1));
 }
 
 }  // namespace
