@@ -25,6 +25,9 @@ struct Draft2005Options {
   std::uint32_t align = 0;
   // Client: data of so many octets are aligned, see plan_padding(). 1 KiB is the example of the draft.
   std::uint32_t threshold = 1024;
+  // Client: offer Write chunks and Reply chunks as in RFC 8166. False: leave it to the server to offer Read chunks,
+  // which costs the client an RDMA Read and the RDMA_DONE (section 3.4 discourages it). req: D2005-3.4-5
+  bool offer_reply_memory = true;
   // Server: how long, and how many, Replies with Read chunks wait for RDMA_DONE.
   DoneOptions done{};
 };

@@ -42,7 +42,7 @@ bool Requester::take_back(Call& call, Queued& queued, bool in_line) {
 std::vector<OutstandingCall> Requester::take_outstanding() {
   std::vector<const Call*> sent;
   for (const Call& c : calls_) {
-    if (c.used && !c.cancelled && (c.message || !c.copy.empty())) sent.push_back(&c);
+    if (c.used && !c.cancelled && !c.configuration && (c.message || !c.copy.empty())) sent.push_back(&c);
   }
   std::sort(sent.begin(), sent.end(), [](const Call* a, const Call* b) { return a->order < b->order; });
   std::vector<OutstandingCall> out;
