@@ -18,7 +18,8 @@ std::size_t header_bytes(std::size_t read_segments, std::size_t write_chunks, bo
 // What the Reply may be written into.
 void offer_reply_memory(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
                         std::size_t reply_inline, std::size_t max_reply, OfferPlan& plan) {
-  const auto bound = reply_bound(call);
+  auto bound = reply_bound(call);
+  if (const auto results_bytes = results.declared_bytes()) bound = kReplyHead + *results_bytes;
   const std::size_t reply = std::min(bound.value_or(SIZE_MAX), max_reply);
   plan.reply_rest = reply;
   if (reply + kMinHeaderBytes <= reply_inline) return;  // req: RFC8166-4.3.3-2
@@ -60,7 +61,7 @@ OfferPlan as_one_chunk(ConstBytes call, OfferPlan plan) {
 }  // namespace
 
 OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy, std::size_t call_inline,
-                     std::size_t reply_inline, std::size_t max_reply) {
+                     std::size_t reply_inline, std::size_t max_reply, const DeclaredBinding* declared) {
   OfferPlan plan;
   offer_reply_memory(call, results, policy, reply_inline, max_reply, plan);
   const std::size_t header = header_bytes(0, plan.write_chunks.size(), plan.reply_chunk > 0);
@@ -71,7 +72,7 @@ OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferP
   }
   std::size_t at = 0, rest = 0;
   if (policy.read_chunks > 0) {
-    ArgumentWalker walker(call);
+    ArgumentWalker walker(call, declared);
     while (const auto item = walker.next()) {
       if (!item->in_message) break;
       if (item->length < policy.least_bytes) continue;

@@ -33,8 +33,9 @@ struct OfferPlan {
 };
 
 // `call_inline`, `reply_inline`: octets of the largest message in each direction. `max_reply`: octets of the largest
-// Reply there is room for. req: RFC8166-4.3.3-1
+// Reply there is room for. `declared`: of other programs than NFS, or null. req: RFC8166-4.3.3-1
 [[nodiscard]] OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
-                                   std::size_t call_inline, std::size_t reply_inline, std::size_t max_reply);
+                                   std::size_t call_inline, std::size_t reply_inline, std::size_t max_reply,
+                                   const DeclaredBinding* declared = nullptr);
 
 }  // namespace iwarp::rpcrdma

@@ -4,7 +4,8 @@
 // over octets. Off unless both ends are told of the draft.
 //
 // Which data are padded only an Upper-Layer Binding can tell: both ends must take the same items for opaque data of
-// more than the threshold (nfs_binding.h: data of WRITE, READ, READLINK, SYMLINK). So a threshold below
+// more than the threshold: data of NFS (nfs_binding.h: WRITE, READ, READLINK, SYMLINK), and not those of a
+// DeclaredBinding, which the other end need not have. So a threshold below
 // kLeastThreshold, which other opaque data may exceed, is neither sent nor accepted.
 //
 // Where the draft does not say:

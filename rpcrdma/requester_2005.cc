@@ -119,7 +119,8 @@ bool Requester::take_padding_out(const Buffer& message, ParsedHeader& parsed) {
 void Requester::fetch_reply(Call& call, const ParsedHeader& parsed, Buffer message) {
   const Header& h = parsed.header;
   call.reply.reset();  // nothing came there
-  auto planned = plan_call(h, message.size() - parsed.payload_offset, options_.max_reply_bytes);
+  auto planned =
+      plan_call(h, message.size() - parsed.payload_offset, std::min(options_.max_reply_bytes, call.max_reply));
   auto* plan = std::get_if<CallPlan>(&planned);
   const bool written =
       std::any_of(h.write_list.begin(), h.write_list.end(), [](const WriteChunk& c) { return c.length() > 0; });

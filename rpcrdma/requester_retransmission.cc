@@ -11,8 +11,8 @@ namespace iwarp::rpcrdma {
 void Requester::send_again(Call& call) {
   if (!fence(call)) return;
   if (call.cancelled) return finish(call);
-  queued_.push_front(
-      {call.xid, std::move(call.message), call.since, call.tag, call.times_sent, std::move(call.copy), false});
+  queued_.push_front({call.xid, std::move(call.message), call.since, call.tag, call.times_sent, std::move(call.copy),
+                      false, call.max_reply});
   finish(call);
 }
 
@@ -63,7 +63,7 @@ Result<void> Requester::call_again(OutstandingCall&& call) {
     return make_error(Errc::kInvalidArgument, "not the RPC Call of that xid");
   }
   if (outstanding_since(call.xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");
-  queued_.push_back({call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false});
+  queued_.push_back({call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false, SIZE_MAX});
   pump();
   return {};
 }
