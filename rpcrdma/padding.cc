@@ -73,7 +73,7 @@ std::optional<PaddedLayout> plan_padding(std::size_t message_bytes, std::span<co
     if (item.length <= out.padding.threshold) continue;
     const std::size_t added = out.padded_bytes - message_bytes;
     const std::size_t pad = pad_octets(std::uint64_t{header_bytes} + item.offset + added, align);
-    out.gaps.push_back({item.offset, pad});  // req: D2005-3.5-2
+    out.gaps.push_back({item.offset, pad});  // req: D2005-3.5-2 D2005-3.5-1
     out.padded_bytes += pad;
   }
   if (out.gaps.empty() || header_bytes > max_send_bytes || out.padded_bytes > max_send_bytes - header_bytes)

@@ -198,6 +198,7 @@ bool Requester::copy_rest(const OfferPlan& plan, ConstBytes message, Buffer& out
 }
 
 bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, Header& h) {
+  // req: D2005-7-1
   // Fresh handles for every Call, exposed no earlier than now. req: RFC8166-8.1.2-1 RFC8166-8.1.3-1 RFC8166-3.4.5-6
   const auto exposed = [this](MutBytes memory, RemoteAccess access, std::optional<ExposedMemory>& out) {
     // req: RFC8797-3.2-4
@@ -226,6 +227,7 @@ bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, He
   const MutBytes memory = call.message.bytes().subspan(range.offset, range.length);
   if (!exposed(memory, RemoteAccess::kRead, call.call_memory)) return false;
   const auto add = [&](std::uint64_t position, std::size_t offset, std::size_t length) {
+    // req: D2005-3.4-2
     // req: RFC8166-3.4.5-1 RFC8166-3.5.3-9
     h.read_list.push_back({static_cast<std::uint32_t>(position),
                            {call.call_memory->handle, static_cast<std::uint32_t>(length),
@@ -233,6 +235,7 @@ bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, He
     call.read_bytes += length;
   };
   if (!plan.in_line) {
+    // req: D2005-4-2 D2005-5.1-1
     h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-2 RFC8166-3.5.3-3 RFC8166-3.5.3-10
     for (const ByteRange& r : plan.rest) add(0, r.offset, r.length);
   }
@@ -244,6 +247,7 @@ bool Requester::try_send(Queued& queued) {
   OutgoingMessage out;
   Header& h = out.header;  // req: RFC8166-4.3.2-2 RFC8166-4.3.2.3-1
   h.xid = queued.xid;
+  // req: D2005-3.3-2 D2005-4.1-4
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
   h.version = versions_.version();  // req: V2-5-3
 

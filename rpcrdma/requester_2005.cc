@@ -24,7 +24,7 @@ bool counts_agree(const ResultBinding& results, ConstBytes reply, const CallPlan
 }  // namespace
 
 std::uint32_t Requester::call_inline_bytes() const {
-  // req: D2005-6.2-3
+  // req: D2005-6.2-3 D2005-6.2-4
   return config_.state() == ConfigClient::State::kConfigured ? config_.terms().call_bytes : limits_.call_inline_bytes;
 }
 

@@ -86,8 +86,10 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
   // Nothing of the Reply is looked at while the server can still change it. req: RFC8166-4.4.1-1 RFC8166-8.1.3-2
   // req: RFC5042-6.2.2-1 RFC5042-6.3.3-1
+  // req: D2005-3.6-3
   if (!fence(*call)) return;  // req: RFC8166-4.4.1-2
   if (call->configuration) return on_configured(*call, payload);
+  // req: D2005-5.2-5
   if (!h.read_list.empty()) return fetch_reply(*call, parsed, std::move(message));
   if (call->cancelled) return finish(*call);
   auto reply = take_reply(*call, parsed, std::move(message));

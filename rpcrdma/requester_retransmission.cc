@@ -50,6 +50,7 @@ std::vector<OutstandingCall> Requester::take_outstanding() {
     out.push_back({from.xid, from.tag, from.since, times_sent, from.copy});
     if (from.message) out.back().message.assign(from.message.bytes().begin(), from.message.bytes().end());
   };
+  // req: D2005-8-1
   for (const Call* c : sent) add(*c, c->times_sent);  // req: RFC8167-5.4-1 RFC8166-4.5.5-1
   for (const Queued& q : queued_) add(q, q.times_sent);
   for (Call& c : calls_) c.cancelled = true;  // what they hold stays until the connection is gone

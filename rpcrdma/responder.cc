@@ -83,6 +83,7 @@ void Responder::on_completion(const Completion& completion) {
     case WorkOwner::kReceive: {
       Buffer message = receives_.take(completion);
       if (dead_ || !ok) break;
+      // req: D2005-3.8-9 D2005-6-1
       // Posted again whatever this message is, and before anything that grants a credit for it leaves.
       // req: RFC8166-3.3.1-7
       if (auto posted = receives_.fill(); !posted) return fail(posted.error());
@@ -147,6 +148,7 @@ void Responder::send_reply(std::uint32_t slot, Buffer message, TimePoint now) {
   free_call(slot);
   if (plan.error && version == kVersion1 && offer_reply(xid, offer, message, now)) return;
   if (plan.error) {
+    // req: D2005-3.4-8
     ++stats_.replies_as_err_chunk;
     return answer_err_chunk(xid, version);
   }
@@ -237,6 +239,7 @@ bool Responder::idle() const {
 
 std::uint32_t Responder::grant() const {
   if (configures() && config_.terms().alone) return 1;  // req: D2005-6.1-2
+  // req: D2005-3.3-3
   // Never 0, and never more than there are Receives for. req: RFC8166-3.3.1-3 RFC8167-4.3.2-1 RFC8167-4.1-2
   if (shares_) return std::max<std::uint32_t>(options_.credits, 1);
   const std::size_t posted = receives_.posted() - std::min<std::size_t>(receives_.posted(), options_.backward_credits);

@@ -58,6 +58,7 @@ bool Responder::offer_reply(std::uint32_t xid, const ReplyOffer& offer, Buffer& 
   h.xid = xid;
   h.credits = grant();
   h.proc = Proc::kNomsg;
+  // req: D2005-3.8-10
   h.write_list = offer.write_list;
   for (WriteChunk& c : h.write_list) mark_unused(c);
   h.reply_chunk = offer.reply_chunk;
@@ -66,7 +67,7 @@ bool Responder::offer_reply(std::uint32_t xid, const ReplyOffer& offer, Buffer& 
   if (h.encoded_size() > reply_inline_bytes()) return false;
   const auto exposed = endpoint_.register_memory(message.bytes(), RemoteAccess::kRead, false);  // req: D2005-3.4-3
   if (!exposed) return false;
-  // req: D2005-5.2-3 D2005-5.1-1
+  // req: D2005-5.2-3 D2005-5.1-1 D2005-3.4-6
   h.read_list[0] = {0, {exposed->handle, static_cast<std::uint32_t>(message.size()), exposed->offset}};
   ++stats_.replies_in_read_chunk;
   const std::size_t bytes = message.size();
@@ -76,6 +77,7 @@ bool Responder::offer_reply(std::uint32_t xid, const ReplyOffer& offer, Buffer& 
 }
 
 void Responder::on_done(const Header& header) {
+  // req: D2005-3.8-5 D2005-4.1-9
   if (auto kept = kept_.on_done(kThisConnection, header.xid)) return release(std::move(*kept));
   ++stats_.dropped_messages;
 }

@@ -11,6 +11,7 @@ void Responder::on_message(Buffer message) {
   ParseResult result = Header::parse(message.bytes(), options_.header_limits);  // req: RFC8166-4.5-1
   if (const auto* error = std::get_if<ParseError>(&result)) {
     if (error->answer != ParseError::Answer::kDrop && overrun()) return;
+    // req: D2005-5.3-1 D2005-5.3-2
     return answer_error(*error);  // req: RFC8166-4.5-3
   }
   auto& parsed = std::get<ParsedHeader>(result);
@@ -149,6 +150,7 @@ void Responder::deliver_assembled(CallAssembler::Done done) {
         return refuse_arguments(done.owner);  // req: RFC8166-4.5.2-5
     }
   }
+  // req: D2005-3.8-3
   deliver(done.owner, std::move(done.message));
 }
 

@@ -109,6 +109,25 @@ TEST_F(Requester2005, FetchesDataOfAReply) {
   expect_bad_reply();
 }
 
+TEST_F(Requester2005, AReplyInTheReplyChunkNeedsNoDone) {
+  COVERS("D2005-5.2-5");
+  RequesterOptions o = options();
+  o.draft_2005.offer_reply_memory = true;
+  start(o);
+  ASSERT_TRUE(call(readdir_call(kXid)));
+  Segment s = received_2005().header.reply_chunk.value().segments[0];
+  const Bytes reply = rpc_reply(kXid, pattern(9000));
+  write_remote(s, reply);
+  s.length = static_cast<std::uint32_t>(reply.size());
+  Header h = header(kXid, Proc::kNomsg);
+  h.reply_chunk = WriteChunk{{s}};
+  server_.inbox.clear();
+  answer(h);
+  expect_reply(reply, true);
+  EXPECT_TRUE(nothing_received());
+  EXPECT_EQ(requester_->stats().dones_sent, 0u);
+}
+
 TEST_F(Requester2005, HostileReplies) {
   start(options());
   const auto fails = [&](const Header& h, const Bytes& payload = {}) {
@@ -185,6 +204,7 @@ TEST_F(Requester2005, DonesAreInFlight) {
 }
 
 TEST_F(Requester2005, ConfiguresBeforeTheFirstCall) {
+  COVERS("D2005-6.2-4");
   COVERS("D2005-6.1-1");
   COVERS("D2005-6.1-2");
   COVERS("D2005-6.2-1");
@@ -269,7 +289,6 @@ TEST_F(Requester2005, HasVersion1Only) {
 
 // Configuration, RDMA_MSGP, a long Reply by Read chunk and RDMA_DONE, with the ends that the others play above.
 TEST(Pair2005, TheWholeOfIt) {
-  COVERS("D2005-3.8-10");
   RequesterOptions client = options(true);
   Pair pair(client, server_options());
   const auto call = [&](const Bytes& message) {

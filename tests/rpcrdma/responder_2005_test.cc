@@ -74,7 +74,11 @@ TEST_F(Responder2005, LongRepliesAreReadAndThenDone) {
   COVERS("D2005-3.6-4");
   COVERS("D2005-5.1-1");
   COVERS("D2005-5.2-3");
+  COVERS("D2005-3.8-5");
+  COVERS("D2005-3.8-9");
+  COVERS("D2005-6-1");
   start(options());
+  const std::size_t receives = server_.receives.size();
   const Segment s = long_reply(kXid, now_);
   EXPECT_EQ(read(s), message_);
   EXPECT_EQ(responder_->replies_kept(), 1u);
@@ -91,7 +95,29 @@ TEST_F(Responder2005, LongRepliesAreReadAndThenDone) {
   send_done(7);
   EXPECT_EQ(responder_->stats().dropped_messages, 2u);
   EXPECT_TRUE(client_.inbox.empty());
+  EXPECT_EQ(server_.receives.size(), receives) << "posted again at once";
   EXPECT_FALSE(server_.broken);
+}
+
+// The Call by Read chunk, with a Write chunk that is too small, and the Reply by Read chunk.
+TEST_F(Responder2005, ChunksOfEveryKindInOneRpc) {
+  COVERS("D2005-3.8-10");
+  start(options());
+  Bytes call = read_call(kXid, kLong);
+  const auto exposed = client_.register_memory(call, RemoteAccess::kRead, false);
+  Header h = header(kXid, Proc::kNomsg);
+  h.read_list.push_back({0, {exposed->handle, static_cast<std::uint32_t>(call.size()), exposed->offset}});
+  h.write_list.push_back({{{Stag{77}, 100, 0}}});
+  send(h);
+  const CallToken token = expect_call(call);
+  message_ = read_reply(kXid, pattern(kLong));
+  reply(token, message_);
+  const Decoded d = received_2005();
+  ASSERT_EQ(d.header.read_list.size(), 1u);
+  EXPECT_EQ(read(d.header.read_list[0].target), message_);
+  ASSERT_EQ(d.header.write_list.size(), 1u);
+  EXPECT_EQ(d.header.write_list[0].length(), 0u) << "unused";
+  send_done(kXid);
 }
 
 TEST_F(Responder2005, WithoutDoneTheMemoryIsFreedAfterATime) {
