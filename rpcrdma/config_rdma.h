@@ -35,6 +35,7 @@ struct ConfigRequest {
   static constexpr std::size_t kSize = 12;
   // Arguments of the procedure: kSize octets, no more, no less; else Errc::kMalformedRpc. Any values.
   [[nodiscard]] static Result<ConfigRequest> parse(ConstBytes arguments);
+  // Those arguments.
   [[nodiscard]] std::array<std::byte, kSize> encode() const;
   friend constexpr bool operator==(const ConfigRequest&, const ConfigRequest&) = default;
 };
@@ -48,6 +49,7 @@ struct ConfigReply {
   static constexpr std::size_t kSize = 12;
   // Results of the procedure, as above.
   [[nodiscard]] static Result<ConfigReply> parse(ConstBytes results);
+  // Those results.
   [[nodiscard]] std::array<std::byte, kSize> encode() const;
   friend constexpr bool operator==(const ConfigReply&, const ConfigReply&) = default;
 };
