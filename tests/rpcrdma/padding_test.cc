@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <random>
 
 #include "tests/rpcrdma/rpc_samples.h"
 #include "tests/rpcrdma/wire_vectors.h"
@@ -226,6 +227,30 @@ TEST(Padding, HostileMessages) {
   // A length that is beyond any message.
   Bytes liar = write_call_head(kXid, 0xFFFFFFFF) + Bytes(4096);
   EXPECT_EQ(unpad_call(liar, msgp({kAlign, kThreshold}), kMinMsgpHeaderBytes), std::nullopt);
+}
+
+TEST(Padding, SurvivesMutation) {
+  std::mt19937 random(2005);
+  const Bytes call = writes({1500, 7, 3000, 0, 1025});
+  const auto layout = plan(call, 512);
+  const Bytes good = rest_of(padded_send(call, *layout), kMinMsgpHeaderBytes);
+  for (int i = 0; i < 20000; ++i) {
+    Bytes message = good;
+    if (i % 3 == 0) message.resize(random() % message.size());
+    for (std::size_t flips = random() % 4; flips > 0 && !message.empty(); --flips) {
+      // Mostly where the counts are.
+      const std::size_t at =
+          i % 2 == 0 ? random() % message.size() : random() % std::min<std::size_t>(message.size(), 120);
+      message[at] ^= static_cast<std::byte>(1u << random() % 8);
+    }
+    const std::uint32_t align = std::uint32_t{4} << random() % 30;
+    const auto got =
+        unpad_call(message, msgp({align, 512 + static_cast<std::uint32_t>(random() % 2000)}), random() % 4096);
+    if (got) {
+      ASSERT_LE(got->offset, message.size());
+      ASSERT_LE(got->gaps.size(), kMaxPaddedItems);
+    }
+  }
 }
 
 TEST(Padding, WhereOctetsLand) {

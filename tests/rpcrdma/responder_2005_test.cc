@@ -249,6 +249,12 @@ TEST_F(Responder2005, ClientsThatTakeNoReadsGetNoReadChunks) {
   reply(expect_call(read_call(9, kLong)), read_reply(9, pattern(kLong)));
   EXPECT_EQ(received_2005().header.error.code, HeaderError::kChunk);
   EXPECT_EQ(responder_->replies_kept(), 0u);
+  // Nor does this end read what they offer all the same.
+  Header h = header(10, Proc::kNomsg);
+  h.read_list.push_back({0, {Stag{1}, 100, 0}});
+  send(h);
+  EXPECT_EQ(received_2005().header.error.code, HeaderError::kChunk);
+  EXPECT_FALSE(server_.broken);
 }
 
 }  // namespace
