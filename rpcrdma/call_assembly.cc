@@ -52,6 +52,7 @@ Result<void> CallAssembler::pump() {
     waiting_.pop_front();
     (jobs_[slot].plan.reads.empty() ? finished_ : reading_).push_back(slot);
   }
+  // req: D2005-3.3-6
   while (!reading_.empty() && reads_ < max_reads_ && transmit_.reserve()) {  // req: RFC8166-3.3.1-10
     const std::uint32_t slot = reading_.front();
     Job& job = jobs_[slot];

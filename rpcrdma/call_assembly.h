@@ -3,6 +3,7 @@
 // the ORD and the send queue, and reads straight into the final place. Internal to rpcrdma.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -79,6 +80,9 @@ class CallAssembler {
   CallAssembler(Endpoint& endpoint, BufferPool& pool, TransmitQueue& transmit,
                 BufferPool::Purpose purpose = BufferPool::Purpose::kCall);
 
+  // RDMA Reads under way at a time, at most: those of the endpoint, or fewer.
+  void limit_reads(std::size_t most) { max_reads_ = std::min(endpoint_.limits().max_outstanding_reads, most); }
+  [[nodiscard]] std::size_t max_reads() const { return max_reads_; }
   // `received` holds the Send, its payload at `payload_offset`; kept until the memory for the whole Call is there.
   void add(std::uint32_t owner, CallPlan plan, Buffer received, std::size_t payload_offset);
   // Starts and continues what memory, ORD and send queue allow. An error means that the endpoint refused: close.

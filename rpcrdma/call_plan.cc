@@ -59,6 +59,7 @@ SmallVector<PlacedChunk, 2> collect_chunks(const ReadList& list) {
     if (it == out.end()) {
       out.push_back({s.position, s.target.length});
     } else {
+      // req: D2005-3.4-13
       it->length += s.target.length;  // req: RFC8166-3.4.4-1 RFC8166-3.4.5-5 RFC8166-3.4.5-1
     }
   }
@@ -111,7 +112,7 @@ ChunkVerdict check_chunks(ConstBytes call, const CallPlan& plan, const DeclaredB
   std::optional<DdpItem> item = walker.next();
   for (const PlacedChunk& c : plan.chunks) {
     while (item && item->offset < c.position) item = walker.next();  // req: RFC8166-3.5.2-1
-    // req: RFC8166-6.1-8 RFC8166-6.1-9 RFC8166-3.4.2-2
+    // req: RFC8166-6.1-8 RFC8166-6.1-9 RFC8166-3.4.2-2 D2005-3.4-1
     if (!item || item->offset != c.position) return ChunkVerdict::kNotEligible;
     // With padding or without. req: RFC8166-3.4.5.2-2 RFC8166-3.4.5.2-4 RFC8166-3.4.5.2-3
     if (c.length != item->length && c.length != item->padded_length()) return ChunkVerdict::kWrongSize;

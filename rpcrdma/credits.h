@@ -19,7 +19,8 @@ class CreditWindow {
   [[nodiscard]] std::uint32_t in_flight() const { return in_flight_; }
   // Calls that may be sent now. 0 also while a lowered grant is being worked off.
   [[nodiscard]] std::uint32_t available() const {
-    const std::uint32_t limit = std::min(requested_, granted_);  // req: RFC8166-3.3.1-5 RFC8166-3.3.1-2
+    const std::uint32_t limit =
+        std::min(requested_, granted_);  // req: RFC8166-3.3.1-5 RFC8166-3.3.1-2 D2005-3.3-5 D2005-4.1-5
     return limit > in_flight_ ? limit - in_flight_ : 0;
   }
   void on_call_sent() { ++in_flight_; }

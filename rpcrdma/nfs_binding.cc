@@ -102,7 +102,8 @@ std::optional<DdpItem> ItemScan::describe() {
   if (!in.ok()) return std::nullopt;
   out.offset = size - in.remaining();
   out.position = out.offset + absent;  // req: RFC8166-3.4.5-2 RFC8166-4.3.1.1-1 RFC8267-6.4.1-1
-  out.ordinal = found++;               // req: RFC8267-6.4.3-1
+  // req: D2005-3.7-4
+  out.ordinal = found++;  // req: RFC8267-6.4.3-1
   out.in_message = out.padded_length() <= in.remaining();
   pending_octets = out.padded_length();
   return out;

@@ -40,6 +40,7 @@ void offer_reply_memory(ConstBytes call, const ResultBinding& results, const Off
     std::size_t header = header_bytes(0, chunks.size(), false);
     for (const std::uint32_t octets : chunks) header -= octets == 0 ? Segment::kSize : 0;
     const bool fits = header + rest <= reply_inline;
+    // req: D2005-3.4-4 D2005-3.4-5
     if (fits || policy.with_reply_chunk) {  // req: RFC8166-3.4.6-2 RFC8267-3-1
       plan.write_chunks = std::move(chunks);
       plan.reply_chunk = fits ? 0 : rest;
@@ -47,6 +48,7 @@ void offer_reply_memory(ConstBytes call, const ResultBinding& results, const Off
       return;
     }
   }
+  // req: D2005-5.2-1 D2005-5.2-4
   plan.reply_chunk = reply;  // req: RFC8166-3.5.3-4 RFC8166-4.3.2.3-5 RFC8267-3-2
 }
 

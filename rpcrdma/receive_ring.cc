@@ -8,6 +8,7 @@ ReceiveRing::ReceiveRing(ReceiveQueue& queue, BufferPool& pool, std::size_t rece
     : queue_(queue),
       pool_(pool),
       // req: RFC8166-3.3.3-1
+      // req: D2005-5-1
       receive_bytes_(std::max<std::size_t>(receive_bytes, kDefaultInlineBytes)),  // req: RFC8166-3.3.3-4
       wanted_(receives),
       slots_(receives),

@@ -15,6 +15,7 @@ struct Insertion {
 using Insertions = SmallVector<Insertion, 2>;
 
 // The n-th result has the n-th chunk. Servers of Linux pass over results without data: the next one has the chunk then.
+// req: D2005-3.7-3
 // req: RFC8166-4.3.2.1-1 RFC8166-4.3.2.1-4
 std::optional<Insertions> match(std::span<const WrittenChunk> chunks, const ResultBinding& results, ConstBytes rest) {
   Insertions out;

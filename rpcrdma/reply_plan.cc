@@ -22,6 +22,7 @@ class ChunkWriter {
       if (used_ == s.length) next_segment();
     }
   }
+  // req: D2005-3.7-2
   // Must be called last: what was not reached was not written. req: RFC8166-3.4.6-5 RFC8166-4.3.3-5
   void finish() {
     while (segment_ < chunk_.segments.size()) next_segment();
@@ -67,6 +68,7 @@ bool reduce(const ReplyOffer& offer, ConstBytes reply, ReplyPlan& plan) {
       if (item.length > chunk.length()) return false;  // req: RFC8267-3.1-6
       plan.in_line.push_back({at, item.offset - at});
       // Padding is neither written nor sent. req: RFC8166-3.4.6.2-2 RFC8166-3.4.6.2-3 RFC8166-3.4.4.4-2
+      // req: D2005-3.4-9 D2005-3.7-1
       writer.put({item.offset, item.length});  // req: RFC8166-3.4.4.1-1 RFC8166-3.4.4.1-2
       plan.reduced_bytes += item.length;
       at = item.offset + static_cast<std::size_t>(item.padded_length());  // req: RFC8166-3.4.1-1 RFC8166-4.3.2-4
@@ -110,7 +112,8 @@ ReplyPlan plan_reply(std::uint32_t xid, const ReplyOffer& offer, ConstBytes repl
                      std::size_t inline_bytes) {
   ReplyPlan plan;
   Header& h = plan.header;
-  h.xid = xid;                        // req: RFC8167-2.4-3
+  h.xid = xid;  // req: RFC8167-2.4-3
+  // req: D2005-4.1-4 D2005-3.3-4
   h.credits = credits;                // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
   h.write_list = offer.write_list;    // req: RFC8166-3.4.6-4 RFC8166-4.3.2.3-4 RFC8166-3.4.3-2
   h.reply_chunk = offer.reply_chunk;  // req: RFC8166-4.3.3-4
@@ -120,6 +123,7 @@ ReplyPlan plan_reply(std::uint32_t xid, const ReplyOffer& offer, ConstBytes repl
   const std::size_t header_bytes = h.encoded_size();
   const std::size_t payload_bytes = total(plan.in_line);
   // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-3.5.2-2
+  // req: D2005-3.8-1
   if (header_bytes + payload_bytes <= inline_bytes) {  // req: RFC8166-4.2.4-13 RFC8166-4.3.3-3
     if (h.reply_chunk) clear_lengths(*h.reply_chunk);
     return plan;
@@ -128,6 +132,7 @@ ReplyPlan plan_reply(std::uint32_t xid, const ReplyOffer& offer, ConstBytes repl
   if (!h.reply_chunk || header_bytes > inline_bytes || payload_bytes > h.reply_chunk->length()) return error_plan();
   h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-10
   ChunkWriter writer(*h.reply_chunk, plan.writes);
+  // req: D2005-5.2-2
   for (const ByteRange& r : plan.in_line) writer.put(r);  // req: RFC8166-3.5.3-9 RFC8166-6.1-6
   writer.finish();
   plan.in_line.clear();

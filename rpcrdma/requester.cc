@@ -22,6 +22,16 @@ std::uint32_t receive_bytes(const RequesterOptions& options) {
                                               : std::max(options.inline_bytes, kDefaultInlineBytes2);
 }
 
+ConfigLimits config_limits_of_client(Endpoint& endpoint, const RequesterOptions& options) {
+  ConfigLimits out;
+  out.call_bytes = options.send_bytes == 0 ? options.inline_bytes : options.send_bytes;
+  out.reply_bytes = config_announced_bytes(options.inline_bytes);
+  out.incoming_reads = options.draft_2005.incoming_reads;
+  out.outgoing_reads =
+      static_cast<std::uint32_t>(std::min<std::size_t>(endpoint.limits().max_outstanding_reads, UINT32_MAX));
+  return out;
+}
+
 }  // namespace
 
 BufferPool::Options pool_options(const RequesterOptions& options) {
@@ -50,19 +60,24 @@ Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
       receives_(shared != nullptr ? *shared : own_receives_),
       shares_(shared != nullptr),
       transmit_(endpoint, pool),
-      assembler_(endpoint, pool, transmit_, BufferPool::Purpose::kBackward),
+      assembler_(endpoint, pool, transmit_,
+                 options.draft_2005.enabled ? BufferPool::Purpose::kReply : BufferPool::Purpose::kBackward),
       window_(options.credits),
       versions_(options.highest_version, options.lowest_version),
       options_known_(options.extensions, std::max<std::size_t>(options.backward_credits, 1)),
+      config_(config_limits_of_client(endpoint, options), options.draft_2005.config_program),
       peer_calls_(options.backward_credits) {
-  options_.header_limits.dialect = {.version_2 =
-                                        options.highest_version == kVersion2};  // and no more: it sends no DONE
+  options_.header_limits.dialect = {.version_2 = options.highest_version == kVersion2,
+                                    .draft_2005 = options.draft_2005.enabled};
 }
 
 Result<void> Requester::start() {
   if (options_.lowest_version < kVersion1 || options_.lowest_version > options_.highest_version ||
       options_.highest_version > kVersion2) {
     return make_error(Errc::kInvalidArgument, "no such versions of RPC-over-RDMA");
+  }
+  if (options_.draft_2005.enabled && options_.highest_version != kVersion1) {
+    return make_error(Errc::kInvalidArgument, "the draft of 2005 has version 1 only");
   }
   if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.1-3
   if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
@@ -126,7 +141,7 @@ void Requester::pump() {
   // req: RFC8166-3.3-1 RFC8166-8.1.4-3 RFC8167-4-1
   while (!queued_.empty() && window_.available() > 0 && has_receive()) {
     if (versions_.alone() && window_.in_flight() > 0) break;  // req: V2-5-2
-    if (!try_send(queued_.front())) break;
+    if (!admits_call() || !try_send(queued_.front())) break;
     queued_.pop_front();
   }
   bool more = true;
@@ -183,6 +198,7 @@ bool Requester::copy_rest(const OfferPlan& plan, ConstBytes message, Buffer& out
 }
 
 bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, Header& h) {
+  // req: D2005-7-1
   // Fresh handles for every Call, exposed no earlier than now. req: RFC8166-8.1.2-1 RFC8166-8.1.3-1 RFC8166-3.4.5-6
   const auto exposed = [this](MutBytes memory, RemoteAccess access, std::optional<ExposedMemory>& out) {
     // req: RFC8797-3.2-4
@@ -211,6 +227,7 @@ bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, He
   const MutBytes memory = call.message.bytes().subspan(range.offset, range.length);
   if (!exposed(memory, RemoteAccess::kRead, call.call_memory)) return false;
   const auto add = [&](std::uint64_t position, std::size_t offset, std::size_t length) {
+    // req: D2005-3.4-2
     // req: RFC8166-3.4.5-1 RFC8166-3.5.3-9
     h.read_list.push_back({static_cast<std::uint32_t>(position),
                            {call.call_memory->handle, static_cast<std::uint32_t>(length),
@@ -218,6 +235,7 @@ bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, He
     call.read_bytes += length;
   };
   if (!plan.in_line) {
+    // req: D2005-4-2 D2005-5.1-1
     h.proc = Proc::kNomsg;  // req: RFC8166-3.5.3-2 RFC8166-3.5.3-3 RFC8166-3.5.3-10
     for (const ByteRange& r : plan.rest) add(0, r.offset, r.length);
   }
@@ -229,6 +247,7 @@ bool Requester::try_send(Queued& queued) {
   OutgoingMessage out;
   Header& h = out.header;  // req: RFC8166-4.3.2-2 RFC8166-4.3.2.3-1
   h.xid = queued.xid;
+  // req: D2005-3.3-2 D2005-4.1-4
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
   h.version = versions_.version();  // req: V2-5-3
 
@@ -251,9 +270,12 @@ bool Requester::try_send(Queued& queued) {
   fresh.results = ResultBinding::for_call(message, options_.declared.get());
   OfferPolicy policy = options_.offers;
   if (queued.no_write_chunks) policy.write_chunks = 0;
-  const OfferPlan plan = plan_offer(message, fresh.results, policy, versions_.inline_bytes(limits_.call_inline_bytes),
-                                    versions_.inline_bytes(limits_.reply_inline_bytes),
-                                    std::min(options_.max_reply_bytes, queued.max_reply), options_.declared.get());
+  const bool no_memory = options_.draft_2005.enabled && !options_.draft_2005.offer_reply_memory;
+  if (no_memory) policy.write_chunks = 0;
+  OfferPlan plan = plan_offer(message, fresh.results, policy, versions_.inline_bytes(call_inline_bytes()),
+                              versions_.inline_bytes(reply_inline_bytes()),
+                              std::min(options_.max_reply_bytes, queued.max_reply), options_.declared.get());
+  if (no_memory) plan.reply_chunk = 0;
   const auto memory = acquire_reply_memory(plan, fresh);
   if (!memory && !plan.write_chunks.empty()) {  // a Reply chunk needs no gaps
     queued.no_write_chunks = true;
@@ -261,6 +283,8 @@ bool Requester::try_send(Queued& queued) {
   }
   if (!memory) return fail_queued();
   const bool whole_in_line = plan.in_line && plan.data.empty();
+  if (!whole_in_line && !may_offer_read_chunks()) return fail_queued();  // req: D2005-6.2-8
+  fresh.done_mark = dones_.mark();
   // The server reads from the message as it is: what goes in line beside Read chunks is copied.
   if (!*memory || (plan.in_line && !whole_in_line && !copy_rest(plan, message, out.payload))) return false;
   if (!whole_in_line) fresh.message = std::move(queued.message);
@@ -291,6 +315,7 @@ bool Requester::try_send(Queued& queued) {
       call.copy.assign(message.begin(), message.end());
     }
     out.payload = std::move(queued.message);
+    pad_call(out);
   }
   if (out.payload) {
     out.in_line.push_back({0, out.payload.size()});

@@ -2,7 +2,8 @@
 // (draft-cel-nfsv4-rpcrdma-version-two-00), for RPC programs it knows nothing about: sends Calls in line or as
 // Position-Zero Read chunk, offers a Reply chunk wherever a Reply may be long, and hands Replies over as contiguous RPC
 // messages, after fencing the memory the server had access to. It also takes backward Calls (RFC 8167), in line only
-// unless options say otherwise.
+// unless options say otherwise. Where options say so, it speaks the draft of 2005 as well: the connection is configured
+// before the first Call, data are aligned for the server, and Replies in Read chunks are fetched.
 // It does no I/O: it posts to an Endpoint and is driven by completions.
 //
 // Driving: construct when private data was exchanged, start(), then after every input (on_completion, call,
@@ -24,6 +25,7 @@
 #include "iwarp/rpcrdma/buffer_pool.h"
 #include "iwarp/rpcrdma/call_assembly.h"
 #include "iwarp/rpcrdma/credits.h"
+#include "iwarp/rpcrdma/draft_2005.h"
 #include "iwarp/rpcrdma/endpoint.h"
 #include "iwarp/rpcrdma/nfs_binding.h"
 #include "iwarp/rpcrdma/offer_policy.h"
@@ -80,7 +82,8 @@ struct RequesterOptions {
   std::uint32_t highest_version = kVersion1;
   std::uint32_t lowest_version = kVersion1;  // of these two as well
   Limits header_limits{};  // bounds for the chunk lists of what the server sends; its dialect follows from the versions
-  OptionRegistry extensions{};  // of version 2 that are known; others get RDMA_ERR_INVAL_OPTION
+  OptionRegistry extensions{};    // of version 2 that are known; others get RDMA_ERR_INVAL_OPTION
+  Draft2005Options draft_2005{};  // goes with highest_version kVersion1 only
 };
 
 // Private data to announce for these options.
@@ -139,6 +142,9 @@ class Requester {
     std::uint64_t reply_chunks_offered = 0;    // Calls that offered one
     std::uint64_t replies_in_line = 0;         // Replies that came in a Send
     std::uint64_t replies_in_reply_chunk = 0;  // Replies that came by RDMA Write
+    std::uint64_t replies_in_read_chunk = 0;   // of the draft of 2005: Replies fetched by RDMA Read, wholly or in part
+    std::uint64_t calls_padded = 0;            // likewise: sent as RDMA_MSGP
+    std::uint64_t dones_sent = 0;              // likewise: RDMA_DONE
     std::uint64_t failed_calls = 0;            // of the Failures all but kLocal
     std::uint64_t unknown_xids = 0;            // Replies to nothing we sent: dropped
     std::uint64_t dropped_messages = 0;        // malformed: the last message; backward Calls whose xid is outstanding
@@ -239,6 +245,8 @@ class Requester {
   [[nodiscard]] const Stats& stats() const { return stats_; }
   // Which version is spoken, and whether that is settled.
   [[nodiscard]] const VersionNegotiation& versions() const { return versions_; }
+  // Of the draft of 2005: how the configuration of the connection stands.
+  [[nodiscard]] const ConfigClient& configuration() const { return config_; }
   // Credits: granted, and in use.
   [[nodiscard]] const CreditWindow& credits() const { return window_; }
   // Calls sent or queued, and not yet answered.
@@ -279,7 +287,12 @@ class Requester {
     std::optional<ExposedMemory> call_memory{};
     std::size_t read_bytes = 0;  // in Read chunks
     ResultBinding results{};
+    bool configuration = false;   // the Call of CONFIG_RDMA: nobody else's
+    bool fetching = false;        // its Reply came, and is read
+    std::uint64_t done_mark = 0;  // see DoneCredits
   };
+  // In the owner of an assembly: that of a Reply, and not of a backward Call.
+  static constexpr std::uint32_t kFetchedReply = 0x80000000;
   struct PeerCall {
     bool used = false;
     std::uint32_t generation = 0;
@@ -306,7 +319,7 @@ class Requester {
   [[nodiscard]] std::optional<ReplyReceived> take_reply(Call& call, const ParsedHeader& parsed, Buffer message);
   void complete(Call& call, ReplyReceived reply);
   // Whether a Reply's chunk lists are what was offered with the Call, filled in.
-  [[nodiscard]] static bool chunks_acceptable(const Call& call, const Header& header);
+  [[nodiscard]] bool chunks_acceptable(const Call& call, const Header& header) const;
   // Memory for what the plan offers; false: there is none now, nullopt: there will never be.
   [[nodiscard]] std::optional<bool> acquire_reply_memory(const OfferPlan& plan, Call& call);
   // What is sent in line beside Read chunks; false: there is no memory now.
@@ -331,6 +344,21 @@ class Requester {
   // Ends all remote access to the Call's memory; false: the connection is being closed.
   [[nodiscard]] bool fence(Call& call);
   void finish(Call& call);
+  // Of the draft of 2005, in requester_2005.cc.
+  [[nodiscard]] bool configures() const { return options_.draft_2005.enabled && options_.draft_2005.configure; }
+  [[nodiscard]] std::uint32_t call_inline_bytes() const;
+  [[nodiscard]] std::uint32_t reply_inline_bytes() const;
+  [[nodiscard]] bool may_offer_read_chunks() const;
+  // Whether another Call may go out now; asks for the configuration if that is what it waits for.
+  [[nodiscard]] bool admits_call();
+  void ask_configuration();
+  void on_configured(Call& call, ConstBytes reply);
+  void pad_call(OutgoingMessage& out);
+  [[nodiscard]] bool take_padding_out(const Buffer& message, ParsedHeader& parsed);
+  // Reads what a Reply offers.
+  void fetch_reply(Call& call, const ParsedHeader& parsed, Buffer message);
+  void on_reply_fetched(CallAssembler::Done done);
+  void send_done(std::uint32_t xid);
   void fail(Error error);
   [[nodiscard]] Call* find(std::uint32_t xid);
   [[nodiscard]] PeerCall* find_peer_call(CallToken token);
@@ -343,10 +371,12 @@ class Requester {
   ReceiveRing& receives_;  // these, or those that are shared
   bool shares_;
   TransmitQueue transmit_;
-  CallAssembler assembler_;  // of backward Calls
+  CallAssembler assembler_;  // of backward Calls, and of Replies that are fetched
   CreditWindow window_;
   VersionNegotiation versions_;
   OptionExchange options_known_;
+  ConfigClient config_;
+  DoneCredits dones_;
   std::deque<Queued> queued_;
   std::vector<Call> calls_;
   std::vector<PeerCall> peer_calls_;

@@ -65,6 +65,7 @@ void Requester::deliver_backward(std::uint32_t slot, Buffer message) {
 }
 
 void Requester::deliver_assembled(CallAssembler::Done done) {
+  if ((done.owner & kFetchedReply) != 0) return on_reply_fetched(std::move(done));
   const PeerCall& call = peer_calls_[done.owner];
   const std::uint32_t xid = call.xid, version = call.version;
   const ConstBytes bytes = done.message.bytes();

@@ -9,8 +9,8 @@
 namespace iwarp::rpcrdma {
 
 void Requester::on_message(Buffer message) {
-  const ParseResult result = Header::parse(message.bytes(), options_.header_limits);
-  const auto* parsed = std::get_if<ParsedHeader>(&result);
+  ParseResult result = Header::parse(message.bytes(), options_.header_limits);
+  auto* parsed = std::get_if<ParsedHeader>(&result);
   if (parsed == nullptr) {
     const auto& error = std::get<ParseError>(result);
     if (error.option) return answer_err_chunk(error.xid, error.version);  // req: V2-4.2-10
@@ -21,9 +21,15 @@ void Requester::on_message(Buffer message) {
   const Header& h = parsed->header;
   if (h.proc == Proc::kError) return on_error_message(h);
   if (h.proc == Proc::kOptional) return on_option(std::move(message), *parsed);
+  if (h.proc == Proc::kDone) {  // is for servers
+    ++stats_.dropped_messages;
+    return;
+  }
+  if (h.proc == Proc::kMsgp && !take_padding_out(message, *parsed)) return lose_reply();
   if (h.proc == Proc::kNomsg) {
     // With a Read list it can only be a long backward Call, unless it is a broken Reply.
-    const bool backward = !h.read_list.empty() && (takes_chunks(h.version) || find(h.xid) == nullptr);
+    const bool answers = options_.draft_2005.enabled && find(h.xid) != nullptr;
+    const bool backward = !h.read_list.empty() && !answers && (takes_chunks(h.version) || find(h.xid) == nullptr);
     if (backward) return on_backward_call(std::move(message), *parsed);
     return on_reply(std::move(message), *parsed);
   }
@@ -47,8 +53,8 @@ void Requester::lose_reply() {
 
 // An unused Reply chunk that was not echoed does no harm: Linux takes such Replies as well. Nor does a missing Write
 // list: nothing was written then.
-bool Requester::chunks_acceptable(const Call& call, const Header& h) {
-  if (check_reply(h)) return false;
+bool Requester::chunks_acceptable(const Call& call, const Header& h) const {
+  if (check_reply(h, options_.header_limits.dialect)) return false;
   const auto fits = [](const WriteChunk& chunk, const Offered& offered) {
     if (offered.room.length == 0) return chunk.is_empty();
     if (chunk.segments.size() != 1) return false;  // req: RFC8166-3.4.6-4 RFC8166-6.1-10 RFC8166-4.3.3-4
@@ -59,14 +65,15 @@ bool Requester::chunks_acceptable(const Call& call, const Header& h) {
   for (std::size_t i = 0; i < h.write_list.size(); ++i) {
     if (!fits(h.write_list[i], call.write_chunks[i])) return false;
   }
-  if (h.proc == Proc::kMsg) return !h.reply_chunk || h.reply_chunk->length() == 0;
+  const bool elsewhere = h.proc == Proc::kMsg || !h.read_list.empty();
+  if (elsewhere) return !h.reply_chunk || h.reply_chunk->length() == 0;
   return call.reply_chunk && fits(*h.reply_chunk, *call.reply_chunk);
 }
 
 void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   const Header& h = parsed.header;
   Call* call = find(h.xid);
-  if (call == nullptr) {
+  if (call == nullptr || call->fetching) {
     ++stats_.unknown_xids;  // req: RFC8167-2.4-4
     return;
   }
@@ -79,7 +86,11 @@ void Requester::on_reply(Buffer message, const ParsedHeader& parsed) {
   window_.on_grant(h.credits);  // req: RFC8166-3.3.1-4 RFC8166-3.3.1-6
   // Nothing of the Reply is looked at while the server can still change it. req: RFC8166-4.4.1-1 RFC8166-8.1.3-2
   // req: RFC5042-6.2.2-1 RFC5042-6.3.3-1
+  // req: D2005-3.6-3
   if (!fence(*call)) return;  // req: RFC8166-4.4.1-2
+  if (call->configuration) return on_configured(*call, payload);
+  // req: D2005-5.2-5
+  if (!h.read_list.empty()) return fetch_reply(*call, parsed, std::move(message));
   if (call->cancelled) return finish(*call);
   auto reply = take_reply(*call, parsed, std::move(message));
   if (!reply || rpc_xid(reply->message.bytes()) != h.xid ||
@@ -146,7 +157,7 @@ void Requester::complete(Call& call, ReplyReceived reply) {
 void Requester::on_error_message(const Header& header) {
   Call* call = find(header.xid);
   if (call == nullptr && options_known_.on_error(header)) return;
-  if (call == nullptr) {
+  if (call == nullptr || call->fetching) {
     ++stats_.unknown_xids;
     return;
   }
@@ -163,7 +174,8 @@ void Requester::on_error_message(const Header& header) {
 
 void Requester::fail_call(Call& call, Failure why, const ErrorBody& error) {
   if (!fence(call)) return;  // req: RFC8166-8.1.3-3
-  if (!call.cancelled) {
+  if (call.configuration) config_.on_refused();
+  if (!call.cancelled && !call.configuration) {
     ++stats_.failed_calls;
     events_.emplace_back(CallFailed{call.xid, why, error.version_low, error.version_high, call.tag});
   }
@@ -188,6 +200,7 @@ bool Requester::fence(Call& call) {
 }
 
 void Requester::finish(Call& call) {
+  dones_.on_reply(call.done_mark);
   call = Call{};  // and with it what was unused of its chunks. req: RFC8166-4.3.2.2-4
   ++calls_ended_;
   window_.on_call_done();  // req: RFC8166-2.2.2-3

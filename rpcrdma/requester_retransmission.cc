@@ -42,7 +42,7 @@ bool Requester::take_back(Call& call, Queued& queued, bool in_line) {
 std::vector<OutstandingCall> Requester::take_outstanding() {
   std::vector<const Call*> sent;
   for (const Call& c : calls_) {
-    if (c.used && !c.cancelled && (c.message || !c.copy.empty())) sent.push_back(&c);
+    if (c.used && !c.cancelled && !c.configuration && (c.message || !c.copy.empty())) sent.push_back(&c);
   }
   std::sort(sent.begin(), sent.end(), [](const Call* a, const Call* b) { return a->order < b->order; });
   std::vector<OutstandingCall> out;
@@ -50,6 +50,7 @@ std::vector<OutstandingCall> Requester::take_outstanding() {
     out.push_back({from.xid, from.tag, from.since, times_sent, from.copy, from.max_reply});
     if (from.message) out.back().message.assign(from.message.bytes().begin(), from.message.bytes().end());
   };
+  // req: D2005-8-1
   for (const Call* c : sent) add(*c, c->times_sent);  // req: RFC8167-5.4-1 RFC8166-4.5.5-1
   for (const Queued& q : queued_) add(q, q.times_sent);
   for (Call& c : calls_) c.cancelled = true;  // what they hold stays until the connection is gone

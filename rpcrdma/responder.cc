@@ -20,6 +20,17 @@ std::uint32_t receive_bytes(const ResponderOptions& options) {
                                               : std::max(options.inline_bytes, kDefaultInlineBytes2);
 }
 
+ConfigLimits config_limits(Endpoint& endpoint, const ResponderOptions& options) {
+  ConfigLimits out;
+  out.call_bytes = config_announced_bytes(options.inline_bytes);
+  out.reply_bytes = options.send_bytes == 0 ? options.inline_bytes : options.send_bytes;
+  out.incoming_reads = options.draft_2005.incoming_reads;
+  out.outgoing_reads =
+      static_cast<std::uint32_t>(std::min<std::size_t>(endpoint.limits().max_outstanding_reads, UINT32_MAX));
+  out.align = options.draft_2005.align;
+  return out;
+}
+
 }  // namespace
 
 BufferPool::Options pool_options(const ResponderOptions& options) {
@@ -46,8 +57,11 @@ Responder::Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimit
       transmit_(endpoint, pool),
       assembler_(endpoint, pool, transmit_),
       backward_window_(options.backward_credits),  // req: RFC8167-4.1-4
-      options_known_(options.extensions, std::max<std::size_t>(options.credits, 1)) {
-  options_.header_limits.dialect = {.version_2 = options.highest_version == kVersion2};
+      options_known_(options.extensions, std::max<std::size_t>(options.credits, 1)),
+      config_(config_limits(endpoint, options), options.draft_2005.config_program),
+      kept_(options.draft_2005.done) {
+  options_.header_limits.dialect = {.version_2 = options.highest_version == kVersion2,
+                                    .draft_2005 = options.draft_2005.enabled};
 }
 
 Result<void> Responder::start() {
@@ -69,6 +83,7 @@ void Responder::on_completion(const Completion& completion) {
     case WorkOwner::kReceive: {
       Buffer message = receives_.take(completion);
       if (dead_ || !ok) break;
+      // req: D2005-3.8-9 D2005-6-1
       // Posted again whatever this message is, and before anything that grants a credit for it leaves.
       // req: RFC8166-3.3.1-7
       if (auto posted = receives_.fill(); !posted) return fail(posted.error());
@@ -101,7 +116,7 @@ std::optional<Responder::Event> Responder::poll_event() {
   return out;
 }
 
-Result<void> Responder::reply(CallToken token, Buffer&& message) {
+Result<void> Responder::reply(CallToken token, Buffer&& message, TimePoint now) {
   if (dead_) return make_error(Errc::kNotConnected);
   // req: RFC8166-3.3.1-9 RFC8167-2-1
   if (!names_delivered_call(token)) return make_error(Errc::kInvalidArgument, "unknown Call");
@@ -109,7 +124,7 @@ Result<void> Responder::reply(CallToken token, Buffer&& message) {
   if (rpc_xid(message.bytes()) != calls_[token.slot].xid || rpc_direction(message.bytes()) != RpcDirection::kReply) {
     return make_error(Errc::kInvalidArgument, "not the Reply to this Call");
   }
-  send_reply(token.slot, std::move(message));
+  send_reply(token.slot, std::move(message), now);
   pump();
   return {};
 }
@@ -124,14 +139,16 @@ void Responder::abandon(CallToken token) {
   if (names_delivered_call(token)) free_call(token.slot);
 }
 
-void Responder::send_reply(std::uint32_t slot, Buffer message) {
+void Responder::send_reply(std::uint32_t slot, Buffer message, TimePoint now) {
   Call& call = calls_[slot];
   const std::uint32_t xid = call.xid, version = call.version;
-  ReplyPlan plan =
-      plan_reply(xid, call.offer, message.bytes(), grant(), inline_bytes(version, limits_.reply_inline_bytes));
+  ReplyPlan plan = plan_reply(xid, call.offer, message.bytes(), grant(), inline_bytes(version, reply_inline_bytes()));
   const std::optional<Stag> sole = call.offer.sole_handle;
+  const ReplyOffer offer = plan.error ? std::move(call.offer) : ReplyOffer{};
   free_call(slot);
+  if (plan.error && version == kVersion1 && offer_reply(xid, offer, message, now)) return;
   if (plan.error) {
+    // req: D2005-3.4-8
     ++stats_.replies_as_err_chunk;
     return answer_err_chunk(xid, version);
   }
@@ -203,6 +220,7 @@ void Responder::progress() {
 
 void Responder::on_disconnect() {
   dead_ = true;
+  release_all();
   transmit_.stop();
   assembler_.stop();
 }
@@ -215,10 +233,13 @@ void Responder::fail(Error error) {
 
 bool Responder::idle() const {
   const auto wanted = [](const BackwardCall& b) { return !b.cancelled; };
-  return outstanding_ == 0 && std::none_of(backward_calls_.begin(), backward_calls_.end(), wanted) && all_sent();
+  return outstanding_ == 0 && kept_.replies() == 0 &&
+         std::none_of(backward_calls_.begin(), backward_calls_.end(), wanted) && all_sent();
 }
 
 std::uint32_t Responder::grant() const {
+  if (configures() && config_.terms().alone) return 1;  // req: D2005-6.1-2
+  // req: D2005-3.3-3
   // Never 0, and never more than there are Receives for. req: RFC8166-3.3.1-3 RFC8167-4.3.2-1 RFC8167-4.1-2
   if (shares_) return std::max<std::uint32_t>(options_.credits, 1);
   const std::size_t posted = receives_.posted() - std::min<std::size_t>(receives_.posted(), options_.backward_credits);

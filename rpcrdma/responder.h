@@ -1,7 +1,8 @@
 // The server's end of an RPC-over-RDMA connection, of version 1 (RFC 8166) or 2 (see highest_version): takes Calls, in
 // line or in Read chunks, hands them over as contiguous RPC messages, and returns Replies in line, in Write chunks or
-// in the Reply chunk. It also sends backward Calls (RFC 8167), in line only unless options say otherwise. It does no
-// I/O: it posts to an Endpoint and is driven by completions.
+// in the Reply chunk; and what the draft of 2005 has beyond that, where options say so. It also sends backward Calls
+// (RFC 8167), in line only unless options say otherwise. It does no I/O: it posts to an Endpoint and is driven by
+// completions.
 //
 // Driving: construct with what private data negotiated, start() before the peer may send, then after every input
 // (on_completion, reply, send_backward_call, progress, on_deadline) drain poll_event() and re-read deadline(). Call
@@ -25,6 +26,7 @@
 #include "iwarp/rpcrdma/buffer_pool.h"
 #include "iwarp/rpcrdma/call_assembly.h"
 #include "iwarp/rpcrdma/credits.h"
+#include "iwarp/rpcrdma/draft_2005.h"
 #include "iwarp/rpcrdma/endpoint.h"
 #include "iwarp/rpcrdma/option_exchange.h"
 #include "iwarp/rpcrdma/outstanding_call.h"
@@ -75,6 +77,9 @@ struct ResponderOptions {
   // Bounds for chunk lists; more gets ERR_CHUNK. The dialect follows from the version.
   Limits header_limits{};
   OptionRegistry extensions{};  // of version 2 that are known; others get RDMA_ERR_INVAL_OPTION
+  // Replies that fit nowhere else become Read chunks, which stay exposed until the client's RDMA_DONE; RDMA_MSGP is
+  // taken; CONFIG_RDMA is answered, and not handed over.
+  Draft2005Options draft_2005{};
 };
 
 // Private data to announce for these options.
@@ -130,6 +135,8 @@ class Responder {
     std::uint64_t replies_in_line = 0;         // RDMA_MSG, nothing reduced
     std::uint64_t replies_reduced = 0;         // some result went into a Write chunk
     std::uint64_t replies_in_reply_chunk = 0;  // RDMA_NOMSG
+    std::uint64_t replies_in_read_chunk = 0;   // of the draft of 2005: RDMA_NOMSG with a Read list
+    std::uint64_t replies_not_done = 0;        // of these: without RDMA_DONE in time
     std::uint64_t err_chunk_sent = 0;          // RDMA_ERROR, ERR_CHUNK
     std::uint64_t replies_as_err_chunk = 0;    // of these: Replies that did not fit what their Calls offered
     std::uint64_t err_vers_sent = 0;           // RDMA_ERROR, ERR_VERS
@@ -166,8 +173,8 @@ class Responder {
   // Answers a Call with a complete RPC Reply of that xid, in a Buffer of this connection's pool (purpose kReply, or
   // any), which is taken over. How it travels, ERR_CHUNK included, is decided here (reply_plan.h). Errors, with
   // `message` untouched: kInvalidArgument (unknown token, or not the Reply to that Call), kNotConnected (after
-  // MustClose).
-  [[nodiscard]] Result<void> reply(CallToken token, Buffer&& message);
+  // MustClose). `now`: of use with options.draft_2005 only; without it a Reply waits for its RDMA_DONE without limit.
+  [[nodiscard]] Result<void> reply(CallToken token, Buffer&& message, TimePoint now = TimePoint::max());
   // No Reply will come. The client is told nothing and may wait for ever: meant for connections about to close.
   void abandon(CallToken token);
 
@@ -190,8 +197,9 @@ class Responder {
   // Largest RPC message of the backward direction without chunks: what CREATE_SESSION has to be clamped to.
   [[nodiscard]] std::uint32_t max_backward_bytes() const;
 
-  // When the oldest backward Call times out. MustClose results when a Call finds no credit in all its time because none
-  // of those before it was answered: credits lost in that way come back with the next connection only.
+  // When the oldest backward Call times out, or the oldest Reply that waits for RDMA_DONE. MustClose results when a
+  // Call finds no credit in all its time because none of those before it was answered: credits lost in that way come
+  // back with the next connection only.
   [[nodiscard]] std::optional<TimePoint> deadline() const;
   // The time has come: BackwardFailed or MustClose may result. Does nothing before deadline().
   void on_deadline(TimePoint now);
@@ -223,6 +231,10 @@ class Responder {
   [[nodiscard]] const Stats& stats() const { return stats_; }
   // Calls of the client that are not answered, those included that are still pulled together.
   [[nodiscard]] std::size_t outstanding_calls() const { return outstanding_; }
+  // Of the draft of 2005: what may be sent and taken on this connection.
+  [[nodiscard]] const ConfigTerms& config_terms() const { return config_.terms(); }
+  // Replies that wait for RDMA_DONE.
+  [[nodiscard]] std::size_t replies_kept() const { return kept_.replies(); }
   // RDMA Reads that the client owes an answer, and how many it has answered.
   [[nodiscard]] std::size_t reads() const { return assembler_.reads(); }
   // RDMA Reads that the client has answered so far.
@@ -297,7 +309,21 @@ class Responder {
   [[nodiscard]] bool names_delivered_call(CallToken token) const;
   [[nodiscard]] bool is_outstanding(std::uint32_t xid) const;
   [[nodiscard]] std::uint32_t grant() const;
-  void send_reply(std::uint32_t slot, Buffer message);
+  void send_reply(std::uint32_t slot, Buffer message, TimePoint now);
+  // Of the draft of 2005, in responder_2005.cc.
+  struct Kept {
+    Buffer message{};
+    Stag handle{};
+  };
+  [[nodiscard]] bool configures() const { return options_.draft_2005.enabled && options_.draft_2005.configure; }
+  [[nodiscard]] std::uint32_t reply_inline_bytes() const;
+  [[nodiscard]] bool take_padding_out(const Buffer& message, ParsedHeader& parsed);
+  [[nodiscard]] bool answer_configuration(std::uint32_t slot, ConstBytes call);
+  [[nodiscard]] bool offer_reply(std::uint32_t xid, const ReplyOffer& offer, Buffer& message, TimePoint now);
+  void on_done(const Header& header);
+  void on_done_deadline(TimePoint now);
+  void release(Kept kept);
+  void release_all();
 
   Endpoint& endpoint_;
   BufferPool& pool_;
@@ -310,6 +336,9 @@ class Responder {
   CallAssembler assembler_;
   CreditWindow backward_window_;
   OptionExchange options_known_;
+  ConfigServer config_;
+  DoneBook<Kept> kept_;
+  std::vector<Buffer> still_exposed_;  // until the connection is closed
   std::vector<Call> calls_;
   std::vector<std::uint32_t> free_calls_;
   std::deque<BackwardCall> backward_calls_;

@@ -155,16 +155,18 @@ std::optional<TimePoint> Responder::deadline() const {
   // All have the same time to live, and they are in the order in which they came.
   const auto live =
       std::find_if(backward_calls_.begin(), backward_calls_.end(), [](const BackwardCall& b) { return !b.cancelled; });
-  if (dead_ || live == backward_calls_.end()) return std::nullopt;
-  return live->expires;
+  if (dead_) return std::nullopt;
+  const auto done = kept_.deadline();
+  if (live == backward_calls_.end()) return done;
+  return done ? std::min(*done, live->expires) : live->expires;
 }
 
 void Responder::on_deadline(TimePoint now) {
-  while (true) {
-    const auto due = deadline();
-    if (!due || *due > now) return;
+  on_done_deadline(now);
+  while (!dead_) {
     const auto live = std::find_if(backward_calls_.begin(), backward_calls_.end(),
                                    [](const BackwardCall& b) { return !b.cancelled; });
+    if (live == backward_calls_.end() || live->expires > now) return;
     // The first one alive was not sent: all before it are unanswered. req: RFC8166-3.3.1-2
     const bool starved = !live->sent && live != backward_calls_.begin();
     ++stats_.backward_timeouts;

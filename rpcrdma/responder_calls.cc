@@ -11,11 +11,17 @@ void Responder::on_message(Buffer message) {
   ParseResult result = Header::parse(message.bytes(), options_.header_limits);  // req: RFC8166-4.5-1
   if (const auto* error = std::get_if<ParseError>(&result)) {
     if (error->answer != ParseError::Answer::kDrop && overrun()) return;
+    // req: D2005-5.3-1 D2005-5.3-2
     return answer_error(*error);  // req: RFC8166-4.5-3
   }
   auto& parsed = std::get<ParsedHeader>(result);
   if (parsed.header.proc == Proc::kError) return on_error_message(parsed.header);
   if (parsed.header.proc == Proc::kOptional) return on_option(std::move(message), parsed);
+  if (parsed.header.proc == Proc::kDone) return on_done(parsed.header);
+  if (parsed.header.proc == Proc::kMsgp && !take_padding_out(message, parsed)) {
+    if (!overrun()) answer_err_chunk(parsed.header.xid, parsed.header.version);  // req: D2005-5.3-5
+    return;
+  }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   stats_.receive_payload_bytes += parsed.header.proc == Proc::kMsg ? payload.size() : 0;
   // req: RFC8167-2.4-1 RFC8166-2.2.2-1 RFC8167-2.3-1 RFC8167-2.4.1-1
@@ -88,7 +94,7 @@ void Responder::on_call(Buffer message, ParsedHeader& parsed) {
       return answer_err_chunk(h.xid, h.version);
     }
     if (auto* fine = std::get_if<CallPlan>(&planned)) {
-      const bool unreadable = !fine->reads.empty() && endpoint_.limits().max_outstanding_reads == 0;
+      const bool unreadable = !fine->reads.empty() && assembler_.max_reads() == 0;
       if (unreadable || !pool_.can_hold(fine->total_bytes, BufferPool::Purpose::kCall, kHeadroomBytes)) {
         return answer_err_chunk(h.xid, h.version);
       }
@@ -144,10 +150,12 @@ void Responder::deliver_assembled(CallAssembler::Done done) {
         return refuse_arguments(done.owner);  // req: RFC8166-4.5.2-5
     }
   }
+  // req: D2005-3.8-3
   deliver(done.owner, std::move(done.message));
 }
 
 void Responder::deliver(std::uint32_t slot, Buffer message) {
+  if (configures() && answer_configuration(slot, message.bytes())) return;
   Call& call = calls_[slot];
   if (!call.offer.write_list.empty()) {
     call.offer.binding = ResultBinding::for_call(message.bytes(), options_.declared.get());
@@ -175,7 +183,7 @@ void Responder::refuse_arguments(std::uint32_t slot) {
   const auto reply = make_error_reply(xid, AcceptStat::kGarbageArgs);
   std::copy(reply.begin(), reply.end(), message->bytes().begin());
   ++stats_.garbage_args_sent;
-  send_reply(slot, std::move(*message));
+  send_reply(slot, std::move(*message), TimePoint::max());
 }
 
 bool Responder::is_outstanding(std::uint32_t xid) const {

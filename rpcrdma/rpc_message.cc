@@ -41,7 +41,7 @@ bool RpcCall::body_is_plain() const {
   if (!gss) return credential.flavor != kRpcsecGss;
   constexpr std::uint32_t kData = 0;
   constexpr std::uint32_t kNewestVersion = 3;  // RFC 7861; RFC 5403 is 2. All three have this credential
-  // req: RFC8166-8.2.2-1 RFC8166-8.2.2.3-2
+  // req: RFC8166-8.2.2-1 RFC8166-8.2.2.3-2 D2005-11-1
   return gss->version >= 1 && gss->version <= kNewestVersion && gss->procedure == kData &&
          gss->service == static_cast<std::uint32_t>(GssCredential::Service::kNone);
 }

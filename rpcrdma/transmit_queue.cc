@@ -79,8 +79,10 @@ bool TransmitQueue::encode_header(Job& job) {
 
 Result<void> TransmitQueue::post_send(Job& job, std::uint32_t slot) {
   slices_.clear();
+  // req: D2005-3-1 D2005-3.1-1 D2005-3.4-15
   slices_.push_back(job.header.slice());  // req: RFC8166-3.2-1 RFC8166-3.2-2
   for (const ByteRange& r : job.message.in_line) slices_.push_back(job.message.payload.slice(r.offset, r.length));
+  // req: D2005-3.8-2 D2005-2-3
   // Behind the Writes in the same queue: their data is placed first. req: RFC8166-2.3.2-3 RFC8166-3.4.6-6
   auto posted = endpoint_.post_send(work_id(WorkOwner::kTransmit, slot), slices_, job.message.invalidate);
   if (!posted) return posted;

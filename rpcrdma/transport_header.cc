@@ -63,7 +63,7 @@ const char* read_write_chunk(ReadCursor& in, const Limits& limits, WriteChunk& c
   return nullptr;
 }
 
-// req: RFC8166-4.1.2-6 RFC8166-4.3-1 RFC8166-4.2.4-5 V2-4.2-6
+// req: RFC8166-4.1.2-6 RFC8166-4.3-1 RFC8166-4.2.4-5 V2-4.2-6 D2005-4.2-9 D2005-4.2-10 D2005-4.1-12
 const char* read_lists(ReadCursor& in, const Limits& limits, Header& h) {
   if (const char* why = read_read_list(in, limits, h.read_list)) return why;
   const char* why = nullptr;
@@ -197,7 +197,7 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
     return ParsedHeader{std::move(h), behind};
   }
   if (message.size() < kMinHeaderBytes) return error(Answer::kDrop, "shorter than 28 octets");  // req: RFC8166-4.5-2
-  // req: RFC8166-7-1 V2-5.2-1 V2-3-1
+  // req: RFC8166-7-1 V2-5.2-1 V2-3-1 D2005-5.3-3
   if (!known) return error(Answer::kErrVers, "unsupported version");  // req: RFC8166-4.5.1-1
   if (is(Proc::kMsgp)) {
     if (!dialect.draft_2005 || h.version != kVersion1)
@@ -214,7 +214,7 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
     return error(Answer::kErrChunk,
                  "RDMA_NOMSG without any chunk");  // req: RFC8166-4.5.2-2 RFC8166-4.2.4-7 RFC8166-4.2.4-8
   }
-  // req: RFC8166-4.2.4-1 RFC8166-3.2-1 V2-4.2-14 V2-4.2-16
+  // req: RFC8166-4.2.4-1 RFC8166-3.2-1 V2-4.2-14 V2-4.2-16 D2005-4.1-13
   const std::size_t payload_offset = message.size() - in.remaining();
   return ParsedHeader{std::move(h), payload_offset};
 }
@@ -384,6 +384,7 @@ std::optional<ParseError> check_reply(const Header& h, const Dialect& dialect) {
 
 bool xid_matches(const Header& header, ConstBytes payload) {
   const auto first = FixedView<4>::of(payload);
+  // req: D2005-4.1-15
   return first && first->be<std::uint32_t, 0>() == header.xid;  // req: RFC8166-4.5.2-3 RFC8166-4.2.1-1
 }
 
@@ -396,7 +397,7 @@ Header make_err_vers(std::uint32_t xid, std::uint32_t version, std::uint32_t cre
 Header make_err_chunk(std::uint32_t xid, std::uint32_t version, std::uint32_t credits) {
   Header h;
   h.xid = xid;          // req: RFC8166-4.5-5
-  h.version = version;  // req: RFC8166-4.5-6 V2-4.2-18
+  h.version = version;  // req: RFC8166-4.5-6 V2-4.2-18 D2005-5.3-4
   h.credits = credits;
   h.proc = Proc::kError;  // req: RFC8166-4.5-7 RFC8166-4.2.4-4
   h.error = {};           // req: RFC8166-4.5-8

@@ -32,7 +32,7 @@ inline constexpr std::size_t kErrChunkExtraBytes = 32;
 
 // rdma_proc, octets 12..15. The values of kMsg, kNomsg and kError hold in every protocol version; kOptional is of
 // version 2, kMsgp and kDone of the draft of 2005.
-// req: RFC8166-4.1.2-12 V2-4.2-11 V2-1-1 D2005-4.2-7
+// req: RFC8166-4.1.2-12 V2-4.2-11 V2-1-1 D2005-4.2-7 D2005-4.1-6 D2005-4.1-7 D2005-4.1-9 D2005-4.1-10
 enum class Proc : std::uint32_t { kMsg = 0, kNomsg = 1, kMsgp = 2, kDone = 3, kError = 4, kOptional = 5 };
 [[nodiscard]] const char* name(Proc proc);  // "RDMA_MSG"
 // rpc_rdma_errcode, octets 16..19 of an RDMA_ERROR.
@@ -44,7 +44,7 @@ enum class HeaderError : std::uint32_t {
 };
 
 // Plain segment, 16 octets: handle | length | offset (64 bits). Length 0 is an empty segment.
-// req: RFC8166-4.1.2-1 V2-4.2-1
+// req: RFC8166-4.1.2-1 V2-4.2-1 D2005-4.2-1 D2005-3.4-11 D2005-2-1
 struct Segment {
   Stag handle{};
   std::uint32_t length = 0;  // octets
@@ -56,7 +56,7 @@ struct Segment {
 
 // Read segment, 20 octets: position | segment. Segments of equal Position form one Read chunk; Position 0 holds the
 // whole RPC message.
-// req: RFC8166-4.1.2-2 V2-4.2-2
+// req: RFC8166-4.1.2-2 V2-4.2-2 D2005-4.2-2 D2005-3.4-12
 struct ReadSegment {
   std::uint32_t position = 0;  // octet offset in the *unreduced* RPC message, a multiple of 4
   Segment target{};
@@ -67,7 +67,7 @@ struct ReadSegment {
 
 // Write chunk or Reply chunk: count word | count segments. A count of 0 is an *empty* chunk ("return this in line"); a
 // chunk whose lengths are all 0 is *unused*. The two differ.
-// req: RFC8166-4.1.2-4 RFC8166-3.4.6-7 V2-4.2-4
+// req: RFC8166-4.1.2-4 RFC8166-3.4.6-7 V2-4.2-4 D2005-4.2-4 D2005-3.4-14
 struct WriteChunk {
   SmallVector<Segment, 4> segments{};
 
@@ -78,8 +78,8 @@ struct WriteChunk {
   friend bool operator==(const WriteChunk&, const WriteChunk&) = default;
 };
 
-using ReadList = SmallVector<ReadSegment, 4>;  // req: V2-4.2-3
-// req: RFC8166-4.1.2-5 V2-4.2-5
+using ReadList = SmallVector<ReadSegment, 4>;  // req: V2-4.2-3 D2005-4.2-3 D2005-3.4-16
+// req: RFC8166-4.1.2-5 V2-4.2-5 D2005-4.2-5 D2005-3.4-17
 using WriteList = SmallVector<WriteChunk, 1>;
 
 // Octets of the Read chunk at `position`: the sum of its segments.
@@ -160,10 +160,10 @@ using ParseResult = std::variant<ParsedHeader, ParseError>;
 
 // rdma_msg: xid | vers | credit | proc | body. The body is three optional lists (RDMA_MSG, RDMA_NOMSG), the same behind
 // `padding` (RDMA_MSGP), `error` (RDMA_ERROR), `option` (RDMA_OPTIONAL) or nothing (RDMA_DONE).
-// req: RFC8166-4.1.2-14 V2-4.2-12 V2-4.2-13 D2005-4.1-1 D2005-4.2-8
+// req: RFC8166-4.1.2-14 V2-4.2-12 V2-4.2-13 D2005-4.1-1 D2005-4.2-8 D2005-4.2-6 D2005-4.1-11
 struct Header {
   std::uint32_t xid = 0;
-  std::uint32_t version = kVersion1;  // req: RFC8166-4.2.2-1
+  std::uint32_t version = kVersion1;  // req: RFC8166-4.2.2-1 D2005-4.1-3
   std::uint32_t credits = 0;          // requested in a Call, granted in a Reply
   Proc proc = Proc::kMsg;
   ReadList read_list{};

@@ -185,6 +185,10 @@ Run add_trace(CLI::App& app) {
       ->check(CLI::IsMember({"tcp", "mpa", "sctp", "ddp", "rdmap", "rpcrdma", "rpc"}));
   cmd->add_option("--xid", flags->filter.xid, "Only RPCs of this number, with the messages that carry them")
       ->type_name("XID");
+  cmd->add_option("--config-program", flags->options.config_program,
+                  "Number of the program CONFIG_RDMA, which the draft of 2005 leaves open")
+      ->type_name("NUMBER")
+      ->capture_default_str();
   cmd->add_flag("--errors", flags->filter.errors,
                 "Only what went wrong: errors, statuses, resets, losses, repeated requests");
   flags->json.add(*cmd, "A JSON object a line (docs/JSON.md), or with --summary one document");

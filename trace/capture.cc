@@ -67,6 +67,7 @@ Capture::Connections::iterator Capture::add(const Key& key, Duration at, bool sy
   DecoderOptions o;
   o.connection = std::to_string(number);
   o.verbose = options_.verbose;
+  o.config_program = options_.config_program;
   o.calls = calls_;
   o.ends = {key.first.address, key.second};
   if (key.first.port == kNfsRdmaPort || key.second.port == kNfsRdmaPort) o.rpcrdma = RpcGuess::kYes;

@@ -25,6 +25,7 @@ struct CaptureOptions {
   std::optional<std::uint16_t> port;    // only connections with this port at either end: of TCP, SCTP, or UDP around it
   std::optional<std::uint64_t> stream;  // only the connection of this number
   bool verbose = false;                 // also a record for each FPDU and DDP segment
+  std::uint32_t config_program = rpcrdma::kConfigProgram;  // number of the program CONFIG_RDMA
   // Of data and RPCs that are under way on all connections. Default 256 MiB: 128 RPCs with chunks on each of 200
   // connections. Less than the 1 MiB that one connection may need costs RPCs and octets that come out of order.
   std::size_t max_bytes = std::size_t{256} << 20;

@@ -28,6 +28,7 @@ void ChunkView::add(const rpcrdma::Header& h, const std::shared_ptr<SeenRpc>& rp
   if (!h.has_chunks()) return;
   Entry e;
   e.rpc = rpc;
+  e.owner = rpc->caller;
   std::uint64_t call_bytes = 0;
   for (const rpcrdma::ReadSegment& s : h.read_list) {
     const bool of_call = s.position == 0;
@@ -45,6 +46,23 @@ void ChunkView::add(const rpcrdma::Header& h, const std::shared_ptr<SeenRpc>& rp
       reply_offset += s.length;
     }
   }
+  keep(std::move(e));
+}
+
+void ChunkView::add_reply(const rpcrdma::Header& h, const std::shared_ptr<SeenRpc>& rpc) {
+  remove(*rpc);
+  Entry e;
+  e.rpc = rpc;
+  e.owner = opposite(rpc->caller);
+  for (const rpcrdma::ReadSegment& s : h.read_list) {
+    const bool of_reply = s.position == 0;
+    e.sources.push_back({s.target, of_reply ? e.reply_bytes : 0, of_reply ? Role::kReply : Role::kData});
+    if (of_reply) e.reply_bytes += s.target.length;
+  }
+  keep(std::move(e));
+}
+
+void ChunkView::keep(Entry e) {
   if (e.targets.size() > kMaxSegments - e.sources.size()) e.targets.resize(kMaxSegments - e.sources.size());
   const std::size_t news = e.sources.size() + e.targets.size();
   while (!entries_.empty() && (entries_.size() >= kMaxRpcs || segments_ + news > kMaxSegments)) {
@@ -81,7 +99,7 @@ const ChunkView::Entry* ChunkView::find(const SeenRpc& rpc) const {
 ChunkView::Found ChunkView::find_place(Direction owner, bool source, Stag handle, std::uint64_t offset) {
   // The newest first: a handle that is in use again belongs to the later RPC.
   for (auto e = entries_.rbegin(); e != entries_.rend(); ++e) {
-    if (e->rpc->caller != owner) continue;
+    if ((source ? e->owner : e->rpc->caller) != owner) continue;
     for (const Place& p : source ? e->sources : e->targets) {
       if (holds(p.segment, handle, offset)) return {&*e, p.role, p.chunk_offset + (offset - p.segment.offset)};
     }
@@ -116,8 +134,9 @@ std::shared_ptr<SeenRpc> ChunkView::on_read_response(Direction from, const Messa
   if (read.rpc == nullptr) return nullptr;
   read.rpc->read_bytes += m.length;
   const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.rpc == read.rpc; });
-  if (entry != entries_.end() && read.role == Role::kCall) {
-    extend(entry->call_head, read.chunk_offset + (m.to - read.request.sink_to), m.head);
+  if (entry != entries_.end() && read.role != Role::kData) {
+    extend(read.role == Role::kCall ? entry->call_head : entry->reply_head,
+           read.chunk_offset + (m.to - read.request.sink_to), m.head);
   }
   return read.rpc;
 }
@@ -135,6 +154,11 @@ ConstBytes ChunkView::reply_head(const SeenRpc& rpc) const {
 std::uint64_t ChunkView::call_bytes(const SeenRpc& rpc) const {
   const Entry* e = find(rpc);
   return e == nullptr ? 0 : e->call_bytes;
+}
+
+std::uint64_t ChunkView::reply_bytes(const SeenRpc& rpc) const {
+  const Entry* e = find(rpc);
+  return e == nullptr ? 0 : e->reply_bytes;
 }
 
 bool ChunkView::call_is_read(const SeenRpc& rpc) const {

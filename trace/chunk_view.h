@@ -1,5 +1,6 @@
 // Which RPC of a connection an RDMA Write or Read belongs to, and the beginning of RPC messages that travel in chunks:
-// Calls in a Position-Zero Read chunk, Replies in a Reply chunk (RFC 8166 s3.5). What is not seen in order is left out.
+// Calls in a Position-Zero Read chunk, Replies in a Reply chunk (RFC 8166 s3.5), or in a Position-Zero Read chunk of
+// their own (draft of 2005). What is not seen in order is left out.
 //
 // Memory: kMaxHeadBytes for each of kMaxRpcs Calls and Replies, kMaxSegments segments, kMaxReads Read Requests each
 // way. The oldest RPC is forgotten for a new one.
@@ -27,7 +28,9 @@ class ChunkView {
 
   // The header of a Call that `rpc` is about. One with the same xid and caller is replaced.
   void add(const rpcrdma::Header& header, const std::shared_ptr<SeenRpc>& rpc);
-  // Its Reply came.
+  // The header of its Reply, which has Read chunks: what was known of the Call's chunks is forgotten.
+  void add_reply(const rpcrdma::Header& header, const std::shared_ptr<SeenRpc>& rpc);
+  // Its Reply came, or what the Reply offered has been read.
   void remove(const SeenRpc& rpc);
   // All of them.
   void clear();
@@ -42,8 +45,9 @@ class ChunkView {
   // The beginning of the message in the Position-Zero chunk, or in the Reply chunk, as far as it was seen.
   [[nodiscard]] ConstBytes call_head(const SeenRpc& rpc) const;
   [[nodiscard]] ConstBytes reply_head(const SeenRpc& rpc) const;
-  // Octets of the Position-Zero chunk; 0 if there is none.
+  // Octets of the Position-Zero chunk of the Call; 0 if there is none. Of that of the Reply.
   [[nodiscard]] std::uint64_t call_bytes(const SeenRpc& rpc) const;
+  [[nodiscard]] std::uint64_t reply_bytes(const SeenRpc& rpc) const;
   // Whether no more of call_head() will come.
   [[nodiscard]] bool call_is_read(const SeenRpc& rpc) const;
 
@@ -56,9 +60,10 @@ class ChunkView {
   };
   struct Entry {
     std::shared_ptr<SeenRpc> rpc;
+    Direction owner = Direction::kTx;     // of the sources
     std::vector<Place> sources, targets;  // of RDMA Reads, of RDMA Writes
     std::vector<std::byte> call_head, reply_head;
-    std::uint64_t call_bytes = 0;
+    std::uint64_t call_bytes = 0, reply_bytes = 0;
   };
   struct Read {
     rdmap::ReadRequest request;
@@ -72,6 +77,7 @@ class ChunkView {
     std::uint64_t chunk_offset = 0;
   };
 
+  void keep(Entry entry);
   [[nodiscard]] const Entry* find(const SeenRpc& rpc) const;
   // Only what continues `head` is taken.
   void extend(std::vector<std::byte>& head, std::uint64_t at, ConstBytes bytes);

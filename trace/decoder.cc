@@ -55,7 +55,8 @@ Totals& Totals::operator+=(const Totals& other) {
 }
 
 Decoder::Decoder(DecoderOptions options)
-    : options_(std::move(options)), rpc_({options_.rpcrdma, options_.calls, options_.ends, options_.connection}) {}
+    : options_(std::move(options)),
+      rpc_({options_.rpcrdma, options_.config_program, options_.calls, options_.ends, options_.connection}) {}
 
 void Decoder::start(Direction d, bool from_beginning) {
   half(d).stream = HalfStream(from_beginning);

@@ -26,6 +26,8 @@ struct DecoderOptions {
   bool verbose = false;
   // Whether Sends carry RPC-over-RDMA. kUnknown: find out.
   RpcGuess rpcrdma = RpcGuess::kUnknown;
+  // Number of the program CONFIG_RDMA of the draft of 2005; the draft leaves it open.
+  std::uint32_t config_program = rpcrdma::kConfigProgram;
   // What was called on other connections, and the ends of this one: to tell retransmissions. Empty: of this one only.
   std::shared_ptr<CallBook> calls{};
   CallBook::Pair ends{};  // the client's address and the server, for `calls`

@@ -38,6 +38,7 @@ struct SeenRpc {
   std::uint32_t program = 0, version = 0, procedure = 0;  // with `known`
   std::optional<std::uint32_t> minor_version;             // of a COMPOUND
   std::string name;              // "NFS 3 READ"; of a COMPOUND "NFS 4.1 READ", after its main operation
+  bool config = false;           // of CONFIG_RDMA, whose program number is an option
   bool plain = false;            // arguments and results travel as the program defines them
   std::uint64_t call_bytes = 0;  // of the Call message
   // Octets of its Sends (headers included), RDMA Writes and Read Responses.

@@ -42,8 +42,26 @@ std::string version_text(const SeenRpc& rpc) {
   return out;
 }
 
+// CONFIG_RDMA has no number of its own: whoever reads the trace says which it is.
+std::string program_text(const SeenRpc& rpc) {
+  return rpc.config ? "CONFIG_RDMA" : program_name(rpc.program);
+}
+
+std::string procedure_text(const SeenRpc& rpc) {
+  if (rpc.config && rpc.version == rpcrdma::kConfigVersion && rpc.procedure == rpcrdma::kConfigProcedure)
+    return "CONF_RDMA";
+  if (rpc.config) return rpc.procedure == 0 ? "NULL" : std::to_string(rpc.procedure);
+  return procedure_name(rpc.program, rpc.version, rpc.procedure);
+}
+
+// Whether arguments or results are those of CONF_RDMA.
+bool is_configuration(const SeenRpc& rpc) {
+  return rpc.config && rpc.plain && rpc.version == rpcrdma::kConfigVersion &&
+         rpc.procedure == rpcrdma::kConfigProcedure;
+}
+
 std::string rpc_name(const SeenRpc& rpc, const std::string& what) {
-  return program_name(rpc.program) + ' ' + version_text(rpc) + ' ' + what;
+  return program_text(rpc) + ' ' + version_text(rpc) + ' ' + what;
 }
 
 void add_path(Pdu& pdu, ConstBytes arguments) {
@@ -60,7 +78,8 @@ void add_path(Pdu& pdu, ConstBytes arguments) {
 // Results of an accepted Call that was done.
 bool add_results(Pdu& pdu, ConstBytes message, std::size_t offset, const std::vector<bool>& write_chunks,
                  const SeenRpc& rpc, CompoundView& view) {
-  const StatusKind kind = rpc.plain ? status_kind(rpc.program, rpc.version, rpc.procedure) : StatusKind::kNone;
+  const StatusKind kind =
+      rpc.plain && !rpc.config ? status_kind(rpc.program, rpc.version, rpc.procedure) : StatusKind::kNone;
   if (kind == StatusKind::kNone) return false;
   std::optional<std::uint32_t> status;
   if (is_compound(rpc.program, rpc.version, rpc.procedure)) {
@@ -123,32 +142,38 @@ Pdu header_pdu(const rpcrdma::Header& h) {
 }
 
 std::optional<Pdu> call_pdu(ConstBytes message, std::uint64_t bytes, const std::vector<std::uint32_t>& read_positions,
-                            SeenRpc& rpc) {
+                            std::uint32_t config_program, SeenRpc& rpc) {
   const auto call = rpcrdma::RpcCall::parse(message);
   if (!call) return std::nullopt;
   rpc.known = true;
   rpc.program = call->program;
+  rpc.config = call->program == config_program;
   rpc.version = call->version;
   rpc.procedure = call->procedure;
   rpc.plain = call->body_is_plain();
   rpc.call_bytes = bytes;
-  const std::string procedure = procedure_name(call->program, call->version, call->procedure);
+  const std::string procedure = procedure_text(rpc);
   std::string what = procedure;
   CompoundView view;
   const bool callback = is_callback_program(call->program);
-  if (rpc.plain && is_compound(call->program, call->version, call->procedure)) {
+  if (rpc.plain && !rpc.config && is_compound(call->program, call->version, call->procedure)) {
     view = view_compound_call(message, call->arguments_offset, callback, read_positions);
     rpc.minor_version = view.minor_version;
     if (const auto op = view.main_op(callback)) what = nfs4_op_name(*op, callback);
   }
   rpc.name = rpc_name(rpc, what);
   Pdu pdu("Call");
-  pdu.hex("xid", call->xid).word("prog", program_name(call->program)).word("vers", version_text(rpc));
+  pdu.hex("xid", call->xid).word("prog", program_text(rpc)).word("vers", version_text(rpc));
   if (view.minor_version) pdu.list("ops", view.ops_list(callback));
   pdu.word("proc", procedure);
   if (call->program == kMountProgram && rpc.plain &&
       std::find(std::begin(kMountPath), std::end(kMountPath), call->procedure) != std::end(kMountPath)) {
     add_path(pdu, message.subspan(call->arguments_offset));
+  }
+  const auto config = rpcrdma::ConfigRequest::parse(message.subspan(call->arguments_offset));
+  if (is_configuration(rpc) && config) {
+    pdu.number("maxcall", config->max_call_bytes).number("maxreply", config->max_reply_bytes);
+    pdu.number("maxrdmaread", config->max_rdma_reads);
   }
   add_tag(pdu, view);
   return pdu.word("cred", flavor_name(call->credential.flavor)).number("bytes", bytes);
@@ -172,14 +197,20 @@ std::optional<ReplyPdu> reply_pdu(ConstBytes message, std::uint64_t bytes, const
   }
   // What says most comes first: lines may be cut.
   if (view.count > 0) out.pdu.list("ops", view.ops_list(is_callback_program(rpc->program)));
-  if (known) out.pdu.word("proc", procedure_name(rpc->program, rpc->version, rpc->procedure));
+  if (known) out.pdu.word("proc", procedure_text(*rpc));
   if (reply->accepted) {
     out.pdu.word("stat", accept_stat_name(static_cast<std::uint32_t>(reply->accept_stat)));
   } else {
     add_denial(out.pdu, message);
   }
   out.error = out.error || !reply->success();
-  if (known) out.pdu.word("prog", program_name(rpc->program)).word("vers", version_text(*rpc));
+  if (known) out.pdu.word("prog", program_text(*rpc)).word("vers", version_text(*rpc));
+  if (known && reply->success() && is_configuration(*rpc)) {
+    if (const auto config = rpcrdma::ConfigReply::parse(message.subspan(reply->results_offset))) {
+      out.pdu.number("maxcall", config->max_call_bytes).number("align", config->align);
+      out.pdu.number("maxrdmaread", config->max_rdma_reads);
+    }
+  }
   add_tag(out.pdu, view);
   out.pdu.number("bytes", bytes);
   return out;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "iwarp/rpcrdma/config_rdma.h"
 #include "iwarp/rpcrdma/transport_header.h"
 #include "iwarp/trace/record.h"
 
@@ -15,9 +16,11 @@ namespace iwarp::trace {
 [[nodiscard]] Pdu header_pdu(const rpcrdma::Header& header);
 
 // "Call(...)" of the RPC message that begins with `message` and has `bytes` octets, and fills what it says into `rpc`.
-// `read_positions`: of data that is not in the message. nullopt: it is no Call, or its head is not all there.
+// `read_positions`: of data that is not in the message. `config_program`: number of CONFIG_RDMA. nullopt: it is no
+// Call, or its head is not all there.
 [[nodiscard]] std::optional<Pdu> call_pdu(ConstBytes message, std::uint64_t bytes,
-                                          const std::vector<std::uint32_t>& read_positions, SeenRpc& rpc);
+                                          const std::vector<std::uint32_t>& read_positions,
+                                          std::uint32_t config_program, SeenRpc& rpc);
 
 struct ReplyPdu {
   Pdu pdu;

@@ -43,7 +43,8 @@ RpcView::Event unreadable(std::string_view layer, const char* why, std::uint64_t
 
 constexpr const char* kNoRpc = "neither an RPC Call nor a Reply";
 
-// Whether a header without a message in line is a Call's: a Reply has no Read list (RFC 8166 s3.4.4).
+// Whether a header without a message in line is a Call's: a Reply has no Read list (RFC 8166 s3.4.4), unless it is one
+// of the draft of 2005: its Call is known then.
 bool is_long_call(const Header& h) {
   return h.proc == Proc::kNomsg && !h.read_list.empty();
 }
@@ -99,10 +100,11 @@ RpcView::Events RpcView::on_send(Direction d, const Message& m, const When& when
     on_error(h, d, events);
     return events;
   }
+  if (h.proc == Proc::kDone) on_done(h, d, when, events);
   if (h.proc == Proc::kDone || h.proc == Proc::kOptional) return events;
-  const auto direction = in_line(h)        ? rpcrdma::rpc_direction(payload)
-                         : is_long_call(h) ? rpcrdma::RpcDirection::kCall
-                                           : rpcrdma::RpcDirection::kReply;
+  const auto direction = in_line(h)                                                  ? rpcrdma::rpc_direction(payload)
+                         : is_long_call(h) && !calls_.contains({opposite(d), h.xid}) ? rpcrdma::RpcDirection::kCall
+                                                                                     : rpcrdma::RpcDirection::kReply;
   if (!direction) {
     events.push_back(unreadable("rpc", kNoRpc, payload.size(), m.length - parsed->payload_offset));
   } else if (*direction == rpcrdma::RpcDirection::kCall) {
@@ -153,6 +155,7 @@ std::optional<RpcView::Call> RpcView::take(const Key& key) {
 void RpcView::forget() {
   forgotten_ += calls_.size();
   calls_.clear();
+  offered_.clear();
   call_bytes_ = 0;
   chunks_.clear();
 }
@@ -180,7 +183,27 @@ void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstByte
   if (rpc != nullptr) {
     if (rpc->known) options_.book->reply(options_.ends, *rpc);
     chunks_.remove(*rpc);
+    if (h.read_list.empty()) return;
+    chunks_.add_reply(h, rpc);
+    if (offered_.size() >= kMaxCalls) offered_.clear();
+    offered_[{rpc->caller, rpc->xid}] = {rpc, when, write_chunks_of(h), !in_line(h)};
   }
+}
+
+// The client has read what the Reply offered: only now all of it was seen.
+void RpcView::on_done(const Header& h, Direction d, const When& when, Events& events) {
+  const auto node = offered_.extract(Key{d, h.xid});
+  if (node.empty()) return;
+  const Offer& offer = node.mapped();
+  Record& r = events.back().record;
+  r.rpc = offer.rpc;
+  offer.rpc->send_bytes += rpcrdma::kDoneBytes;
+  if (offer.sent.frame != 0) r.pdu.number("reply_in", offer.sent.frame);
+  r.pdu.milliseconds("kept_ms", std::chrono::duration_cast<std::chrono::microseconds>(when.at - offer.sent.at).count());
+  const ConstBytes head = chunks_.reply_head(*offer.rpc);
+  if (offer.long_reply && rpcrdma::rpc_xid(head) == h.xid)
+    add_reply(offer.rpc, offer.write_chunks, head, chunks_.reply_bytes(*offer.rpc), when, events);
+  chunks_.remove(*offer.rpc);
 }
 
 void RpcView::on_error(const Header& h, Direction d, Events& events) {
@@ -201,7 +224,7 @@ void RpcView::add_call_of_chunk(Call& call, const When& when, Events& events) {
 
 void RpcView::add_call(Call& call, ConstBytes message, std::uint64_t bytes, const When& when, Events& events) {
   const bool in_chunk = call.rpc->sent.frame != when.frame || call.rpc->sent.at != when.at;
-  auto pdu = call_pdu(message, bytes, call.read_positions, *call.rpc);
+  auto pdu = call_pdu(message, bytes, call.read_positions, options_.config_program, *call.rpc);
   if (!pdu) {
     events.push_back(unreadable("rpc", kNoRpc, message.size(), bytes));
     return;

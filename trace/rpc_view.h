@@ -1,9 +1,9 @@
-// RPC-over-RDMA version 1 (RFC 8166) and the heads of ONC RPC messages (RFC 5531) of one connection: Calls and Replies,
-// whether they travel in Sends or in chunks, with the procedures and statuses of NFS and MOUNT by name. Whether a
-// connection carries them at all is told by the caller, by RFC 8797 private data, or guessed from the first Sends. Not
-// thread-safe.
+// RPC-over-RDMA version 1 (RFC 8166), version 2 and the draft of 2005, and the heads of ONC RPC messages (RFC 5531) of
+// one connection: Calls and Replies, whether they travel in Sends or in chunks, with the procedures and statuses of NFS
+// and MOUNT by name. Whether a connection carries them at all is told by the caller, by RFC 8797 private data, or
+// guessed from the first Sends. Not thread-safe.
 //
-// Memory: ChunkView's, and kMaxCalls Calls that were not answered.
+// Memory: ChunkView's, and kMaxCalls Calls that were not answered, as many Replies before their RDMA_DONE.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "iwarp/rpcrdma/config_rdma.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 #include "iwarp/trace/call_book.h"
 #include "iwarp/trace/chunk_view.h"
@@ -25,6 +26,7 @@ enum class RpcGuess : std::uint8_t { kUnknown, kYes, kNo };
 
 struct RpcViewOptions {
   RpcGuess guess = RpcGuess::kUnknown;
+  std::uint32_t config_program = rpcrdma::kConfigProgram;  // number of the program CONFIG_RDMA
   // Shared by the connections of a capture; empty: this connection has its own.
   std::shared_ptr<CallBook> book;
   CallBook::Pair ends{};         // of the connection, for `book`
@@ -64,7 +66,7 @@ class RpcView {
   // How many were forgotten so far, for want of memory.
   [[nodiscard]] std::uint64_t forgotten() const { return forgotten_; }
   // Octets of memory, about.
-  [[nodiscard]] std::size_t memory() const { return call_bytes_ + chunks_.memory(); }
+  [[nodiscard]] std::size_t memory() const { return call_bytes_ + chunks_.memory() + offered_.size() * sizeof(Offer); }
 
  private:
   using Key = std::pair<Direction, std::uint32_t>;  // who called, xid
@@ -81,6 +83,7 @@ class RpcView {
                Events& events);
   void on_reply(const rpcrdma::Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
                 Events& events);
+  void on_done(const rpcrdma::Header& h, Direction d, const When& when, Events& events);
   void on_error(const rpcrdma::Header& h, Direction d, Events& events);
   // `message`: the beginning of an RPC message of `bytes` octets.
   void add_call(Call& call, ConstBytes message, std::uint64_t bytes, const When& when, Events& events);
@@ -94,6 +97,14 @@ class RpcView {
   std::map<Key, Call> calls_;
   std::size_t call_bytes_ = 0;  // memory of them
   std::uint64_t forgotten_ = 0;
+  // Replies with Read chunks, by their Call, until RDMA_DONE.
+  struct Offer {
+    std::shared_ptr<SeenRpc> rpc;
+    When sent{};
+    std::vector<bool> write_chunks;
+    bool long_reply = false;  // the Reply itself is in the chunk
+  };
+  std::map<Key, Offer> offered_;
   ChunkView chunks_;
 };
 

@@ -14,6 +14,7 @@ std::uint32_t granted(const Decoded& d) {
 }
 
 TEST_F(ResponderTest, GrantsMoreOnceTheirReceivesArePosted) {
+  COVERS("D2005-3.3-4");
   COVERS("RFC8166-3.3.1-6");
   COVERS("RFC8166-3.3.1-7");
   start({.credits = 4}, pool_options(ResponderOptions{.credits = 8}));
@@ -44,6 +45,7 @@ TEST_F(ResponderTest, GrantsNoMoreThanThereIsRoomFor) {
 }
 
 TEST_F(ResponderTest, KeepsTheReceivesOfCallsThatMayBeUnderWay) {
+  COVERS("D2005-3.3-4");
   COVERS("RFC8166-3.3.1-6");
   start({.credits = 4, .backward_credits = 0});
   send(header(1), null_call(1));
@@ -75,6 +77,8 @@ TEST_F(ResponderTest, KeepsTheReceivesOfCallsThatMayBeUnderWay) {
 }
 
 TEST_F(RequesterTest, RequestsOtherCreditsAndKeepsToThem) {
+  COVERS("D2005-3.3-2");
+  COVERS("D2005-3.3-5");
   COVERS("RFC8166-3.3.1-5");
   COVERS("RFC8166-3.3.1-6");
   COVERS("RFC8166-3.3.1-8");

@@ -42,6 +42,7 @@ std::size_t in_line(const ReplyPlan& p) {
 }
 
 TEST(ReplyPlan, PairsResultsWithChunksInOrder) {
+  COVERS("D2005-3.7-4");
   COVERS("RFC8267-6.4.1-3");
   COVERS("RFC8267-6.4.1-4");
   COVERS("RFC8166-4.3.2.1-2");

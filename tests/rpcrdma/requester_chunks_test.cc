@@ -28,6 +28,8 @@ class RequesterChunks : public RequesterTest {
 };
 
 TEST_F(RequesterChunks, DataOfAWriteGoByReadChunkAndTheRestInLine) {
+  COVERS("D2005-3.4-2");
+  COVERS("D2005-3.4-15");
   COVERS("RFC8166-3.4.5-1");
   COVERS("RFC8166-3.4.5-2");
   COVERS("RFC8166-3.4.5.2-1");
@@ -77,6 +79,9 @@ TEST_F(RequesterChunks, WhatIsTooLongWithoutItsDataGoesByPositionZeroBesideThem)
 }
 
 TEST_F(RequesterChunks, DataOfAReadComeIntoAWriteChunkAndStayThere) {
+  COVERS("D2005-3.4-4");
+  COVERS("D2005-3.4-5");
+  COVERS("D2005-3.7-3");
   COVERS("RFC8166-3.4.6-2");
   COVERS("RFC8166-3.4.6.2-1");
   COVERS("RFC8166-3.4.6.1-1");

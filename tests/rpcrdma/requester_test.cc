@@ -7,6 +7,8 @@ namespace {
 using iwarp::test::pattern;
 
 TEST_F(RequesterTest, SendsShortCallsInLineWithoutChunks) {
+  COVERS("D2005-3.1-1");
+  COVERS("D2005-4.1-4");
   COVERS("RFC8166-3.3.1-8");
   COVERS("RFC8167-4.3.1-2");
   COVERS("RFC8166-4.3.1-2");
@@ -32,6 +34,8 @@ TEST_F(RequesterTest, SendsShortCallsInLineWithoutChunks) {
 }
 
 TEST_F(RequesterTest, OffersOneReplyChunkWhereTheReplyMayBeLong) {
+  COVERS("D2005-5.2-1");
+  COVERS("D2005-5.2-4");
   COVERS("RFC8166-4.3.3-1");
   COVERS("RFC8166-6.2-1");
   COVERS("RFC8166-4.4.1-1");
@@ -85,6 +89,9 @@ TEST_F(RequesterTest, TakesAnInLineReplyAlthoughAReplyChunkWasOffered) {
 }
 
 TEST_F(RequesterTest, SendsLongCallsAsPositionZeroChunk) {
+  COVERS("D2005-4-2");
+  COVERS("D2005-3.6-3");
+  COVERS("D2005-5.1-1");
   COVERS("RFC8166-3.5.3-1");
   COVERS("RFC8166-3.5.3-2");
   COVERS("RFC8166-3.5.3-3");
@@ -133,6 +140,7 @@ TEST_F(RequesterTest, KeepsToTheCallThreshold) {
 }
 
 TEST_F(RequesterTest, SendsOneCallUntilTheFirstReplyThenWhatIsGranted) {
+  COVERS("D2005-4.1-5");
   COVERS("RFC8166-3.3.3-2");
   COVERS("RFC8166-3.3.3-3");
   COVERS("RFC8166-3.3.1-2");
@@ -172,6 +180,7 @@ TEST_F(RequesterTest, BoundsItsQueue) {
 }
 
 TEST_F(RequesterTest, ExposesMemoryForOneCallOnlyAndUnderFreshHandles) {
+  COVERS("D2005-7-1");
   COVERS("RFC8166-3.4.5-6");
   COVERS("RFC8166-8.1.2-1");
   COVERS("RFC8166-8.1.3-1");

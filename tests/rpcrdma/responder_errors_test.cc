@@ -60,6 +60,7 @@ TEST_F(ResponderTest, RefusesMalformedCalls) {
 }
 
 TEST_F(ResponderTest, RefusesReadChunksThatTheBindingDoesNotAllow) {
+  COVERS("D2005-3.4-1");
   COVERS("RFC8166-6.1-8");
   COVERS("RFC8166-6.1-9");
   COVERS("RFC8166-3.4.2-2");

@@ -7,6 +7,9 @@ namespace {
 using iwarp::test::pattern;
 
 TEST_F(ResponderTest, AnswersNullInLine) {
+  COVERS("D2005-3.3-3");
+  COVERS("D2005-4.1-4");
+  COVERS("D2005-3-1");
   COVERS("RFC8167-4.3.2-2");
   COVERS("RFC8167-2.1-1");
   COVERS("RFC8166-2.2.2-2");
@@ -31,6 +34,10 @@ TEST_F(ResponderTest, AnswersNullInLine) {
 }
 
 TEST_F(ResponderTest, PutsReadDataIntoTheWriteChunkAndInvalidatesIt) {
+  COVERS("D2005-3.4-9");
+  COVERS("D2005-3.7-1");
+  COVERS("D2005-3.8-2");
+  COVERS("D2005-2-3");
   COVERS("RFC8166-4.3.2-3");
   COVERS("RFC8166-3.4.6-3");
   COVERS("RFC8166-3.4.6-4");
@@ -88,6 +95,7 @@ TEST_F(ResponderTest, NeverWritesPaddingAndDoesNotInvalidateOneOfTwoHandles) {
 }
 
 TEST_F(ResponderTest, FillsSegmentsInOrderAndReportsWhatItUsed) {
+  COVERS("D2005-3.7-2");
   COVERS("RFC8166-3.4.6-3");
   COVERS("RFC8166-4.4.3-1");
   start();
@@ -143,6 +151,7 @@ TEST_F(ResponderTest, ReturnsInLineWhatAnEmptyWriteChunkAsksFor) {
 }
 
 TEST_F(ResponderTest, PullsWriteDataWithoutPaddingIntoPlace) {
+  COVERS("D2005-3.8-3");
   COVERS("RFC8166-3.4.5-3");
   COVERS("RFC8166-3.4.5.1-1");
   COVERS("RFC8166-3.4.5.2-1");
@@ -198,6 +207,7 @@ TEST_F(ResponderTest, TakesALongCallThatWouldFitInLine) {
 }
 
 TEST_F(ResponderTest, PullsALongCall) {
+  COVERS("D2005-3.3-6");
   COVERS("RFC8166-3.3.1-10");
   COVERS("RFC8166-3.5.3-3");
   COVERS("RFC8166-3.5.3-5");
@@ -236,6 +246,7 @@ TEST_F(ResponderTest, JoinsAPositionZeroChunkWithADataChunk) {
 }
 
 TEST_F(ResponderTest, SendsALongReplyThroughTheReplyChunk) {
+  COVERS("D2005-5.2-2");
   COVERS("RFC8166-3.5.3-7");
   COVERS("RFC8166-4.3.3-5");
   COVERS("RFC8166-3.5.3-9");
@@ -326,6 +337,7 @@ TEST_F(ResponderTest, ManyPiecesThanOneSendGathersAreCopied) {
 }
 
 TEST_F(ResponderTest, EveryReceiveTakes1024Octets) {
+  COVERS("D2005-5-1");
   COVERS("RFC8166-3.3.3-4");
   COVERS("RFC8166-3.3.3-1");
   start({.inline_bytes = 1024});

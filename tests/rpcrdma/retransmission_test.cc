@@ -147,6 +147,7 @@ std::size_t work(Pair& p, std::size_t steps, std::map<std::uint32_t, Bytes>& rep
 
 // The connection breaks after every number of steps that there is.
 TEST(Retransmission, EveryCallIsAnsweredOnceWhereverTheConnectionBreaks) {
+  COVERS("D2005-8-1");
   COVERS("RFC8166-4.5.5-1");
   COVERS("RFC8166-2.2.3-1");
   COVERS("RFC8167-4.3.1-3");

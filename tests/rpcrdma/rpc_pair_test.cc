@@ -28,6 +28,7 @@ Bytes serve(const Bytes& call) {
 }
 
 TEST(RpcPair, CarriesEverySizeOfCallAndReply) {
+  COVERS("D2005-3.8-1");
   COVERS("RFC8166-3.5.3-10");
   COVERS("RFC8166-4-3");
   COVERS("RFC8166-3.5.3-8");
@@ -61,6 +62,7 @@ TEST(RpcPair, CarriesEverySizeOfCallAndReply) {
 
 // What RPCSEC_GSS protects is opaque: the same WRITE and READ that are reduced otherwise travel whole, octet for octet.
 TEST(RpcPair, CarriesWhatRpcsecGssProtectsWhole) {
+  COVERS("D2005-11-1");
   COVERS("RFC8166-8.2.2.3-2");
   COVERS("RFC8166-8.2.2.3-3");
   COVERS("RFC8166-8.2.2-1");

@@ -29,6 +29,85 @@ Bytes as_in_2005(Header h) {
   return encode(h);
 }
 
+// Every message of section 4, word by word.
+TEST(TransportHeader2005, LayoutOfMessages) {
+  COVERS("D2005-2-1");
+  COVERS("D2005-3.4-11");
+  COVERS("D2005-3.4-12");
+  COVERS("D2005-3.4-14");
+  COVERS("D2005-3.4-16");
+  COVERS("D2005-3.4-17");
+  COVERS("D2005-4.1-1");
+  COVERS("D2005-4.1-3");
+  COVERS("D2005-4.1-6");
+  COVERS("D2005-4.1-7");
+  COVERS("D2005-4.1-12");
+  COVERS("D2005-4.1-13");
+  COVERS("D2005-4.1-15");
+  COVERS("D2005-4.2-1");
+  COVERS("D2005-4.2-2");
+  COVERS("D2005-4.2-3");
+  COVERS("D2005-4.2-4");
+  COVERS("D2005-4.2-5");
+  COVERS("D2005-4.2-6");
+  COVERS("D2005-4.2-9");
+  COVERS("D2005-4.2-10");
+  for (const std::uint32_t proc : {0u, 1u}) {
+    const Bytes head = fixed(proc)
+                           .words({1, 112, 0xFFFFFFFF, 5})
+                           .d(0xFEDCBA9876543210)  // two Read segments of one Position
+                           .words({1, 112, 8, 6})
+                           .d(9)
+                           .words({0, 1, 2, 0x70, 100})
+                           .d(1)  // a Write chunk of two segments
+                           .words({0x71, 200})
+                           .d(2)
+                           .words({0, 1, 1, 0x72, 300})
+                           .d(3)  // a Reply chunk of one
+                           .bytes();
+    const auto [h, payload] = good(Xdr(head).words({kXid, 0}).bytes());
+    EXPECT_EQ(h.xid, kXid);
+    EXPECT_EQ(h.version, kVersion1);
+    EXPECT_EQ(h.credits, 10u);
+    EXPECT_EQ(h.proc, proc == 0 ? Proc::kMsg : Proc::kNomsg);
+    EXPECT_EQ(h.read_list, (ReadList{{112, {Stag{0xFFFFFFFF}, 5, 0xFEDCBA9876543210}}, {112, {Stag{8}, 6, 9}}}));
+    ASSERT_EQ(h.write_list.size(), 1u);
+    EXPECT_EQ(h.write_list[0].segments, (SmallVector<Segment, 4>{{Stag{0x70}, 100, 1}, {Stag{0x71}, 200, 2}}));
+    EXPECT_EQ(h.reply_chunk, (WriteChunk{{{Stag{0x72}, 300, 3}}}));
+    EXPECT_EQ(as_in_2005(h), head);
+    if (proc == 0) EXPECT_EQ(payload, head.size());
+  }
+  // Lists that are not there: one zero word each, and the whole message behind.
+  const Bytes plain = fixed(0).words({0, 0, 0, kXid, 0}).bytes();
+  const auto [h, payload] = good(plain);
+  EXPECT_FALSE(h.has_chunks());
+  EXPECT_EQ(payload, kMinHeaderBytes);
+  EXPECT_TRUE(xid_matches(h, ConstBytes(plain).subspan(payload)));
+  EXPECT_FALSE(xid_matches(h, ConstBytes(plain).subspan(payload + 4)));
+}
+
+TEST(TransportHeader2005, OtherVersionsAndKindsAreAnswered) {
+  COVERS("D2005-4.1-10");
+  COVERS("D2005-4.1-11");
+  COVERS("D2005-4.2-7");
+  COVERS("D2005-4.2-8");
+  COVERS("D2005-5.3-1");
+  COVERS("D2005-5.3-2");
+  COVERS("D2005-5.3-3");
+  COVERS("D2005-5.3-4");
+  COVERS("D2005-5.3-5");
+  const auto bad = [](const Bytes& message) { return std::get<ParseError>(Header::parse(message, kLimits)); };
+  // The first four words are the same in all versions.
+  const ParseError version = bad(Xdr().words({kXid, 9, 10, 0, 0, 0, 0}).bytes());
+  EXPECT_EQ(version, (ParseError{Answer::kErrVers, kXid, 9, ""}));
+  EXPECT_EQ(as_in_2005(make_answer(version, 10, kDialect).value()), Xdr().words({kXid, 9, 10, 4, 1, 1, 1}).bytes());
+  // Of any version it can be read.
+  EXPECT_EQ(good(Xdr().words({kXid, 7, 10, 4, 1, 2, 3}).bytes()).header.error, (ErrorBody{HeaderError::kVers, 2, 3}));
+  // No such kind; a list that ends too early.
+  EXPECT_EQ(bad(fixed(6).words({0, 0, 0}).bytes()), (ParseError{Answer::kErrChunk, kXid, 1, ""}));
+  EXPECT_EQ(bad(fixed(0).words({1, 0, 0}).bytes()), (ParseError{Answer::kErrChunk, kXid, 1, ""}));
+}
+
 TEST(TransportHeader2005, PaddedMessagesSayHow) {
   COVERS("D2005-4.1-8");
   COVERS("D2005-4.1-14");

@@ -7,81 +7,16 @@
 #include "iwarp/trace/rpc_names.h"
 #include "tests/rpcrdma/wire_vectors.h"
 #include "tests/trace/endpoints.h"
+#include "tests/trace/rpc_view_fixture.h"
 
 namespace iwarp::trace {
 namespace {
 
-using std::chrono::microseconds;
-using test::Bytes;
-using test::Xdr;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
-
-constexpr std::uint32_t kXid = test::kTestXid;
-constexpr auto kTx = Direction::kTx;
-constexpr auto kRx = Direction::kRx;
-
-Message send(Bytes bytes) {
-  Message m;
-  m.op = rdmap::Opcode::kSend;
-  m.length = bytes.size();
-  m.head = std::move(bytes);
-  return m;
-}
-Message tagged(rdmap::Opcode op, std::uint32_t stag, std::uint64_t to, Bytes bytes) {
-  Message m = send(std::move(bytes));
-  m.op = op;
-  m.stag = Stag{stag};
-  m.to = to;
-  return m;
-}
-Message header(const rpcrdma::Header& h, const Bytes& payload = {}) {
-  Bytes out(h.encoded_size());
-  EXPECT_EQ(h.write_to(out), out.size());
-  out.insert(out.end(), payload.begin(), payload.end());
-  return send(std::move(out));
-}
-// RDMA_MSG without chunks around an RPC message.
-Message rdma_msg(const Xdr& rpc, std::uint32_t xid = kXid) {
-  return send(Xdr().words({xid, 1, 32, 0, 0, 0, 0}).raw(rpc.bytes()).bytes());
-}
-
-class RpcViewTest : public ::testing::Test {
- protected:
-  explicit RpcViewTest(RpcGuess guess = RpcGuess::kYes) : view_(options(guess)) {}
-  static RpcViewOptions options(RpcGuess guess) {
-    RpcViewOptions o;
-    o.guess = guess;
-    return o;
-  }
-  // Each message has a frame of its own, 10, 11, ..., a millisecond after the one before.
-  When next() {
-    ++frame_;
-    return {microseconds(1000 * frame_), frame_};
-  }
-  std::vector<std::string> texts(const RpcView::Events& events) {
-    std::vector<std::string> out;
-    malformed_ = error_ = false;
-    for (const RpcView::Event& e : events) {
-      out.push_back(e.record.pdu.str());
-      malformed_ = malformed_ || e.malformed;
-      error_ = error_ || e.record.error;
-    }
-    return out;
-  }
-  std::vector<std::string> give(Direction d, const Message& m) { return texts(view_.on_send(d, m, next())); }
-  // What is said of the RPC message.
-  std::string rpc(Direction d, const Message& m) {
-    const auto all = give(d, m);
-    return all.size() < 2 ? std::string() : all.back();
-  }
-
-  RpcView view_;
-  std::uint64_t frame_ = 9;
-  bool malformed_ = false, error_ = false;
-};
+using namespace test_view;
 
 class RpcViewGuess : public RpcViewTest {
  protected:
@@ -310,22 +245,6 @@ TEST_F(RpcViewTest, OptionsAndErrorsOfVersion2) {
               ElementsAre("RDMA_ERROR(xid=0x1a2b3c4d, vers=2, credits=32, error=INVAL_OPTION)"));
   EXPECT_THAT(give(kRx, header(rpcrdma::make_err_chunk(kXid, 2, 32))),
               ElementsAre("RDMA_ERROR(xid=0x1a2b3c4d, vers=2, credits=32, error=BAD_HEADER)"));
-  EXPECT_FALSE(malformed_);
-}
-
-TEST_F(RpcViewTest, HeadersOfTheDraftOf2005) {
-  rpcrdma::Header h;
-  h.xid = kXid;
-  h.credits = 32;
-  h.proc = rpcrdma::Proc::kMsgp;
-  h.padding = {512, 1024};
-  h.draft_2005 = true;
-  EXPECT_THAT(
-      give(kTx, header(h, test::nfs_call(3, 6).bytes())),
-      ElementsAre("RDMA_MSGP(xid=0x1a2b3c4d, vers=1, credits=32, align=512, thresh=1024, reads=[], writes=[], reply=-)",
-                  StartsWith("Call(xid=0x1a2b3c4d, prog=NFS, vers=3, proc=READ")));
-  h.proc = rpcrdma::Proc::kDone;
-  EXPECT_THAT(give(kTx, header(h)), ElementsAre("RDMA_DONE(xid=0x1a2b3c4d, vers=1, credits=32)"));
   EXPECT_FALSE(malformed_);
 }
 

@@ -1,0 +1,35 @@
+// What one end of a connection uses of the draft of 2005 (draft-ietf-nfsv4-rpcrdma-01) beyond version 1: options of
+// Requester and Responder. Off by default: peers of RFC 8166 know nothing of it. Values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "iwarp/rpcrdma/config_rdma.h"
+#include "iwarp/rpcrdma/done_book.h"
+
+namespace iwarp::rpcrdma {
+
+struct Draft2005Options {
+  // RDMA_MSGP and RDMA_DONE are understood, and Replies may have Read chunks. False: nothing below counts. For peers
+  // that are known to understand them as well; of version 1 only.
+  bool enabled = false;
+  // Configure the connection before anything else (client), or answer those who do (server). A server without the
+  // program costs a client one message.
+  bool configure = true;
+  std::uint32_t config_program = kConfigProgram;  // number of CONFIG_RDMA, the same at both ends
+  // IRD of the connection: how many RDMA Reads of the peer this end takes at a time. 0: it offers no Read chunks.
+  std::uint32_t incoming_reads = 1;
+  // Server: where opaque data of Calls should begin (good_alignment()); 0: anywhere. A client learns it from the
+  // server.
+  std::uint32_t align = 0;
+  // Client: data of so many octets are aligned, see plan_padding(). 1 KiB is the example of the draft.
+  std::uint32_t threshold = 1024;
+  // Client: offer Write chunks and Reply chunks as in RFC 8166. False: leave it to the server to offer Read chunks,
+  // which costs the client an RDMA Read and the RDMA_DONE (section 3.4 discourages it). req: D2005-3.4-5
+  bool offer_reply_memory = true;
+  // Server: how long, and how many, Replies with Read chunks wait for RDMA_DONE.
+  DoneOptions done{};
+};
+
+}  // namespace iwarp::rpcrdma

@@ -1,0 +1,111 @@
+// RDMA_MSGP of the draft of 2005 (draft-ietf-nfsv4-rpcrdma-01 section 3.5): octets between the count of opaque data and
+// the data, so that these begin at a multiple of rdma_align octets of the Send, and so of a receiver's chained buffers.
+// Layout by the sender, the way back by the receiver, and where data land in a chain of Receive buffers. Pure functions
+// over octets. Off unless both ends are told of the draft.
+//
+// Which data are padded only an Upper-Layer Binding can tell: both ends must take the same items for opaque data of
+// more than the threshold: data of NFS (nfs_binding.h: WRITE, READ, READLINK, SYMLINK), and not those of a
+// DeclaredBinding, which the other end need not have. So a threshold below
+// kLeastThreshold, which other opaque data may exceed, is neither sent nor accepted.
+//
+// Where the draft does not say:
+// - Positions count from the first octet of the Send, transport header included: only so do padded data lie at the
+//   start of a chained buffer, as the figure of section 3.5 has it. Clients of Linux counted like that.
+// - Data of exactly rdma_thresh octets are padded "at or above" it by one sentence and above it by another. A sender
+//   names a threshold that no data of the message are as long as; a receiver skips nothing then, unless the message
+//   ends just behind the data with the padding, and not without.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "iwarp/base/bytes.h"
+#include "iwarp/rpcrdma/nfs_binding.h"
+#include "iwarp/rpcrdma/small_vector.h"
+#include "iwarp/rpcrdma/transport_header.h"
+
+namespace iwarp::rpcrdma {
+
+// Octets that an RDMA_MSGP without chunks has in front of the RPC message.
+inline constexpr std::size_t kMinMsgpHeaderBytes = 36;
+// Longer than any opaque data of a Call or Reply that is no item of a binding: credentials have 400 octets at most,
+// file handles 128.
+inline constexpr std::uint32_t kLeastThreshold = 512;
+// Items of one message that may be padded.
+inline constexpr std::size_t kMaxPaddedItems = 16;
+
+// What aligns the octet at `position`: 0 to align - 1. Precondition: align > 0. req: D2005-3.5-4
+[[nodiscard]] constexpr std::size_t pad_octets(std::uint64_t position, std::uint32_t align) {
+  return static_cast<std::size_t>((align - position % align) % align);
+}
+
+// Whether a receiver can make sense of it: a multiple of 4, since XDR items begin at such, and kLeastThreshold or more.
+// Else an RDMA_MSGP is answered as any header that cannot be decoded (ERR_CHUNK).
+[[nodiscard]] constexpr bool good_padding(const Padding& p) {
+  return p.align > 0 && p.align % 4 == 0 && p.threshold >= kLeastThreshold;
+}
+
+// Octets that are to be put into a message.
+struct Gap {
+  std::size_t offset = 0;  // in front of this octet of the unpadded message
+  std::size_t octets = 0;  // may be 0: the data are aligned as they are
+  friend constexpr bool operator==(const Gap&, const Gap&) = default;
+};
+
+// --- Sender
+
+struct PaddedLayout {
+  Padding padding{};             // for the header
+  SmallVector<Gap, 4> gaps{};    // ascending
+  std::size_t padded_bytes = 0;  // of the RPC message with them
+};
+
+// How `message`, an RPC message of `message_bytes` octets with these items in line (offset and length count,
+// ascending), goes as RDMA_MSGP behind a header of `header_bytes`. Nullopt: as RDMA_MSG, since nothing would be padded,
+// or the Send would exceed `max_send_bytes`, or align is no good_alignment(), or there are more than kMaxPaddedItems
+// items. `threshold`: data of so many octets are worth it; less than kLeastThreshold + kMaxPaddedItems counts as that.
+[[nodiscard]] std::optional<PaddedLayout> plan_padding(std::size_t message_bytes, std::span<const DdpItem> items,
+                                                       std::size_t header_bytes, std::uint32_t align,
+                                                       std::uint32_t threshold, std::size_t max_send_bytes);
+// Writes the padded message to the start of `out`; pad octets are 0. False: `out` is too short. Precondition: `layout`
+// is of this message.
+[[nodiscard]] bool write_padded(ConstBytes message, const PaddedLayout& layout, MutBytes out);
+
+// --- Receiver
+
+// The unpadded message inside the octets given, and its data, which have not moved unless there are several.
+struct Unpadded {
+  std::size_t offset = 0;      // of its first octet
+  SmallVector<Gap, 4> gaps{};  // as in PaddedLayout
+  friend bool operator==(const Unpadded&, const Unpadded&) = default;
+};
+
+// Takes the padding out of the Call in `message`, the octets behind the header of an RDMA_MSGP, in place: what is in
+// front of padded data moves towards them, so that the last of them stay where they were received. `header_bytes`:
+// octets in front of `message` in the Send. Data of Read chunks (header.read_list) are not in the message. Nullopt:
+// the padding is not good_padding(), or data and padding are longer than the message; the octets are then of no use.
+[[nodiscard]] std::optional<Unpadded> unpad_call(MutBytes message, const Header& header, std::size_t header_bytes);
+// The same for a Reply; `results`: of its Call. Results of Write chunks that were written are not in the message.
+[[nodiscard]] std::optional<Unpadded> unpad_reply(MutBytes message, const Header& header, std::size_t header_bytes,
+                                                  const ResultBinding& results);
+
+// --- Receive buffers
+
+// Where octets of a Send land in a chain of Receive buffers, which are filled one after the other.
+struct Landing {
+  std::size_t buffer = 0;  // index in the chain
+  std::size_t offset = 0;  // in that buffer
+  bool whole = false;      // all of them lie in that buffer
+  friend constexpr bool operator==(const Landing&, const Landing&) = default;
+};
+// `buffers`: octets of each. Nullopt: the chain is too short for octets position to position + length - 1.
+[[nodiscard]] std::optional<Landing> find_landing(std::uint64_t position, std::size_t length,
+                                                  std::span<const std::size_t> buffers);
+
+// A chain of two that has padded data at the very start of the second, when what is in front of them is no longer than
+// `align`: `align` octets, and the rest of `receive_bytes` in one. One buffer where that is not more than align.
+[[nodiscard]] SmallVector<std::size_t, 2> receive_chain(std::size_t receive_bytes, std::uint32_t align);
+
+}  // namespace iwarp::rpcrdma
