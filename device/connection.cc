@@ -94,7 +94,7 @@ void Connection::set_timer(std::chrono::milliseconds after, const Error& reason)
 void Connection::accept(Agreement agreement, Established established) {
   established_ = std::move(established);
   agreed_ = std::move(agreement);
-  if (!step(LifeInput::kAccept)) return;
+  if (!step(LifeInput::kAccept)) return tell_not_established();
   if (auto ok = watch(); !ok) return finish_later(ok.error());
   set_timer(times_.establish, make_error(Errc::kStartupTimeout, "the peer does not take the answer to its request"));
   rdma_conn_param param = conn_param(agreed_);
@@ -111,7 +111,7 @@ void Connection::connect(const tcp::endpoint& to, const std::optional<tcp::endpo
   agreed_ = std::move(agreement);
   initiator_ = true;
   remote_ = to;
-  if (!step(LifeInput::kConnect)) return;
+  if (!step(LifeInput::kConnect)) return tell_not_established();
   if (auto ok = watch(); !ok) return finish_later(ok.error());
   set_timer(times_.establish, make_error(Errc::kTimeout, "the server does not answer"));
   SocketAddress there = to_socket_address(to), here{};
@@ -119,6 +119,13 @@ void Connection::connect(const tcp::endpoint& to, const std::optional<tcp::endpo
   const auto ms = static_cast<int>(std::clamp<std::chrono::milliseconds::rep>(times_.establish.count(), 1, 60000));
   if (resources_->verbs().resolve_addr(resources_->id().get(), from ? &here.any : nullptr, &there.any, ms) != 0)
     finish_later(failure_of(errno, "the address cannot be resolved"));
+}
+
+// It was given up before.
+void Connection::tell_not_established() {
+  boost::asio::post(io_, [established = std::exchange(established_, {})] {
+    if (established) established(make_error(Errc::kAborted));
+  });
 }
 
 void Connection::on_address() {
@@ -154,12 +161,12 @@ void Connection::on_established(const CmEvent& event) {
   was_established_ = true;
   note_addresses();
   if (initiator_) agreed_.private_data.assign(event.octets().begin(), event.octets().end());
-  device_watch_ = resources_->device().watch(
-      resources_->qp(), resources_->cq(), [weak = weak_from_this(), &io = io_](const Error& why) {
-        boost::asio::post(io, [weak, why] {
-          if (const auto self = weak.lock()) self->finish(why);
-        });
-      });
+  device_watch_ = resources_->device().watch(resources_->qp(), resources_->cq(),
+                                             [weak = weak_from_this(), &io = io_](const Error& why) {
+                                               boost::asio::post(io, [weak, why] {
+                                                 if (const auto self = weak.lock()) self->finish(why);
+                                               });
+                                             });
   if (resources_->device().gone()) return finish(make_error(Errc::kSystem, "the RDMA device is gone"));
   if (established_) std::exchange(established_, {})(Error{});
 }
@@ -261,6 +268,7 @@ std::size_t Connection::poll(std::span<rpcrdma::Completion> to) {
 }
 
 void Connection::look_at_queue() {
+  if (life_ == Life::kLeaving) return;  // what is undone now is so by this end's wish
   if (endpoint_.failure()) return finish_later(*endpoint_.failure());
   if (endpoint_.flushed() && step(LifeInput::kFlushed))
     set_timer(times_.suspect, make_error(Errc::kConnectionLost, "the queue pair came into its error state"));
@@ -283,8 +291,10 @@ void Connection::leave() {
   if (resources_->verbs().disconnect(resources_->id().get()) != 0) finish_later(make_error(Errc::kAborted, kLeft));
 }
 
+// Whoever has seen that something failed need not know why.
 void Connection::abort(const Error& reason) {
-  finish(reason);
+  const std::optional<Error> cause = endpoint_.failure();
+  finish(cause ? *cause : reason);
 }
 
 void Connection::finish_later(const Error& reason) {
@@ -310,11 +320,11 @@ void Connection::finish(const Error& reason) {
     resources_->destroy_id();
   }
   if (!established_ && !ended_) return;
-  boost::asio::post(io_, [established = std::exchange(established_, {}), ended = std::exchange(ended_, {}),
-                          end = *end_] {
-    if (established) return established(end.reason);
-    if (ended) ended(end);
-  });
+  boost::asio::post(io_,
+                    [established = std::exchange(established_, {}), ended = std::exchange(ended_, {}), end = *end_] {
+                      if (established) return established(end.reason);
+                      if (ended) ended(end);
+                    });
 }
 
 }  // namespace iwarp::device

@@ -103,6 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void handle(const CmEvent& event);
   void on_established(const CmEvent& event);
   void on_peer_left(int status);
+  void tell_not_established();
   void on_address();
   void call_connect();
   void on_connect_called(int failed);

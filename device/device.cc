@@ -66,7 +66,11 @@ Device::Opened Device::open(const VerbsTable& verbs, boost::asio::io_context& ho
 
 Device::Device(const VerbsTable& verbs, boost::asio::io_context& home, ibv_context** list, ibv_context* context,
                std::string name)
-    : verbs_(verbs), home_(&home), list_(list), context_(context), name_(std::move(name)),
+    : verbs_(verbs),
+      home_(&home),
+      list_(list),
+      context_(context),
+      name_(std::move(name)),
       events_(std::make_unique<stream_descriptor>(home)) {}
 
 Device::~Device() {
@@ -107,8 +111,8 @@ void Device::wait_for_events() {
 void Device::take_events() {
   ibv_async_event event{};
   while (verbs_.get_async_event(context_, &event) == 0) {
-    // Who it is about is settled before it is acknowledged: until then its queue pair cannot go, nor another come in its
-    // place.
+    // Who it is about is settled before it is acknowledged: until then its queue pair cannot go, nor another come in
+    // its place.
     const auto of_queues = concerned(event);
     verbs_.ack_async_event(&event);
     handle(event, of_queues);

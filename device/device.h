@@ -71,7 +71,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   const VerbsTable& verbs_;
   boost::asio::io_context* home_;  // guarded by mu_; null: closed
-  ibv_context** list_;  // holds the device open
+  ibv_context** list_;             // holds the device open
   ibv_context* context_;
   std::string name_;
   ibv_device_attr attributes_{};

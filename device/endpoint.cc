@@ -94,9 +94,8 @@ Result<void> Endpoint::flush() {
     c.wr.next = i + 1 < collected_.size() ? &collected_[i + 1].wr : nullptr;
   }
   ibv_send_wr* bad = nullptr;
-  const int failed = resources_->qp() == nullptr
-                         ? ENOTCONN
-                         : verbs_.post_send(resources_->qp(), &collected_.front().wr, &bad);
+  const int failed =
+      resources_->qp() == nullptr ? ENOTCONN : verbs_.post_send(resources_->qp(), &collected_.front().wr, &bad);
   bool taken = true;
   for (Collected& c : collected_) {
     if (failed != 0 && (&c.wr == bad || bad == nullptr)) taken = false;  // it and those behind it

@@ -1,6 +1,6 @@
-// rpcrdma::Endpoint and Registrar over a queue pair of a device. Posts of the send side are collected and leave together
-// in flush(). All requests are signalled, and complete in order; which of them a completion is of is known by that order,
-// since a completion with an error says nothing else. Not thread-safe.
+// rpcrdma::Endpoint and Registrar over a queue pair of a device. Posts of the send side are collected and leave
+// together in flush(). All requests are signalled, and complete in order; which of them a completion is of is known by
+// that order, since a completion with an error says nothing else. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -97,9 +97,9 @@ class Endpoint final : public rpcrdma::Endpoint, public rpcrdma::Registrar {
   rpcrdma::EndpointLimits limits_;
   std::unordered_map<std::uint32_t, ibv_mr*> local_, exposed_;  // by lkey, by rkey
   std::vector<Collected> collected_;
-  std::deque<Posted> sends_, receives_;                         // oldest first
-  std::uint64_t next_send_ = 0, next_receive_ = 0;              // sequence numbers: of the oldest
-  std::deque<rpcrdma::Completion> left_;                        // by close()
+  std::deque<Posted> sends_, receives_;             // oldest first
+  std::uint64_t next_send_ = 0, next_receive_ = 0;  // sequence numbers: of the oldest
+  std::deque<rpcrdma::Completion> left_;            // by close()
   std::optional<Error> failure_;
   Traffic traffic_;
   bool flushed_ = false;

@@ -20,12 +20,14 @@ Error failure_of(int errno_value, const char* otherwise) {
       return make_error(Errc::kSystem, "no RDMA device has that address: see `rdma link` for what each is attached to");
     case ENOMEM:
     case EAGAIN:
-      return make_error(Errc::kResource, "Cannot allocate memory: perhaps the limit of locked memory is too low (ulimit -l)");
+      return make_error(Errc::kResource,
+                        "Cannot allocate memory: perhaps the limit of locked memory is too low (ulimit -l)");
     case EMFILE:
       return make_error(Errc::kResource, "Too many open files: raise the limit (ulimit -n)");
     case EACCES:
     case EPERM:
-      return make_error(Errc::kSystem, "Permission denied: /dev/infiniband must be readable and writable for this user");
+      return make_error(Errc::kSystem,
+                        "Permission denied: /dev/infiniband must be readable and writable for this user");
     case ECONNREFUSED:
       return make_error(Errc::kConnectionRefused, "Connection refused: nothing listens there");
     case ETIMEDOUT:

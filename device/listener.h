@@ -13,8 +13,8 @@
 
 namespace iwarp::device {
 
-// A peer that waits for a decision; destroyed without one: rejected. Its id has an event channel of its own, so that any
-// thread may go on with it, one at a time.
+// A peer that waits for a decision; destroyed without one: rejected. Its id has an event channel of its own, so that
+// any thread may go on with it, one at a time.
 class Request {
  public:
   using tcp = boost::asio::ip::tcp;
@@ -57,8 +57,8 @@ class Listener {
   // At an address of the device, or of all (0.0.0.0, ::): then requests that come over other devices are rejected.
   // Errors: kSystem, kInvalidArgument (an address of another device), kResource.
   [[nodiscard]] static Result<std::unique_ptr<Listener>> listen(boost::asio::io_context& io,
-                                                                std::shared_ptr<Device> device,
-                                                                const tcp::endpoint& at, Handlers handlers);
+                                                                std::shared_ptr<Device> device, const tcp::endpoint& at,
+                                                                Handlers handlers);
   // Stops listening; the port is free.
   ~Listener();
   Listener(const Listener&) = delete;

@@ -1,6 +1,6 @@
-// What one connection has of a device: id, protection domain, completion queue and queue pair, freed in the right order.
-// Every connection has a protection domain of its own (RFC 5042 s6.1.1). Memory regions are the endpoint's, and go
-// before. Not thread-safe.
+// What one connection has of a device: id, protection domain, completion queue and queue pair, freed in the right
+// order. Every connection has a protection domain of its own (RFC 5042 s6.1.1). Memory regions are the endpoint's, and
+// go before. Not thread-safe.
 #pragma once
 
 #include <cstddef>

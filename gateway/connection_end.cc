@@ -13,7 +13,8 @@ void tell_end(EventLog& log, Stats& stats, SiwCrcTrap& trap, const RdmaLink& con
   const std::string line =
       "closed " + cm::describe_end(connection.facts(), how, columns, "tcp_peer=" + cm::to_string(tcp_peer));
   const TimePoint now = std::chrono::steady_clock::now();
-  cm::unremarkable_end(connection.initiator(), how) ? log.info(LogKind::kClosed, line, now) : log.warn(LogKind::kClosed, line, now);
+  cm::unremarkable_end(connection.initiator(), how) ? log.info(LogKind::kClosed, line, now)
+                                                    : log.warn(LogKind::kClosed, line, now);
   if (!how.received || how.received->code != SiwCrcTrap::kTerminate) return;
   const auto address = connection.remote().address();
   const auto verdict = trap.ended(address, now);

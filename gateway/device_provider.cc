@@ -1,14 +1,14 @@
 // RdmaProvider: a device of rdma-core.
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "iwarp/cm/system_cause.h"
 #include "iwarp/device/connection.h"
 #include "iwarp/device/listener.h"
 #include "iwarp/gateway/rdma_provider.h"
-#include "iwarp/cm/system_cause.h"
 
 namespace iwarp::gateway {
 namespace {
@@ -57,8 +57,9 @@ class DeviceLink final : public RdmaLink {
   }
   [[nodiscard]] std::string to_string() const override {
     return "local=" + cm::to_string(connection_->local()) + " peer=" + cm::to_string(connection_->remote()) +
-           " role=" + (connection_->initiator() ? "initiator" : "responder") + " device=" + connection_->device().name() +
-           " ird=" + std::to_string(connection_->agreed().ird) + " ord=" + std::to_string(connection_->agreed().ord);
+           " role=" + (connection_->initiator() ? "initiator" : "responder") +
+           " device=" + connection_->device().name() + " ird=" + std::to_string(connection_->agreed().ird) +
+           " ord=" + std::to_string(connection_->agreed().ord);
   }
   void disconnect() override { connection_->disconnect(); }
   using RdmaLink::abort;
@@ -92,6 +93,7 @@ class DeviceQueues final : public RdmaQueues {
     connection_->abort(make_error(Errc::kAborted));
   }
   [[nodiscard]] bool remote_invalidation() const override { return false; }
+  [[nodiscard]] bool pins_memory() const override { return true; }
 
   void connect(const RdmaTarget& to, const Options& options, LinkHandler handler) override {
     const ibv_device_attr& has = connection_->device().attributes();
@@ -99,20 +101,20 @@ class DeviceQueues final : public RdmaQueues {
                                 depth(options.policy.ord, has.max_qp_init_rd_atom), to.private_data};
     std::optional<tcp::endpoint> from;
     if (to.source) from.emplace(*to.source, 0);
-    auto go = [connection = connection_, from, agreement = std::move(agreement)](
-                        const tcp::endpoint& server, LinkHandler then) mutable {
+    auto go = [connection = connection_, from, agreement = std::move(agreement)](const tcp::endpoint& server,
+                                                                                 LinkHandler then) mutable {
       connection->connect(server, from, std::move(agreement), told(connection, std::move(then)));
     };
     boost::system::error_code no_address;
     const auto address = boost::asio::ip::make_address(to.server.host, no_address);
     if (!no_address) return go({address, to.server.port}, std::move(handler));
     // The first address that its name has: devices have a way to it, or have none to any.
-    resolver_.async_resolve(
-        to.server.host, std::to_string(to.server.port),
-        [go = std::move(go), handler = std::move(handler)](boost::system::error_code ec, const tcp::resolver::results_type& found) mutable {
-          if (ec) return handler(cm::resolve_error(ec), nullptr, {});
-          go(found.begin()->endpoint(), std::move(handler));
-        });
+    resolver_.async_resolve(to.server.host, std::to_string(to.server.port),
+                            [go = std::move(go), handler = std::move(handler)](
+                                boost::system::error_code ec, const tcp::resolver::results_type& found) mutable {
+                              if (ec) return handler(cm::resolve_error(ec), nullptr, {});
+                              go(found.begin()->endpoint(), std::move(handler));
+                            });
   }
 
   static device::Connection::Established told(const std::shared_ptr<device::Connection>& connection,

@@ -89,12 +89,12 @@ class OwnListener final : public RdmaListener {
 
  private:
   void accept_next() {
-    listener_->accept([this, alive = std::weak_ptr<bool>(alive_)](const Error& error,
-                                                                  std::unique_ptr<cm::ConnectRequest> request) {
-      if (alive.expired() || error.code != Errc::kOk) return;
-      handlers_.request(std::make_shared<OwnRequest>(std::move(request)));
-      if (!alive.expired()) accept_next();
-    });
+    listener_->accept(
+        [this, alive = std::weak_ptr<bool>(alive_)](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
+          if (alive.expired() || error.code != Errc::kOk) return;
+          handlers_.request(std::make_shared<OwnRequest>(std::move(request)));
+          if (!alive.expired()) accept_next();
+        });
   }
 
   std::unique_ptr<cm::Listener> listener_;

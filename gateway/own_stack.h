@@ -9,7 +9,7 @@
 
 namespace iwarp::gateway {
 
-class OwnQueues final : public RdmaQueues, public verbs::Notifier {
+class OwnQueues : public RdmaQueues, public verbs::Notifier {
  public:
   // `ord`: RDMA Reads that this side may have outstanding, as the MPA exchange will settle it.
   OwnQueues(cm::Engine& engine, const stream::Options& stream, std::size_t ord);
@@ -27,6 +27,7 @@ class OwnQueues final : public RdmaQueues, public verbs::Notifier {
   void disarm() override { wake_ = {}; }
   void close() override {}  // the memory's registrations are the fence
   [[nodiscard]] bool remote_invalidation() const override { return true; }
+  [[nodiscard]] bool pins_memory() const override { return false; }
   void connect(const RdmaTarget& to, const Options& options, LinkHandler handler) override;
 
   // verbs::Notifier

@@ -99,7 +99,7 @@ class Process {
   std::shared_ptr<std::size_t> connections_ = std::make_shared<std::size_t>(0);
   PortMemories ports_;
   std::map<std::string, std::shared_ptr<RdmaProvider>> devices_;  // opened so far, by name
-  std::vector<std::unique_ptr<Worker>> workers_;  // one at least
+  std::vector<std::unique_ptr<Worker>> workers_;                  // one at least
   bool started_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -44,8 +44,10 @@ void RdmaChannel::on_deadline(TimePoint now) {
   trim_at_ = last_used_ + keep_idle_memory_;  // one wake-up in a while, however busy the connection is
   if (now < *trim_at_) return pool_.trim_unused();
   pool_.trim();
-  pool_.rest();
-  rest_ = true;
+  if (!queues_->pins_memory()) {
+    pool_.rest();
+    rest_ = true;
+  }
   rested_at_ = pool_.releases();
   trim_at_.reset();
 }

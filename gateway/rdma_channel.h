@@ -52,7 +52,8 @@ class RdmaChannel final {
   static constexpr std::chrono::milliseconds kRetryMemory{100};
   [[nodiscard]] std::optional<TimePoint> deadline() const { return earliest({trim_at_, retry_at_}); }
   void on_deadline(TimePoint now);
-  // Once, after on_deadline() found the connection idle: with it go the pages of what is posted. To be asked when all
+  // Once, after on_deadline() found the connection idle: with it go the pages of what is posted. Never where they are
+  // pinned. To be asked when all
   // completions were taken.
   [[nodiscard]] bool take_rest() { return std::exchange(rest_, false); }
 

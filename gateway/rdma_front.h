@@ -16,9 +16,9 @@ namespace iwarp::gateway {
 
 class RdmaFront final : public Front {
  public:
-  // Errors of RdmaProvider::listen(), and kInvalidArgument: Options::device cannot be used. `engine` borrows an io_context that the caller runs; it must outlive the front.
-  // `process`: what it shares with others; null: nothing, and it takes its limits from `options`. `name`: see
-  // ListenerSettings.
+  // Errors of RdmaProvider::listen(), and kInvalidArgument: Options::device cannot be used. `engine` borrows an
+  // io_context that the caller runs; it must outlive the front. `process`: what it shares with others; null: nothing,
+  // and it takes its limits from `options`. `name`: see ListenerSettings.
   [[nodiscard]] static Result<std::unique_ptr<RdmaFront>> open(cm::Engine& engine,
                                                                const boost::asio::ip::tcp::endpoint& listen,
                                                                const HostPort& server, const Options& options,

@@ -1,5 +1,5 @@
-// What the RDMA connections of a gateway are made of, behind one face: our own stack over TCP, or a device of rdma-core.
-// Fronts and sessions know no more of it than this.
+// What the RDMA connections of a gateway are made of, behind one face: our own stack over TCP, or a device of
+// rdma-core. Fronts and sessions know no more of it than this.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -74,6 +74,8 @@ class RdmaQueues {
   virtual void close() = 0;
   // Whether the peer may invalidate what is exposed (RFC 8797 s4).
   [[nodiscard]] virtual bool remote_invalidation() const = 0;
+  // Whether registered memory is pinned: its pages must stay as they are, or the device goes on with those of before.
+  [[nodiscard]] virtual bool pins_memory() const = 0;
   // Of queues that were made to connect. `handler` is called once.
   virtual void connect(const RdmaTarget& to, const Options& options, LinkHandler handler) = 0;
 };

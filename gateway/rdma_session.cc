@@ -74,11 +74,10 @@ void RdmaSession::accept(RdmaRequest& request) {
                                   name(ok.error().code), ok.error().why));
   }
   const auto pd = rpcrdma::private_data(responder_options_).encode();  // req: RFC8797-4-1
-  request.accept(channel_.queues(), options_, {pd.begin(), pd.end()},
-                 [self = shared_from_this()](const Error& error, const std::shared_ptr<RdmaLink>& link,
-                                             const std::string& failure) {
-                   self->on_established(error, link, failure);
-                 });
+  request.accept(
+      channel_.queues(), options_, {pd.begin(), pd.end()},
+      [self = shared_from_this()](const Error& error, const std::shared_ptr<RdmaLink>& link,
+                                  const std::string& failure) { self->on_established(error, link, failure); });
 }
 
 void RdmaSession::on_established(const Error& error, const std::shared_ptr<RdmaLink>& connection,

@@ -113,8 +113,7 @@ void TcpFront::make_session(Worker& worker, std::shared_ptr<Coming> coming, tcp:
     try {
       auto queues = provider->make_queues(shared.engine, *shared.options);
       if (queues) {
-        made.session =
-            std::make_shared<TcpSession>(shared, std::move(*queues), std::move(socket), std::move(ended));
+        made.session = std::make_shared<TcpSession>(shared, std::move(*queues), std::move(socket), std::move(ended));
       } else {
         made.why = queues.error().why;
       }

@@ -18,10 +18,9 @@ namespace iwarp::gateway {
 
 class TcpFront final : public Front {
  public:
-  // Errors: kSystem when it cannot listen there, kInvalidArgument: Options::device cannot be used. `engine` borrows an io_context that the caller runs; it must outlive
-  // the front.
-  // `process`: what it shares with others; null: nothing, and it takes its limits from `options`. `name`: see
-  // ListenerSettings.
+  // Errors: kSystem when it cannot listen there, kInvalidArgument: Options::device cannot be used. `engine` borrows an
+  // io_context that the caller runs; it must outlive the front. `process`: what it shares with others; null: nothing,
+  // and it takes its limits from `options`. `name`: see ListenerSettings.
   [[nodiscard]] static Result<std::unique_ptr<TcpFront>> open(cm::Engine& engine,
                                                               const boost::asio::ip::tcp::endpoint& listen,
                                                               const HostPort& server, const Options& options,

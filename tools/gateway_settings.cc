@@ -146,9 +146,8 @@ std::string describe(const gateway::ListenerSettings& s, const tcp::endpoint& at
                                 ? fmt::format(", reserved ports towards the server: {}", name(s.options.reserved_port))
                                 : std::string(s.options.insecure_ports ? ", from any port" : ", from ports below 1024");
   const std::string rdma = "RPC-over-RDMA" + (s.options.device.empty() ? "" : " (" + s.options.device + ")");
-  return fmt::format("{} for {}, forwarding to {} over {}; allowed: {}{}", cm::to_string(at),
-                     rdma_front ? rdma : "TCP", s.server.to_string(), rdma_front ? "TCP" : rdma,
-                     s.options.allow.to_string(), ports);
+  return fmt::format("{} for {}, forwarding to {} over {}; allowed: {}{}", cm::to_string(at), rdma_front ? rdma : "TCP",
+                     s.server.to_string(), rdma_front ? "TCP" : rdma, s.options.allow.to_string(), ports);
 }
 
 std::string log_prefix(const std::string& listener) {

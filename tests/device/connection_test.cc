@@ -223,6 +223,29 @@ TEST_F(DeviceConnection, HasNoQueuePairAnyMoreWhenAbortReturns) {
   EXPECT_EQ(end->reason.code, Errc::kTimeout);
 }
 
+TEST_F(DeviceConnection, NamesTheFailedRequestThoughItsOwnerEndsIt) {
+  establish();
+  post_send();
+  verbs.complete(id, verbs.sends.at(0).wr.wr_id, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(poll().size(), 1U);
+  connection->abort(make_error(Errc::kAborted, "an operation has failed"));
+  ASSERT_TRUE(ends());
+  EXPECT_EQ(end->reason.code, Errc::kRemoteTerminate);
+}
+
+TEST_F(DeviceConnection, ThatWasGivenUpIsNotAccepted) {
+  device = verbs.open(io);
+  auto made = CmId::make(verbs.table());
+  ASSERT_TRUE(made);
+  made->get()->verbs = device->context();
+  make(std::move(*made));
+  connection->abort(make_error(Errc::kAborted));
+  connection->accept({}, [this](const Error& error) { take(error); });
+  ASSERT_TRUE(run_until(io, [&] { return told.has_value(); }));
+  EXPECT_EQ(told->code, Errc::kAborted);
+  EXPECT_EQ(verbs.calls("accept"), 0);
+}
+
 TEST_F(DeviceConnection, MayGoWithEventsUnread) {
   establish();
   verbs.tell(id, RDMA_CM_EVENT_DISCONNECTED);

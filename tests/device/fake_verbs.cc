@@ -471,8 +471,7 @@ void FakeVerbs::complete(rdma_cm_id* id, std::uint64_t wr_id, ibv_wc_status stat
 
 void FakeVerbs::flush(rdma_cm_id* id) {
   while (sends_completed < sends.size()) complete(id, sends[sends_completed].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
-  while (receives_completed < receives.size())
-    complete(id, receives[receives_completed].wr_id, IBV_WC_WR_FLUSH_ERR);
+  while (receives_completed < receives.size()) complete(id, receives[receives_completed].wr_id, IBV_WC_WR_FLUSH_ERR);
 }
 
 std::vector<FakeVerbs::Region> FakeVerbs::regions() const {

@@ -1,6 +1,6 @@
 // A device that a test plays: a VerbsTable whose calls keep record and do what they are told. It fails the test when
-// objects go in the wrong order, when an id is destroyed while an event of it is not acknowledged, and when something is
-// left at its end.
+// objects go in the wrong order, when an id is destroyed while an event of it is not acknowledged, and when something
+// is left at its end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -58,8 +58,8 @@ class FakeVerbs {
     ibv_send_wr wr{};
     std::vector<ibv_sge> sges{};
   };
-  std::vector<SendRequest> sends;     // posted so far
-  std::deque<ibv_recv_wr> receives;   // likewise, with their lengths in `receive_bytes`
+  std::vector<SendRequest> sends;    // posted so far
+  std::deque<ibv_recv_wr> receives;  // likewise, with their lengths in `receive_bytes`
   std::deque<std::uint32_t> receive_bytes;
   void complete(rdma_cm_id* id, ibv_wc wc);
   void complete(rdma_cm_id* id, std::uint64_t wr_id, ibv_wc_status status = IBV_WC_SUCCESS, std::uint32_t bytes = 0);
@@ -74,7 +74,7 @@ class FakeVerbs {
     int access;
   };
   [[nodiscard]] std::vector<Region> regions() const;
-  rdma_conn_param last_param{};             // of accept() or connect(), without private data
+  rdma_conn_param last_param{};              // of accept() or connect(), without private data
   std::vector<std::byte> last_private_data;  // of these
 
   ibv_device_attr attributes{};

@@ -12,8 +12,9 @@ TEST(DeviceLife, IsThisTable) {
   for (std::size_t from = 0; from < kLives; ++from) {
     for (std::size_t on = 0; on < kLifeInputs; ++on) {
       const auto to = next(static_cast<Life>(from), static_cast<LifeInput>(on));
-      if (to) table += std::string(name(static_cast<Life>(from))) + " " + name(static_cast<LifeInput>(on)) + " " +
-                       name(*to) + "\n";
+      if (to)
+        table += std::string(name(static_cast<Life>(from))) + " " + name(static_cast<LifeInput>(on)) + " " + name(*to) +
+                 "\n";
     }
   }
   EXPECT_EQ(table,

@@ -9,10 +9,9 @@ class DeviceListener : public ::testing::Test {
  protected:
   void listen(const char* address = "10.0.0.1") {
     device = verbs.open(io);
-    auto made = Listener::listen(
-        io, device, {boost::asio::ip::make_address(address), 0},
-        {[this](std::unique_ptr<Request> request) { requests.push_back(std::move(request)); },
-         [this](const Error& why) { lost.push_back(why); }});
+    auto made = Listener::listen(io, device, {boost::asio::ip::make_address(address), 0},
+                                 {[this](std::unique_ptr<Request> request) { requests.push_back(std::move(request)); },
+                                  [this](const Error& why) { lost.push_back(why); }});
     ASSERT_TRUE(made) << made.error().why;
     listener = std::move(*made);
     id = verbs.last_id();

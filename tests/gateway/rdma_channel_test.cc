@@ -149,6 +149,27 @@ TEST_F(RdmaChannelMemory, IsOutOfReachOfOtherClients) {
     EXPECT_EQ(fault(buffer->lkey(), own, need), ddp::StagFault::kAccess) << "where RDMA Reads of ours land";
 }
 
+// A device writes to the pages that were there when they were registered.
+TEST_F(RdmaChannelMemory, KeepsItsPagesWhereTheyArePinned) {
+  struct Pinned : OwnQueues {
+    using OwnQueues::OwnQueues;
+    [[nodiscard]] bool pins_memory() const override { return true; }
+  };
+  RdmaChannel pinned{std::make_unique<Pinned>(engine, stream::Options{}, 4), {}, kKeep};
+  for (RdmaChannel* of : {&pinned, &channel}) {
+    MutBytes octets;
+    {
+      const auto small = of->pool().acquire(100, Purpose::kControl);
+      octets = small->bytes();
+      octets[0] = std::byte{77};
+    }
+    of->after_turn(now, log);
+    of->on_deadline(now + kKeep);
+    EXPECT_EQ(octets[0], of == &pinned ? std::byte{77} : std::byte{0});
+    EXPECT_EQ(of->take_rest(), of != &pinned);
+  }
+}
+
 TEST_F(RdmaChannelMemory, HoldsACompletionOfEverythingThatCanBePosted) {
   COVERS("RFC5042-6.4.3.2-2");
   std::size_t posted = 0, completed = 0;
