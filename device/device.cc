@@ -43,7 +43,11 @@ const char* text_of(ibv_event_type type) {
 Device::Opened Device::open(const VerbsTable& verbs, boost::asio::io_context& home, const std::string& name) {
   int count = 0;
   ibv_context** const list = verbs.get_devices(&count);
-  if (list == nullptr) return {nullptr, "no RDMA device can be used: " + std::string(failure_of(errno, "unknown").why)};
+  if (list == nullptr) {
+    const bool none = errno == ENODEV || errno == ENOENT || errno == ENOSYS;
+    return {nullptr, "no RDMA device '" + name + "'; " +
+                         (none ? names_of(verbs, nullptr, 0) : std::string(failure_of(errno, "unknown").why))};
+  }
   for (int i = 0; i < count; ++i) {
     if (name != verbs.get_device_name(list[i]->device)) continue;
     std::shared_ptr<Device> device(new Device(verbs, home, list, list[i], name));

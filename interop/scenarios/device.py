@@ -60,7 +60,7 @@ def kernel_server(context: Context) -> None:
 
 
 def _start(context: Context, guest: Guest, *arguments: str) -> Job:
-    words = [str(context.binary), "gateway", "--device", "siw0", "--debug", "--allow", "127.0.0.0/8,10.0.2.0/24", *arguments]
+    words = [str(context.binary), "--debug", "gateway", "--device", "siw0", "--allow", "127.0.0.0/8,10.0.2.0/24", *arguments]
     return guest.spawn(f"exec {shlex.join(words)} > {_LOG} 2>&1")
 
 

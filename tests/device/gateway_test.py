@@ -32,7 +32,7 @@ def own():
 
 
 def over_device(*words):
-    return [own(), 'run', '--address', '127.0.0.1', '--', own(), 'gateway', '--device', 'iwarp0', '--debug', *words]
+    return [own(), 'run', '--address', '127.0.0.1', '--', own(), '--debug', 'gateway', '--device', 'iwarp0', *words]
 
 
 def content(size):
@@ -114,14 +114,14 @@ class Transfers(unittest.TestCase):
         words = ['--rdma-listen', f'{listen}:{self.rdma}', '--tcp', f'127.0.0.1:{self.nfs}', '--allow', '127.0.0.0/8,::1']
         if own_words is None:
             return self.start(over_device(*words, '--stats', self.stats), self.rdma)
-        return self.start([own(), 'gateway', '--debug', *words], self.rdma)
+        return self.start([own(), '--debug', 'gateway', *words], self.rdma)
 
     def front(self, over=False, to='127.0.0.1', *more):
         """The one with TCP clients."""
         words = ['--tcp-listen', f'127.0.0.1:{self.tcp}', '--rdma', f'{to}:{self.rdma}', '--insecure-ports', *more]
         if over:
             return self.start(over_device(*words, '--stats', self.stats), self.tcp)
-        return self.start([own(), 'gateway', '--debug', *words], self.tcp)
+        return self.start([own(), '--debug', 'gateway', *words], self.tcp)
 
     def copy(self, source, target):
         done = subprocess.run(['nfs-cp', source, target], capture_output=True, text=True, timeout=60, check=False)
@@ -138,6 +138,7 @@ class Transfers(unittest.TestCase):
             self.copy(local, f'nfs://127.0.0.1/export/out-{size}?version=3&nfsport={self.tcp}&mountport={self.mount}')
             with open(os.path.join(self.export, f'out-{size}'), 'rb') as file:
                 self.assertEqual(file.read(), content(size))
+            os.remove(local)  # nfs-cp overwrites nothing
             os.remove(os.path.join(self.export, f'out-{size}'))
 
     def stop(self, program):
