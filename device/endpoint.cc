@@ -166,40 +166,43 @@ Result<void> Endpoint::post_read(std::uint64_t id, LocalSlice into, Stag handle,
 }
 
 std::size_t Endpoint::poll(std::span<Completion> to) {
-  if (!closed_) return poll_queue(to);
-  const std::size_t n = std::min(to.size(), left_.size());
-  std::copy_n(left_.begin(), n, to.begin());
-  left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(n));
+  if (!closed_ && ready_.size() < to.size()) poll_queue();
+  const std::size_t n = std::min(to.size(), ready_.size());
+  std::copy_n(ready_.begin(), n, to.begin());
+  ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(n));
   return n;
 }
 
-std::size_t Endpoint::poll_queue(std::span<Completion> to) {
+std::size_t Endpoint::poll_queue() {
   std::array<ibv_wc, kBatch> batch;
-  const auto most = static_cast<int>(std::min(to.size(), batch.size()));
-  const int n = most == 0 ? 0 : verbs_.poll_cq(resources_->cq(), most, batch.data());
-  if (n < 0 || n > most) {
+  const int n = verbs_.poll_cq(resources_->cq(), static_cast<int>(batch.size()), batch.data());
+  if (n < 0 || n > static_cast<int>(batch.size())) {
     fail(make_error(Errc::kSystem, "the device's completion queue cannot be read"));
     return 0;
   }
-  std::size_t out = 0;
-  for (int i = 0; i < n; ++i) {
-    if (const auto done = translate(batch[static_cast<std::size_t>(i)])) to[out++] = *done;
-  }
-  return out;
+  for (const ibv_wc& wc : std::span(batch).first(static_cast<std::size_t>(n))) take(wc);
+  return static_cast<std::size_t>(n);
 }
 
-std::optional<Completion> Endpoint::translate(const ibv_wc& wc) {
+void Endpoint::take(const ibv_wc& wc) {
   const bool receive = (wc.wr_id & 1) != 0;
   std::deque<Posted>& queue = receive ? receives_ : sends_;
   std::uint64_t& next = receive ? next_receive_ : next_send_;
-  if (queue.empty() || wc.wr_id != wr_id(next, receive)) {
-    fail(make_error(Errc::kSystem, "the device completes what was not posted, or not in its order"));
-    return std::nullopt;
-  }
-  Posted posted = queue.front();
-  queue.pop_front();
-  ++next;
+  const std::uint64_t index = (wc.wr_id >> 1) - next;
+  if (index >= queue.size() || queue[index].done)
+    return fail(make_error(Errc::kSystem, "the device completes what was not posted, or has completed"));
+  Posted& posted = queue[index];
   free_sink(posted);
+  posted.done = translate(wc, posted);
+  while (!queue.empty() && queue.front().done) {
+    ready_.push_back(*queue.front().done);
+    queue.pop_front();
+    ++next;
+  }
+}
+
+Completion Endpoint::translate(const ibv_wc& wc, const Posted& posted) {
+  const bool receive = posted.op == OpKind::kRecv;
   Completion out{.id = posted.id, .op = posted.op};
   if (wc.status == IBV_WC_SUCCESS) {
     if (receive && wc.byte_len > posted.bytes) {
@@ -246,12 +249,10 @@ void Endpoint::count(const Posted& done, std::uint32_t byte_len) {
 
 void Endpoint::close() {
   if (closed_) return;
-  std::array<Completion, kBatch> batch;
   // A hostile device may complete without end: no more than was posted.
   for (std::size_t taken = 0; taken <= limits_.send_queue_depth + limits_.receive_queue_depth;) {
-    const std::size_t n = poll_queue(batch);
+    const std::size_t n = poll_queue();
     if (n == 0) break;
-    left_.insert(left_.end(), batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(n));
     taken += n;
   }
   closed_ = true;

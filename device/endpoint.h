@@ -1,6 +1,6 @@
 // rpcrdma::Endpoint and Registrar over a queue pair of a device. Posts of the send side are collected and leave
-// together in flush(). All requests are signalled, and complete in order; which of them a completion is of is known by
-// that order, since a completion with an error says nothing else. Not thread-safe.
+// together in flush(). All requests are signalled and numbered: a completion with an error says nothing else. They are
+// told in the order posted, though siw completes what was posted behind a Read before it. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -76,6 +76,7 @@ class Endpoint final : public rpcrdma::Endpoint, public rpcrdma::Registrar {
     rpcrdma::OpKind op{};
     std::uint64_t bytes = 0;
     ibv_mr* sink = nullptr;  // of a Read, where the device wants one that the peer may write to
+    std::optional<rpcrdma::Completion> done{};
   };
   struct Collected {
     ibv_send_wr wr{};
@@ -86,11 +87,13 @@ class Endpoint final : public rpcrdma::Endpoint, public rpcrdma::Registrar {
   [[nodiscard]] Result<Collected*> collect(Posted posted, ibv_wr_opcode opcode,
                                            std::span<const rpcrdma::LocalSlice> from);
   [[nodiscard]] Result<ibv_mr*> register_region(MutBytes memory, int access);
-  [[nodiscard]] std::optional<rpcrdma::Completion> translate(const ibv_wc& wc);
+  void take(const ibv_wc& wc);
+  [[nodiscard]] rpcrdma::Completion translate(const ibv_wc& wc, const Posted& posted);
   void count(const Posted& done, std::uint32_t byte_len);
   void fail(const Error& why);
   void free_sink(Posted& of);
-  [[nodiscard]] std::size_t poll_queue(std::span<rpcrdma::Completion> to);
+  // How many completions the queue had.
+  std::size_t poll_queue();
 
   std::shared_ptr<Resources> resources_;
   const VerbsTable& verbs_;
@@ -99,7 +102,7 @@ class Endpoint final : public rpcrdma::Endpoint, public rpcrdma::Registrar {
   std::vector<Collected> collected_;
   std::deque<Posted> sends_, receives_;             // oldest first
   std::uint64_t next_send_ = 0, next_receive_ = 0;  // sequence numbers: of the oldest
-  std::deque<rpcrdma::Completion> left_;            // by close()
+  std::deque<rpcrdma::Completion> ready_;           // for poll() to give
   std::optional<Error> failure_;
   Traffic traffic_;
   bool flushed_ = false;

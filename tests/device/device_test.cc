@@ -27,7 +27,8 @@ TEST(Device, SaysWhatIsWrong) {
   verbs.fail("get_devices", EACCES);
   EXPECT_NE(Device::open(verbs.table(), io, "fake0").error.find("/dev/infiniband"), std::string::npos);
   verbs.fail("get_devices", ENODEV);
-  EXPECT_NE(Device::open(verbs.table(), io, "fake0").error.find("there is none: is its driver loaded"), std::string::npos);
+  EXPECT_NE(Device::open(verbs.table(), io, "fake0").error.find("there is none: is its driver loaded"),
+            std::string::npos);
   verbs.fail("query_device", EIO);
   EXPECT_FALSE(Device::open(verbs.table(), io, "fake0").device);
 }

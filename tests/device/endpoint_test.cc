@@ -207,12 +207,28 @@ TEST_F(DeviceEndpoint, BelievesNoCompletionOfWhatWasNotPosted) {
   EXPECT_EQ(end->reason.code, Errc::kSystem);
 }
 
-TEST_F(DeviceEndpoint, BelievesNoCompletionOutOfOrder) {
+TEST_F(DeviceEndpoint, BelievesNoCompletionTwice) {
   post_send(1);
   post_send(2);
-  verbs.complete(id, verbs.sends.at(1).wr.wr_id);
+  for (int i = 0; i < 2; ++i) verbs.complete(id, verbs.sends.at(1).wr.wr_id);
   EXPECT_TRUE(poll().empty());
   EXPECT_TRUE(endpoint().failure());
+}
+
+// siw completes a Send that was posted behind a Read before the Read.
+TEST_F(DeviceEndpoint, TellsCompletionsInTheOrderPosted) {
+  ASSERT_TRUE(endpoint().post_read(1, slice(0, 10), Stag{1}, 0));
+  post_send(2);
+  post_send(3);
+  verbs.complete(id, verbs.sends.at(2).wr.wr_id);
+  verbs.complete(id, verbs.sends.at(1).wr.wr_id);
+  EXPECT_TRUE(poll().empty());
+  EXPECT_EQ(endpoint().unfinished_sends(), 3U);
+  verbs.complete(id, verbs.sends.at(0).wr.wr_id);
+  const auto done = poll();
+  ASSERT_EQ(done.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(done[i].id, i + 1);
+  EXPECT_FALSE(endpoint().failure());
 }
 
 TEST_F(DeviceEndpoint, BelievesNoMessageLongerThanItsReceive) {
