@@ -110,6 +110,13 @@ constexpr std::array kRows = {
     Row{Errc::kAborted, "aborted", kDisconnected, kNo, "ended by the local application"},
     Row{Errc::kConnectionRefused, "connection_refused", kSystemFailure, kNo,
         "connection refused: nothing listens there"},
+    // None of them has a Terminate code of its own: layer 2 has those of MPA only. req: RFC6580-3.3-1
+    Row{Errc::kAdaptation, "adaptation", kHandshakeFailed, kNo, "peer's SCTP adaptation is not DDP"},
+    Row{Errc::kSessionControl, "session_control", kProtocolViolation, kNo,
+        "malformed DDP Stream Session Control message"},
+    Row{Errc::kSessionSequence, "session_sequence", kProtocolViolation, kNo,
+        "message out of the legal sequence of a DDP Stream Session"},
+    Row{Errc::kDdpSsn, "ddp_ssn", kProtocolViolation, kNo, "impossible DDP-SSN"},
 };
 
 constexpr bool rows_are_in_order() {

@@ -67,22 +67,27 @@ enum class Errc : std::uint8_t {
   kRdmapCatastrophic,       // catastrophic RDMAP error on this stream: 0/2/7
   kLocalProtection,         // a local buffer of a work request is not (or no longer) registered: 0/0/0
   // --- local, nothing owed to the peer
-  kInvalidArgument,            // of a call; the text says which
-  kQueueFull,                  // poll completions, then try again
-  kNotConnected,               // not yet, or no longer
-  kFlushed,                    // the connection ended before the operation did
-  kRemoteTerminate,            // the peer sent a Terminate
-  kPeerClosed,                 // orderly FIN between FPDUs
-  kTimeout,                    // a limit in time has passed
-  kResource,                   // out of memory, descriptors or table entries
-  kSystem,                     // a system call failed
-  kMalformedRpc,               // head of an ONC RPC message that cannot be parsed
-  kRecordTooLong,              // ONC RPC record (RFC 5531 s11) above the limit
-  kRecordTooShort,             // ONC RPC record that cannot hold an xid and a direction
-  kEmptyFragments,             // endless empty fragments in place of an ONC RPC record
-  kAborted,                    // ended by the local application
-  kConnectionRefused,          // TCP: nothing listens there
-  kLast = kConnectionRefused,  // not a cause: the greatest of them
+  kInvalidArgument,    // of a call; the text says which
+  kQueueFull,          // poll completions, then try again
+  kNotConnected,       // not yet, or no longer
+  kFlushed,            // the connection ended before the operation did
+  kRemoteTerminate,    // the peer sent a Terminate
+  kPeerClosed,         // orderly FIN between FPDUs
+  kTimeout,            // a limit in time has passed
+  kResource,           // out of memory, descriptors or table entries
+  kSystem,             // a system call failed
+  kMalformedRpc,       // head of an ONC RPC message that cannot be parsed
+  kRecordTooLong,      // ONC RPC record (RFC 5531 s11) above the limit
+  kRecordTooShort,     // ONC RPC record that cannot hold an xid and a direction
+  kEmptyFragments,     // endless empty fragments in place of an ONC RPC record
+  kAborted,            // ended by the local application
+  kConnectionRefused,  // TCP: nothing listens there
+  // --- DDP over SCTP. What a DDP Stream Session owes its peer is a Session Terminate (RFC 5043 s6.1).
+  kAdaptation,       // the peer of an association has not indicated DDP: no DDP on it
+  kSessionControl,   // malformed session control message
+  kSessionSequence,  // a Data Chunk that fits no legal sequence of a session
+  kDdpSsn,           // a DDP-SSN that was there already, or that messages still under way cannot explain
+  kLast = kDdpSsn,   // not a cause: the greatest of them
 };
 
 // What an application usually branches on.

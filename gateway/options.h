@@ -10,6 +10,7 @@
 #include "iwarp/gateway/access.h"
 #include "iwarp/gateway/source_ports.h"
 #include "iwarp/mpa/policy.h"
+#include "iwarp/rpcrdma/version_negotiation.h"
 #include "iwarp/stream/connection.h"
 
 namespace iwarp::gateway {
@@ -59,7 +60,7 @@ struct Options {
   // How long a server may leave the question for version 2, which is the first Call of a connection, unanswered. Then,
   // and if it ends the connection meanwhile, it is taken for one of version 1 for ten minutes. Default 10 s. Lower
   // makes that of slow servers, higher keeps the clients of servers waiting that drop the question.
-  std::chrono::milliseconds version_timeout{10000};
+  std::chrono::milliseconds version_timeout = rpcrdma::kVersionAnswerTime;
   // Registered memory for Calls and for Replies of one connection, octets each. Default 16 MiB: 15 transfers of 1 MiB
   // at a time. Work beyond it waits. Must hold one Call or Reply of 1 MiB and its headers.
   std::size_t memory_bytes = std::size_t{16} << 20;

@@ -5,8 +5,12 @@
 
 namespace iwarp::rpcrdma {
 
-CallAssembler::CallAssembler(Endpoint& endpoint, BufferPool& pool, TransmitQueue& transmit)
-    : endpoint_(endpoint), pool_(pool), transmit_(transmit), max_reads_(endpoint.limits().max_outstanding_reads) {}
+CallAssembler::CallAssembler(Endpoint& endpoint, BufferPool& pool, TransmitQueue& transmit, BufferPool::Purpose purpose)
+    : endpoint_(endpoint),
+      pool_(pool),
+      transmit_(transmit),
+      purpose_(purpose),
+      max_reads_(endpoint.limits().max_outstanding_reads) {}
 
 void CallAssembler::add(std::uint32_t owner, CallPlan plan, Buffer received, std::size_t payload_offset) {
   if (stopped_) return;
@@ -25,7 +29,7 @@ void CallAssembler::add(std::uint32_t owner, CallPlan plan, Buffer received, std
 }
 
 bool CallAssembler::start(Job& job) {
-  auto message = pool_.acquire(job.plan.total_bytes, BufferPool::Purpose::kCall, kHeadroomBytes);
+  auto message = pool_.acquire(job.plan.total_bytes, purpose_, kHeadroomBytes);
   if (!message) return false;
   const MutBytes into = message->bytes();
   const ConstBytes payload = job.received.bytes().subspan(job.payload_offset);

@@ -73,7 +73,9 @@ class CallAssembler {
     CallPlan plan{};
   };
 
-  CallAssembler(Endpoint& endpoint, BufferPool& pool, TransmitQueue& transmit);
+  // `purpose`: of the memory for assembled Calls.
+  CallAssembler(Endpoint& endpoint, BufferPool& pool, TransmitQueue& transmit,
+                BufferPool::Purpose purpose = BufferPool::Purpose::kCall);
 
   // `received` holds the Send, its payload at `payload_offset`; kept until the memory for the whole Call is there.
   void add(std::uint32_t owner, CallPlan plan, Buffer received, std::size_t payload_offset);
@@ -107,6 +109,7 @@ class CallAssembler {
   Endpoint& endpoint_;
   BufferPool& pool_;
   TransmitQueue& transmit_;
+  BufferPool::Purpose purpose_;
   std::size_t max_reads_;
   std::size_t reads_ = 0;
   std::uint64_t reads_answered_ = 0;

@@ -2,13 +2,10 @@
 
 #include "iwarp/rpcrdma/call_assembly.h"
 #include "iwarp/rpcrdma/nfs_binding.h"
+#include "iwarp/rpcrdma/xdr_padding.h"
 
 namespace iwarp::rpcrdma {
 namespace {
-
-constexpr std::uint64_t padded(std::uint64_t n) {
-  return (n + 3) & ~std::uint64_t{3};
-}
 
 // Yields the payload stream piece by piece: from the Send itself, or from the segments of the Position-Zero Read chunk.
 class PayloadSource {

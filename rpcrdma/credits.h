@@ -13,6 +13,8 @@ class CreditWindow {
   explicit CreditWindow(std::uint32_t requested) : requested_(std::max<std::uint32_t>(requested, 1)) {}
 
   [[nodiscard]] std::uint32_t requested() const { return requested_; }
+  // Another value from the next Call on; at least 1. What is in flight beyond it is worked off.
+  void request(std::uint32_t credits) { requested_ = std::max<std::uint32_t>(credits, 1); }  // req: RFC8166-3.3.1-6
   [[nodiscard]] std::uint32_t granted() const { return granted_; }
   [[nodiscard]] std::uint32_t in_flight() const { return in_flight_; }
   // Calls that may be sent now. 0 also while a lowered grant is being worked off.

@@ -56,17 +56,21 @@ struct ExposedMemory {
   std::uint64_t offset = 0;  // tagged offset of the first octet
 };
 
+// Where Receives are posted: a connection, or a queue that several connections share.
+class ReceiveQueue {
+ public:
+  virtual ~ReceiveQueue() = default;
+  // One Receive of into.bytes.size() octets.
+  [[nodiscard]] virtual Result<void> post_recv(std::uint64_t id, LocalSlice into) = 0;
+};
+
 // Slices must stay registered and, where they are read, unchanged until the operation's completion was delivered. Each
 // successful post gives exactly one Completion, flushed ones included; a failed post gives none and obliges the caller
 // to close the connection. Not thread-safe.
-class Endpoint {
+class Endpoint : public ReceiveQueue {
  public:
-  virtual ~Endpoint() = default;
-
   // Constant from the moment the endpoint is given to a Responder or Requester.
   [[nodiscard]] virtual EndpointLimits limits() const = 0;
-  // One Receive of into.bytes.size() octets.
-  [[nodiscard]] virtual Result<void> post_recv(std::uint64_t id, LocalSlice into) = 0;
   // One message gathered from `from` (at most max_sge slices). With `invalidate`: Send with Invalidate of that STag.
   [[nodiscard]] virtual Result<void> post_send(std::uint64_t id, std::span<const LocalSlice> from,
                                                std::optional<Stag> invalidate) = 0;

@@ -3,13 +3,10 @@
 #include <algorithm>
 
 #include "iwarp/rpcrdma/reply_bounds.h"
+#include "iwarp/rpcrdma/xdr_padding.h"
 
 namespace iwarp::rpcrdma {
 namespace {
-
-std::size_t padded(std::size_t octets) {
-  return (octets + 3) / 4 * 4;
-}
 
 // A header with one segment in each chunk.
 std::size_t header_bytes(std::size_t read_segments, std::size_t write_chunks, bool reply_chunk) {
@@ -28,18 +25,22 @@ void offer_reply_memory(ConstBytes call, const ResultBinding& results, const Off
   std::size_t data = 0;
   bool suits = bound && *bound <= max_reply && results.max_items() > 0 && results.max_items() <= policy.write_chunks &&
                results.max_items() <= ResultBinding::kMaxExpectations;
+  SmallVector<std::uint32_t, 1> chunks;
   for (std::size_t i = 0; suits && i < results.max_items(); ++i) {
     const auto& expected = results.expectation(i);
     // Servers of Linux 6.1 put the length word of an NFSv4 READLINK into its chunk: in line, or in the Reply chunk.
     suits = expected.kind == ResultBinding::Expectation::Kind::kRead && expected.max_bytes > 0;
-    data += padded(expected.max_bytes);
+    const bool in_line = policy.empty_write_chunks && expected.max_bytes < policy.least_bytes;
+    chunks.push_back(in_line ? 0 : expected.max_bytes);  // req: RFC8166-4.3.2.3-2
+    data += in_line ? 0 : static_cast<std::size_t>(padded(expected.max_bytes));
   }
   if (suits && data >= policy.least_bytes && data < reply) {
     const std::size_t rest = reply - data;
-    const bool fits = header_bytes(0, results.max_items(), false) + rest <= reply_inline;
+    std::size_t header = header_bytes(0, chunks.size(), false);
+    for (const std::uint32_t octets : chunks) header -= octets == 0 ? Segment::kSize : 0;
+    const bool fits = header + rest <= reply_inline;
     if (fits || policy.with_reply_chunk) {  // req: RFC8166-3.4.6-2 RFC8267-3-1
-      for (std::size_t i = 0; i < results.max_items(); ++i)
-        plan.write_chunks.push_back(results.expectation(i).max_bytes);
+      plan.write_chunks = std::move(chunks);
       plan.reply_chunk = fits ? 0 : rest;
       plan.reply_rest = rest;
       return;

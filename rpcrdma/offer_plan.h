@@ -15,32 +15,18 @@
 
 #include "iwarp/base/bytes.h"
 #include "iwarp/rpcrdma/nfs_binding.h"
+#include "iwarp/rpcrdma/offer_policy.h"
 #include "iwarp/rpcrdma/transmit_queue.h"
 #include "iwarp/rpcrdma/transport_header.h"
 
 namespace iwarp::rpcrdma {
-
-// Which chunks a Requester uses where there is a choice. The defaults are what Linux 6.1 servers survive.
-struct OfferPolicy {
-  // Read chunks of a Call for the data of WRITE and the path of SYMLINK, at most; 0: none. With two or more Linux
-  // 6.1 puts what is in line beside them into the wrong place of the Call, without a word, or refuses the Call.
-  std::size_t read_chunks = 1;
-  // Read chunks beside one of Position Zero. Never towards Linux: its server may read outside of its page list then.
-  bool with_position_zero = false;
-  // Write chunks of a Call, at most; 0: none. A COMPOUND with more READs gets a Reply chunk instead.
-  std::size_t write_chunks = 1;
-  // Write chunks and a Reply chunk in one Call. Linux 6.1 counts the Reply chunk wrongly then.
-  bool with_reply_chunk = false;
-  // Data of fewer octets are not worth a chunk of their own.
-  std::size_t least_bytes = 512;
-};
 
 struct OfferPlan {
   // RDMA_MSG with `rest` behind the header; else RDMA_NOMSG with `rest` as Position-Zero chunk.
   bool in_line = true;
   ByteRanges rest{};                             // of the Call: what is no data of a Read chunk
   SmallVector<DdpItem, 2> data{};                // of the Call: a Read chunk each, in ascending Position
-  SmallVector<std::uint32_t, 1> write_chunks{};  // octets of each
+  SmallVector<std::uint32_t, 1> write_chunks{};  // octets of each; 0: an empty chunk, for a result in line
   std::size_t reply_chunk = 0;                   // octets; 0: none
   // Most octets of the Reply that do not go into Write chunks, transport header not included.
   std::size_t reply_rest = 0;

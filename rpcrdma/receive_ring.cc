@@ -4,11 +4,12 @@
 
 namespace iwarp::rpcrdma {
 
-ReceiveRing::ReceiveRing(Endpoint& endpoint, BufferPool& pool, std::size_t receives, std::size_t receive_bytes)
-    : endpoint_(endpoint),
+ReceiveRing::ReceiveRing(ReceiveQueue& queue, BufferPool& pool, std::size_t receives, std::size_t receive_bytes)
+    : queue_(queue),
       pool_(pool),
       // req: RFC8166-3.3.3-1
       receive_bytes_(std::max<std::size_t>(receive_bytes, kDefaultInlineBytes)),  // req: RFC8166-3.3.3-4
+      wanted_(receives),
       slots_(receives),
       posted_at_(receives) {
   missing_.reserve(receives);
@@ -16,16 +17,31 @@ ReceiveRing::ReceiveRing(Endpoint& endpoint, BufferPool& pool, std::size_t recei
 }
 
 Result<void> ReceiveRing::fill() {
-  while (!missing_.empty()) {
+  while (missing() > 0) {
     auto buffer = pool_.acquire(receive_bytes_, BufferPool::Purpose::kControl);
     if (!buffer) break;
     const std::uint32_t slot = missing_.back();
-    if (auto posted = endpoint_.post_recv(work_id(WorkOwner::kReceive, slot), buffer->slice()); !posted) return posted;
+    if (auto posted = queue_.post_recv(work_id(WorkOwner::kReceive, slot), buffer->slice()); !posted) return posted;
     missing_.pop_back();
     slots_[slot] = std::move(*buffer);
     posted_at_[slot] = next_post_++;
   }
   return {};
+}
+
+void ReceiveRing::resize(std::size_t receives) {
+  wanted_ = receives;
+  while (slots_.size() < receives) {  // as many as were ever wanted at a time
+    missing_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+    posted_at_.push_back(0);
+  }
+}
+
+bool ReceiveRing::can_hold(std::size_t receives) const {
+  constexpr auto kUse = BufferPool::Purpose::kControl;
+  const std::size_t more = receives - std::min(receives, posted());
+  return more <= (pool_.budget_bytes(kUse) - pool_.in_use_bytes(kUse)) / BufferPool::charged_bytes(receive_bytes_);
 }
 
 void ReceiveRing::rest() {

@@ -23,6 +23,10 @@ std::optional<Insertions> match(std::span<const WrittenChunk> chunks, const Resu
   while (chunk != chunks.end()) {
     const auto item = walker.next();
     if (!item) break;
+    if (chunk->empty) {  // req: RFC8166-4.3.2.3-2
+      ++chunk;
+      continue;
+    }
     if (item->length == 0) {
       if (chunk->written == 0) ++chunk;
       continue;

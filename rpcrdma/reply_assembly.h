@@ -18,6 +18,7 @@ namespace iwarp::rpcrdma {
 struct WrittenChunk {
   ByteRange room{};           // of the buffer
   std::uint32_t written = 0;  // octets, as the Reply says; at most the room
+  bool empty = false;         // without room: its result comes in line
 };
 
 // `memory`: the buffer, whose chunks are in ascending order. `rest`: the Reply as received, without the data; outside

@@ -3,18 +3,20 @@
 #include <algorithm>
 #include <utility>
 
-#include "iwarp/rpcrdma/reply_bounds.h"
+#include "iwarp/rpcrdma/offer_plan.h"
 #include "iwarp/rpcrdma/rpc_message.h"
+#include "iwarp/rpcrdma/xdr_padding.h"
 
 namespace iwarp::rpcrdma {
 
 PrivateData private_data(const RequesterOptions& options) {
-  return {options.remote_invalidation, options.inline_bytes, options.inline_bytes};
+  const std::uint32_t send_bytes = options.send_bytes == 0 ? options.inline_bytes : options.send_bytes;
+  return {options.remote_invalidation, send_bytes, options.inline_bytes};
 }
 
 namespace {
 
-// req: V2-2.3-1
+// req: V2-2.3-1 V2-2.1-1
 std::uint32_t receive_bytes(const RequesterOptions& options) {
   return options.highest_version == kVersion1 ? options.inline_bytes
                                               : std::max(options.inline_bytes, kDefaultInlineBytes2);
@@ -27,24 +29,31 @@ BufferPool::Options pool_options(const RequesterOptions& options) {
   const std::size_t receives = std::size_t{options.credits} + options.backward_credits;
   BufferPool::Options out;
   // Besides what is received, what goes in line beside Read chunks.
-  out.control_bytes = (2 * receives + options.credits) * BufferPool::charged_bytes(receive_bytes(options)) +
+  const std::uint32_t sends = std::max(receive_bytes(options), options.send_bytes);
+  out.control_bytes = 2 * receives * BufferPool::charged_bytes(receive_bytes(options)) +
+                      options.credits * BufferPool::charged_bytes(sends) +
                       kHeadersInFlight * BufferPool::charged_bytes(kDefaultInlineBytes);
   return out;
 }
 
 Requester::Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits,
-                     const RequesterOptions& options)
+                     const RequesterOptions& options, ReceiveRing* shared)
     : endpoint_(endpoint),
       pool_(pool),
       limits_(limits),  // req: RFC8166-3.3.2-2
       options_(options),
       // One for the Reply to every Call, one for every backward Call granted.
-      // req: RFC8166-3.3.1-8 RFC8167-4.3.1-1 RFC8167-4.3.1-2
-      receives_(endpoint, pool, std::max<std::size_t>(options.credits, 1) + options.backward_credits,
-                receive_bytes(options)),
+      // req: RFC8166-3.3.1-8 RFC8167-4.3.1-1 RFC8167-4.3.1-2 BIDIR-1.3.2-1
+      own_receives_(endpoint, pool,
+                    shared != nullptr ? 0 : std::max<std::size_t>(options.credits, 1) + options.backward_credits,
+                    receive_bytes(options)),
+      receives_(shared != nullptr ? *shared : own_receives_),
+      shares_(shared != nullptr),
       transmit_(endpoint, pool),
+      assembler_(endpoint, pool, transmit_, BufferPool::Purpose::kBackward),
       window_(options.credits),
       versions_(options.highest_version, options.lowest_version),
+      options_known_(options.extensions, std::max<std::size_t>(options.backward_credits, 1)),
       peer_calls_(options.backward_credits) {
   options_.header_limits.dialect = {.version_2 =
                                         options.highest_version == kVersion2};  // and no more: it sends no DONE
@@ -75,6 +84,7 @@ void Requester::on_completion(const Completion& completion) {
       transmit_.on_completion(completion);
       break;
     case WorkOwner::kAssembly:
+      assembler_.on_completion(completion);
       break;
   }
   if (!ok) {
@@ -100,22 +110,35 @@ Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag)
   }
   if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message), now, tag, false, {}});
+  queued_.push_back({*xid, std::move(message), now, tag, 0, {}, false});
   pump();
   return {};
 }
 
 void Requester::pump() {
   if (dead_) return;
+  // One for each Reply that is due, also where more Calls are out than may be now. req: RFC8166-3.3.1-8
+  if (!shares_) {
+    receives_.resize(std::max<std::size_t>(window_.requested(), window_.in_flight()) + options_.backward_credits);
+  }
   if (auto posted = receives_.fill(); !posted) return fail(posted.error());
   // The Reply must find a Receive, beside those for backward Calls. req: RFC8166-3.3.1-8 RFC8166-6.2-1
   // req: RFC8166-3.3-1 RFC8166-8.1.4-3 RFC8167-4-1
-  while (!queued_.empty() && window_.available() > 0 && receives_.missing() == 0) {
+  while (!queued_.empty() && window_.available() > 0 && has_receive()) {
     if (versions_.alone() && window_.in_flight() > 0) break;  // req: V2-5-2
     if (!try_send(queued_.front())) break;
     queued_.pop_front();
   }
-  if (auto posted = transmit_.pump(); !posted) return fail(posted.error());
+  bool more = true;
+  while (more) {
+    more = false;
+    if (auto posted = transmit_.pump(); !posted) return fail(posted.error());
+    if (auto posted = assembler_.pump(); !posted) return fail(posted.error());
+    while (auto done = assembler_.take_finished()) {
+      deliver_assembled(std::move(*done));
+      more = true;
+    }
+  }
 }
 
 std::optional<bool> Requester::acquire_reply_memory(const OfferPlan& plan, Call& call) {
@@ -124,10 +147,10 @@ std::optional<bool> Requester::acquire_reply_memory(const OfferPlan& plan, Call&
   const std::size_t gap = plan.write_chunks.empty() ? 0 : (plan.reply_rest + kAlign - 1) / kAlign * kAlign;
   std::size_t size = 0;
   for (const std::uint32_t octets : plan.write_chunks) {
-    size += gap;
+    if (octets > 0) size += gap;
     // req: RFC8166-3.4.6-2 RFC8166-3.4.6.2-1 RFC8166-4.3.2.1-3
     call.write_chunks.push_back({{size, octets}, std::nullopt});
-    size += (std::size_t{octets} + 3) / 4 * 4;
+    size += static_cast<std::size_t>(padded(octets));
   }
   size += gap;
   if (plan.reply_chunk > 0) {
@@ -168,6 +191,7 @@ bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, He
     return done.ok();
   };
   const auto offer = [&](Offered& o, WriteChunk& chunk) {
+    if (o.room.length == 0) return true;  // an empty chunk
     const MutBytes memory = call.reply.bytes().subspan(o.room.offset, o.room.length);
     if (!exposed(memory, RemoteAccess::kWrite, o.memory)) return false;
     // req: RFC8267-6.4.2-1
@@ -208,28 +232,32 @@ bool Requester::try_send(Queued& queued) {
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
   h.version = versions_.version();  // req: V2-5-3
 
-  if (!queued.message) {
-    // Not from the memory for Calls, which those behind it in the queue may hold entirely.
-    auto room = pool_.acquire(queued.copy.size(), BufferPool::Purpose::kControl);
-    if (!room) return false;
-    std::copy(queued.copy.begin(), queued.copy.end(), room->bytes().begin());
-    queued.message = std::move(*room);
-  }
+  const auto fail_queued = [&] {
+    events_.emplace_back(CallFailed{queued.xid, Failure::kLocal, 0, 0, queued.tag});
+    return true;
+  };
+  const auto ready = have_message(queued);
+  if (!ready) return fail_queued();
+  if (!*ready) return false;
   const ConstBytes message = queued.message.bytes();
   Call fresh;
   fresh.used = true;
   fresh.xid = queued.xid;
   fresh.since = queued.since;
   fresh.tag = queued.tag;
+  fresh.times_sent = queued.times_sent + 1;
+  fresh.order = calls_sent_++;
   fresh.results = ResultBinding::for_call(message);
-  const OfferPlan plan =
-      plan_offer(message, fresh.results, options_.offers, versions_.inline_bytes(limits_.call_inline_bytes),
-                 versions_.inline_bytes(limits_.reply_inline_bytes), options_.max_reply_bytes);
+  OfferPolicy policy = options_.offers;
+  if (queued.no_write_chunks) policy.write_chunks = 0;
+  const OfferPlan plan = plan_offer(message, fresh.results, policy, versions_.inline_bytes(limits_.call_inline_bytes),
+                                    versions_.inline_bytes(limits_.reply_inline_bytes), options_.max_reply_bytes);
   const auto memory = acquire_reply_memory(plan, fresh);
-  if (!memory) {
-    events_.emplace_back(CallFailed{queued.xid, Failure::kLocal, 0, 0, queued.tag});
-    return true;
+  if (!memory && !plan.write_chunks.empty()) {  // a Reply chunk needs no gaps
+    queued.no_write_chunks = true;
+    return try_send(queued);
   }
+  if (!memory) return fail_queued();
   const bool whole_in_line = plan.in_line && plan.data.empty();
   // The server reads from the message as it is: what goes in line beside Read chunks is copied.
   if (!*memory || (plan.in_line && !whole_in_line && !copy_rest(plan, message, out.payload))) return false;
@@ -241,11 +269,12 @@ bool Requester::try_send(Queued& queued) {
   Call& call = *unused;
   window_.on_call_sent();
   if (!expose(plan, message, call, h)) {
+    if (take_back(call, queued, whole_in_line)) return try_send(queued);
     fail_call(call, Failure::kLocal, {});  // req: RFC8166-4.5.4-1
     return true;
   }
 
-  if (queued.again) {
+  if (queued.times_sent > 0) {
     ++stats_.calls_again;
   } else {
     stats_.write_chunks_offered += call.write_chunks.size();
@@ -255,7 +284,10 @@ bool Requester::try_send(Queued& queued) {
     stats_.calls_reduced += plan.data.empty() ? 0 : 1;
   }
   if (whole_in_line) {
-    if (versions_.alone()) call.copy.assign(message.begin(), message.end());
+    if (versions_.alone() || options_.retransmission) {
+      call.copy = std::move(queued.copy);
+      call.copy.assign(message.begin(), message.end());
+    }
     out.payload = std::move(queued.message);
   }
   if (out.payload) {
@@ -265,14 +297,6 @@ bool Requester::try_send(Queued& queued) {
   versions_.on_call_sent();
   transmit_.send(std::move(out));
   return true;
-}
-
-// In the version that the server has named, before any other.
-void Requester::send_again(Call& call) {
-  if (!fence(call)) return;
-  if (call.cancelled) return finish(call);
-  queued_.push_front({call.xid, std::move(call.message), call.since, call.tag, true, std::move(call.copy)});
-  finish(call);
 }
 
 bool Requester::cancel(std::uint32_t xid) {
@@ -303,6 +327,26 @@ Requester::Call* Requester::find(std::uint32_t xid) {
   return nullptr;
 }
 
+Result<void> Requester::set_credits(std::uint32_t credits) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  credits = std::max<std::uint32_t>(credits, 1);
+  const std::size_t receives = std::size_t{credits} + options_.backward_credits;
+  if (receives > endpoint_.limits().receive_queue_depth) {
+    return make_error(Errc::kInvalidArgument, "more credits than the receive queue has entries");
+  }
+  if (!shares_ && credits > window_.requested()) {  // the Receives come first. req: RFC8166-3.3.1-8
+    if (!receives_.can_hold(receives)) return make_error(Errc::kResource, "pool too small for the Receives");
+    receives_.resize(receives);
+    if (auto posted = receives_.fill(); !posted) {
+      fail(posted.error());
+      return posted;
+    }
+  }
+  window_.request(credits);
+  pump();
+  return {};
+}
+
 void Requester::progress() {
   pump();
 }
@@ -310,6 +354,7 @@ void Requester::progress() {
 void Requester::on_disconnect() {
   dead_ = true;
   transmit_.stop();
+  assembler_.stop();
 }
 
 void Requester::fail(Error error) {

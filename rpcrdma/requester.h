@@ -1,7 +1,8 @@
 // The client's end of an RPC-over-RDMA connection, of version 1 (RFC 8166) or 2
 // (draft-cel-nfsv4-rpcrdma-version-two-00), for RPC programs it knows nothing about: sends Calls in line or as
 // Position-Zero Read chunk, offers a Reply chunk wherever a Reply may be long, and hands Replies over as contiguous RPC
-// messages, after fencing the memory the server had access to. It also takes backward Calls (RFC 8167), in line only.
+// messages, after fencing the memory the server had access to. It also takes backward Calls (RFC 8167), in line only
+// unless options say otherwise.
 // It does no I/O: it posts to an Endpoint and is driven by completions.
 //
 // Driving: construct when private data was exchanged, start(), then after every input (on_completion, call,
@@ -20,17 +21,24 @@
 
 #include "iwarp/base/time.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
+#include "iwarp/rpcrdma/call_assembly.h"
 #include "iwarp/rpcrdma/credits.h"
 #include "iwarp/rpcrdma/endpoint.h"
-#include "iwarp/rpcrdma/offer_plan.h"
+#include "iwarp/rpcrdma/nfs_binding.h"
+#include "iwarp/rpcrdma/offer_policy.h"
+#include "iwarp/rpcrdma/option_exchange.h"
+#include "iwarp/rpcrdma/outstanding_call.h"
 #include "iwarp/rpcrdma/private_data.h"
 #include "iwarp/rpcrdma/receive_ring.h"
+#include "iwarp/rpcrdma/reply_plan.h"
 #include "iwarp/rpcrdma/responder.h"
 #include "iwarp/rpcrdma/transmit_queue.h"
 #include "iwarp/rpcrdma/transport_header.h"
 #include "iwarp/rpcrdma/version_negotiation.h"
 
 namespace iwarp::rpcrdma {
+
+struct OfferPlan;
 
 // What a Requester asks for and takes.
 struct RequesterOptions {
@@ -40,9 +48,16 @@ struct RequesterOptions {
   // Backward Calls the server may have outstanding, granted in backward Replies; 16 like Linux clients. Each costs two
   // Receive buffers.
   std::uint32_t backward_credits = 16;
+  // Take chunks in backward Calls of version 1 and answer into them (RFC 8167 s5.3): the RDMA Reads and Writes are then
+  // ours, and need an ORD, and an IRD of the server. Off, and in version 2 always, such Calls get ERR_CHUNK.
+  bool backward_chunks = false;
+  // Largest backward Call with Read chunks, octets; larger ones get ERR_CHUNK.
+  std::size_t max_backward_call_bytes = 64u << 10;
   // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. The Linux server sends
   // Replies of up to 4096 octets in line whatever we announce: less than 4096 breaks with it.
   std::uint32_t inline_bytes = 4096;
+  // Of the largest Send, where that is another: the same range. 0: the same.
+  std::uint32_t send_bytes = 0;
   // Largest Reply expected, octets: the size of the Reply chunk of each Call whose Reply has no lower bound. Must hold
   // a READ of the file server's maximum.
   std::size_t max_reply_bytes = (1u << 20) + (64u << 10);
@@ -50,6 +65,9 @@ struct RequesterOptions {
   std::size_t max_queued_calls = 16;
   // Let the server invalidate our STags with its Replies.
   bool remote_invalidation = true;
+  // Keep each Call until its Reply, for take_outstanding(): a copy of every Call that goes in line. Off for owners
+  // whose clients repeat their Calls themselves, as a gateway's do.
+  bool retransmission = false;
   // Which chunks are used where there is a choice. By default those that Linux 6.1 survives.
   OfferPolicy offers{};
   // The version asked for, kVersion1 or kVersion2, and the lowest that is good enough. With kVersion2 the first Call
@@ -59,6 +77,7 @@ struct RequesterOptions {
   std::uint32_t highest_version = kVersion1;
   std::uint32_t lowest_version = kVersion1;  // of these two as well
   Limits header_limits{};  // bounds for the chunk lists of what the server sends; its dialect follows from the versions
+  OptionRegistry extensions{};  // of version 2 that are known; others get RDMA_ERR_INVAL_OPTION
 };
 
 // Private data to announce for these options.
@@ -110,7 +129,7 @@ class Requester {
   struct Stats {
     std::uint64_t calls_in_line = 0;           // Calls sent as RDMA_MSG
     std::uint64_t calls_in_read_chunk = 0;     // Calls sent as RDMA_NOMSG
-    std::uint64_t calls_again = 0;             // Calls sent once more, in a lower version: counted above only once
+    std::uint64_t calls_again = 0;             // sent before, in a higher version or elsewhere: not counted above again
     std::uint64_t calls_reduced = 0;           // Calls whose data went as Read chunks of their own
     std::uint64_t write_chunks_offered = 0;    // Write chunks of Calls
     std::uint64_t replies_reduced = 0;         // Replies whose data came into Write chunks
@@ -121,8 +140,10 @@ class Requester {
     std::uint64_t unknown_xids = 0;            // Replies to nothing we sent: dropped
     std::uint64_t dropped_messages = 0;        // malformed: the last message; backward Calls whose xid is outstanding
     std::uint64_t backward_calls = 0;          // from the server
+    std::uint64_t backward_calls_by_read = 0;  // of these: with Read chunks
     std::uint64_t backward_replies = 0;        // answers to them
     std::uint64_t err_chunk_sent = 0;          // to backward Calls that we cannot take
+    std::uint64_t garbage_args_sent = 0;       // to backward Calls that their chunks contradict
     std::uint64_t inval_option_sent = 0;       // to RDMA_OPTIONAL of a type that we do not know
     std::uint64_t send_payload_bytes = 0;      // RPC message octets in Sends, both directions
     std::uint64_t receive_payload_bytes = 0;   // of what came in: likewise
@@ -132,7 +153,9 @@ class Requester {
   };
 
   // `limits`: negotiate(private_data(options), server's private data).
-  Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits, const RequesterOptions& options);
+  // `shared`: Receives of a shared receive queue, in place of own ones; of at least the size of the options.
+  Requester(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits, const RequesterOptions& options,
+            ReceiveRing* shared = nullptr);
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
@@ -149,8 +172,10 @@ class Requester {
   // (stop reading from the RPC client until can_take_call()), kNotConnected. `tag`: the caller's, told again with what
   // becomes of the Call.
   [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now, std::uint32_t tag = 0);
-  // Whether call() would not say kQueueFull.
-  [[nodiscard]] bool can_take_call() const { return !dead_ && queued_.size() < options_.max_queued_calls; }
+  // Whether call() would not say kQueueFull. New Calls wait until those of call_again() have memory.
+  [[nodiscard]] bool can_take_call() const {
+    return !dead_ && queued_.size() < options_.max_queued_calls && (queued_.empty() || queued_.back().message);
+  }
   // Nobody wants the Reply any more: no event will tell of it. Memory and credit of a Call that was sent come back with
   // the Reply. False if that xid is not outstanding.
   bool cancel(std::uint32_t xid);
@@ -162,20 +187,44 @@ class Requester {
   // Calls that have ended, with a Reply or without: rises with every credit that comes back.
   [[nodiscard]] std::uint64_t calls_ended() const { return calls_ended_; }
 
+  // The Calls without a Reply, in the order they were sent or queued in, for call_again() of the Requester of the next
+  // connection; this one forgets them. For when the connection has ended (MustClose, on_disconnect()) and is closed.
+  // Without options.retransmission those only that never left or had Read chunks. Those that were cancelled are not
+  // among them.
+  [[nodiscard]] std::vector<OutstandingCall> take_outstanding();
+  // Sends or queues a Call of a former connection, with its xid: before those that call() has queued if it is told
+  // first. Not bound by max_queued_calls. Errors, with `call` untouched: as call(), but not kQueueFull.
+  [[nodiscard]] Result<void> call_again(OutstandingCall&& call);
+
   // Answers a backward Call with an RPC Reply of that xid. Errors, with `message` untouched: kInvalidArgument (unknown
   // token; not the Reply to that Call; longer than max_backward_bytes(), or than that of version 1 if the Call is of
-  // version 1: answer with something shorter), kNotConnected.
+  // version 1, and than the chunks that came with it: answer with something shorter), kNotConnected.
   [[nodiscard]] Result<void> reply_backward(CallToken token, Buffer&& message);
   // No Reply will come. The server is told nothing.
   void abandon_backward(CallToken token);
-  // Largest RPC message of the backward direction, both ways: what CREATE_SESSION has to be clamped to.
+  // Largest RPC message of the backward direction without chunks, both ways: what CREATE_SESSION has to be clamped to.
   [[nodiscard]] std::uint32_t max_backward_bytes() const;
+
+  // Sends a message of an extension, once version 2 is settled. `message` is empty, or the RPC message that its type
+  // always has. How many may be under way, and what comes back, the extension says: the base protocol has no answer but
+  // OptionRefused. Errors, with `message` untouched: kInvalidArgument (type, payload or xid; too long; not version 2),
+  // kQueueFull (no credit is free), kNotConnected.
+  [[nodiscard]] Result<void> send_option(std::uint32_t xid, OptionBody option, Buffer&& message = {});
+  // Oldest event of extensions not yet taken. Drain it as poll_event(): there is room for as many as backward Calls.
+  [[nodiscard]] std::optional<OptionEvent> poll_option() { return options_known_.poll(); }
+
+  // Requests so many credits from the next Call on, 1 or more, and has no more Calls outstanding; each costs two
+  // Receive buffers, for which the pool must have memory. Errors, and nothing changes: kInvalidArgument (more than the
+  // endpoint's receive queue has, beside those for backward Calls), kResource (no memory), kNotConnected.
+  [[nodiscard]] Result<void> set_credits(std::uint32_t credits);
 
   // Continues work that waited for memory.
   void progress();
   // The connection is idle: gives memory that it need not touch to the system. All completions there are must have been
   // fed in.
-  void rest() { receives_.rest(); }
+  void rest() {
+    if (!shares_) receives_.rest();
+  }
   // The connection has ended: stops posting. Completions may still come. No MustClose results.
   void on_disconnect();
 
@@ -196,8 +245,9 @@ class Requester {
     Buffer message{};
     TimePoint since{};
     std::uint32_t tag = 0;
-    bool again = false;             // it was sent before, in a higher version
+    std::uint32_t times_sent = 0;   // in another version, or on another connection
     std::vector<std::byte> copy{};  // then it may be here, and `message` empty
+    bool no_write_chunks = false;   // their memory could not be had or exposed
   };
   // Memory that the server may write to.
   struct Offered {
@@ -211,8 +261,10 @@ class Requester {
     std::uint32_t tag = 0;
     TimePoint since{};
     Buffer message{};               // of a Call with Read chunks, while they are exposed
-    std::vector<std::byte> copy{};  // of one in line that may have to be sent again in another version
-    Buffer reply{};                 // memory of Write chunks and Reply chunk, while it is exposed
+    std::vector<std::byte> copy{};  // of one in line that may have to be sent again
+    std::uint32_t times_sent = 0;
+    std::uint64_t order = 0;  // among those sent
+    Buffer reply{};           // memory of Write chunks and Reply chunk, while it is exposed
     SmallVector<Offered, 1> write_chunks{};
     std::optional<Offered> reply_chunk{};
     std::optional<ExposedMemory> call_memory{};
@@ -224,13 +276,23 @@ class Requester {
     std::uint32_t generation = 0;
     std::uint32_t xid = 0;
     std::uint32_t version = kVersion1;
+    ReplyOffer offer{};
   };
 
   void on_message(Buffer message);
   void on_reply(Buffer message, const ParsedHeader& parsed);
   void on_error_message(const Header& header);
   void lose_reply();
+  void on_option(Buffer message, const ParsedHeader& parsed);
   void on_backward_call(Buffer message, const ParsedHeader& parsed);
+  void deliver_backward(std::uint32_t slot, Buffer message);
+  void deliver_assembled(CallAssembler::Done done);
+  void refuse_backward_arguments(std::uint32_t slot);
+  void free_peer_call(std::uint32_t slot);
+  // Whether a backward Call of this version may have chunks.
+  [[nodiscard]] bool takes_chunks(std::uint32_t version) const {
+    return options_.backward_chunks && version == kVersion1;
+  }
   // The Reply, put together. Nullopt: its chunks do not go with it.
   [[nodiscard]] std::optional<ReplyReceived> take_reply(Call& call, const ParsedHeader& parsed, Buffer message);
   void complete(Call& call, ReplyReceived reply);
@@ -244,7 +306,14 @@ class Requester {
   [[nodiscard]] bool expose(const OfferPlan& plan, ConstBytes message, Call& call, Header& header);
   void fail_call(Call& call, Failure why, const ErrorBody& error);
   void pump();
+  // Whether the Reply to the next Call has a Receive.
+  [[nodiscard]] bool has_receive() const { return shares_ ? receives_.posted() > 0 : receives_.missing() == 0; }
   void send_again(Call& call);
+  // Whether the message of a queued Call is in a Buffer now; false: there is no memory now, nullopt: there never will
+  // be.
+  [[nodiscard]] std::optional<bool> have_message(Queued& queued);
+  // Takes a Call back that could not expose its Write chunks; false: there were none.
+  [[nodiscard]] bool take_back(Call& call, Queued& queued, bool in_line);
   void answer(const Header& header, std::uint64_t& count);
   void answer_err_chunk(std::uint32_t xid, std::uint32_t version);
   [[nodiscard]] std::uint32_t max_backward_bytes(std::uint32_t version) const;
@@ -261,16 +330,21 @@ class Requester {
   BufferPool& pool_;
   ConnectionLimits limits_;
   RequesterOptions options_;
-  ReceiveRing receives_;
+  ReceiveRing own_receives_;
+  ReceiveRing& receives_;  // these, or those that are shared
+  bool shares_;
   TransmitQueue transmit_;
+  CallAssembler assembler_;  // of backward Calls
   CreditWindow window_;
   VersionNegotiation versions_;
+  OptionExchange options_known_;
   std::deque<Queued> queued_;
   std::vector<Call> calls_;
   std::vector<PeerCall> peer_calls_;
   std::deque<Event> events_;
   Stats stats_{};
   std::uint64_t calls_ended_ = 0;
+  std::uint64_t calls_sent_ = 0;
   bool dead_ = false;
 };
 

@@ -20,18 +20,15 @@ void Requester::on_message(Buffer message) {
   }
   const Header& h = parsed->header;
   if (h.proc == Proc::kError) return on_error_message(h);
-  // No type is known. req: V2-3.1-1 V2-3.1-5
-  if (h.proc == Proc::kOptional) {
-    const auto granted = std::max<std::uint32_t>(options_.backward_credits, 1);
-    return answer(make_inval_option(h.xid, granted), stats_.inval_option_sent);
-  }
+  if (h.proc == Proc::kOptional) return on_option(std::move(message), *parsed);
   if (h.proc == Proc::kNomsg) {
-    // With a Read list it can only be a long backward Call, unless it is a broken Reply. req: RFC8167-5.3-4
-    if (!h.read_list.empty() && find(h.xid) == nullptr) return answer_err_chunk(h.xid, h.version);
+    // With a Read list it can only be a long backward Call, unless it is a broken Reply.
+    const bool backward = !h.read_list.empty() && (takes_chunks(h.version) || find(h.xid) == nullptr);
+    if (backward) return on_backward_call(std::move(message), *parsed);
     return on_reply(std::move(message), *parsed);
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed->payload_offset);
-  const auto direction = rpc_direction(payload);
+  const auto direction = rpc_direction(payload);  // req: BIDIR-1.3.4-2
   if (!direction) {
     lose_reply();                                  // its credits mean nothing either. req: RFC8167-4.1-6
   } else if (*direction == RpcDirection::kCall) {  // req: RFC8167-2.4-1 RFC8167-2.3-1 RFC8167-2.4.1-1
@@ -53,6 +50,7 @@ void Requester::lose_reply() {
 bool Requester::chunks_acceptable(const Call& call, const Header& h) {
   if (check_reply(h)) return false;
   const auto fits = [](const WriteChunk& chunk, const Offered& offered) {
+    if (offered.room.length == 0) return chunk.is_empty();
     if (chunk.segments.size() != 1) return false;  // req: RFC8166-3.4.6-4 RFC8166-6.1-10 RFC8166-4.3.3-4
     const Segment& s = chunk.segments[0];
     return s.handle == offered.memory->handle && s.offset == offered.memory->offset && s.length <= offered.room.length;
@@ -100,8 +98,10 @@ std::optional<Requester::ReplyReceived> Requester::take_reply(Call& call, const 
   SmallVector<WrittenChunk, 1> chunks;
   for (std::size_t i = 0; i < call.write_chunks.size(); ++i) {
     // What lies in it beyond is never looked at. req: RFC8166-4.3.2.2-5
-    const std::uint32_t written = i < h.write_list.size() ? h.write_list[i].segments[0].length : 0;
-    chunks.push_back({call.write_chunks[i].room, written});
+    const ByteRange room = call.write_chunks[i].room;
+    const bool empty = room.length == 0;
+    const std::uint32_t written = !empty && i < h.write_list.size() ? h.write_list[i].segments[0].length : 0;
+    chunks.push_back({room, written, empty});
     in_write_chunks += written;
   }
   // The returned length is the true one. req: RFC8166-4.3.3-5
@@ -145,6 +145,7 @@ void Requester::complete(Call& call, ReplyReceived reply) {
 
 void Requester::on_error_message(const Header& header) {
   Call* call = find(header.xid);
+  if (call == nullptr && options_known_.on_error(header)) return;
   if (call == nullptr) {
     ++stats_.unknown_xids;
     return;
@@ -190,104 +191,6 @@ void Requester::finish(Call& call) {
   call = Call{};  // and with it what was unused of its chunks. req: RFC8166-4.3.2.2-4
   ++calls_ended_;
   window_.on_call_done();  // req: RFC8166-2.2.2-3
-}
-
-// --- backward direction: Calls of the server
-
-void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
-  const Header& h = parsed.header;
-  const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
-  // A server that does not receive must not make us collect answers for it.
-  std::size_t serving = transmit_.backlog();
-  PeerCall* slot = nullptr;
-  for (PeerCall& c : peer_calls_) {
-    if (!c.used) {
-      slot = &c;
-    } else if (c.xid == h.xid) {
-      ++stats_.dropped_messages;
-      return;
-    } else {
-      ++serving;
-    }
-  }
-  if (slot == nullptr || serving >= peer_calls_.size() + window_.requested()) {
-    return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
-  }
-  // req: RFC8167-5.3-1
-  if (h.has_chunks() || !xid_matches(h, payload))
-    return answer_err_chunk(h.xid, h.version);  // req: RFC8167-5.3-4 RFC8167-5.1-4
-  slot->used = true;
-  slot->xid = h.xid;
-  slot->version = h.version;
-  ++stats_.backward_calls;
-  message.set_view(parsed.payload_offset, payload.size());
-  const CallToken token{static_cast<std::uint32_t>(slot - peer_calls_.data()), slot->generation};
-  events_.emplace_back(BackwardCall{token, h.xid, std::move(message)});  // req: RFC8167-2.2-1 RFC8267-6.5.2-1
-}
-
-void Requester::answer_err_chunk(std::uint32_t xid, std::uint32_t version) {
-  const auto granted = std::max<std::uint32_t>(options_.backward_credits, 1);
-  answer(make_err_chunk(xid, version, granted), stats_.err_chunk_sent);
-}
-
-void Requester::answer(const Header& header, std::uint64_t& count) {
-  if (transmit_.backlog() >= peer_calls_.size() + window_.requested()) {
-    return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more backward Calls than it has credits"));
-  }
-  ++count;
-  OutgoingMessage out;
-  out.header = header;
-  transmit_.send(std::move(out));
-}
-
-std::uint32_t Requester::max_backward_bytes() const {
-  return max_backward_bytes(versions_.version());
-}
-
-std::uint32_t Requester::max_backward_bytes(std::uint32_t version) const {
-  // Thresholds swap: a backward Reply travels like a forward Call. req: RFC8167-4.2-1
-  const std::uint32_t agreed = std::min(limits_.call_inline_bytes, limits_.reply_inline_bytes);
-  const std::uint32_t now = versions_.inline_bytes(agreed);
-  return (version == kVersion1 ? std::min(agreed, now) : now) - std::uint32_t{kMinHeaderBytes};
-}
-
-Result<void> Requester::reply_backward(CallToken token, Buffer&& message) {
-  if (dead_) return make_error(Errc::kNotConnected);
-  PeerCall* call = find_peer_call(token);
-  if (call == nullptr) return make_error(Errc::kInvalidArgument, "unknown backward Call");
-  // req: RFC8167-5.2-1 RFC8167-5.2-4 RFC8167-5.2-5
-  if (rpc_xid(message.bytes()) != call->xid || rpc_direction(message.bytes()) != RpcDirection::kReply) {
-    return make_error(Errc::kInvalidArgument, "not the Reply to this backward Call");
-  }
-  if (message.size() > max_backward_bytes(call->version)) {  // req: RFC8167-5.3-2 RFC8167-5.3-3
-    return make_error(Errc::kInvalidArgument, "backward Reply exceeds the inline threshold");
-  }
-  OutgoingMessage out;
-  // req: RFC8167-1-1 RFC8167-5-1 RFC8167-2.4-3
-  out.header.xid = call->xid;
-  out.header.version = call->version;              // req: RFC8167-5.2-2
-  out.header.credits = options_.backward_credits;  // req: RFC8167-5.2-3 RFC8167-4.1-3
-  out.in_line.push_back({0, message.size()});
-  stats_.send_payload_bytes += message.size();
-  out.payload = std::move(message);
-  transmit_.send(std::move(out));
-  ++stats_.backward_replies;
-  abandon_backward(token);
-  pump();
-  return {};
-}
-
-void Requester::abandon_backward(CallToken token) {
-  if (PeerCall* call = find_peer_call(token)) {
-    call->used = false;
-    ++call->generation;
-  }
-}
-
-Requester::PeerCall* Requester::find_peer_call(CallToken token) {
-  if (token.slot >= peer_calls_.size()) return nullptr;
-  PeerCall& call = peer_calls_[token.slot];
-  return call.used && call.generation == token.generation ? &call : nullptr;
 }
 
 }  // namespace iwarp::rpcrdma

@@ -8,12 +8,13 @@
 namespace iwarp::rpcrdma {
 
 PrivateData private_data(const ResponderOptions& options) {
-  return {options.remote_invalidation, options.inline_bytes, options.inline_bytes};
+  const std::uint32_t send_bytes = options.send_bytes == 0 ? options.inline_bytes : options.send_bytes;
+  return {options.remote_invalidation, send_bytes, options.inline_bytes};
 }
 
 namespace {
 
-// req: V2-2.3-1
+// req: V2-2.3-1 V2-2.1-1
 std::uint32_t receive_bytes(const ResponderOptions& options) {
   return options.highest_version == kVersion1 ? options.inline_bytes
                                               : std::max(options.inline_bytes, kDefaultInlineBytes2);
@@ -31,23 +32,31 @@ BufferPool::Options pool_options(const ResponderOptions& options) {
 }
 
 Responder::Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits,
-                     const ResponderOptions& options)
+                     const ResponderOptions& options, ReceiveRing* shared)
     : endpoint_(endpoint),
       pool_(pool),
       limits_(limits),  // req: RFC8166-3.3.2-2
       options_(options),
       // One for every Call granted, one for the Reply to every backward Call. req: RFC8167-4.3.2-1 RFC8167-4.3.2-2
-      receives_(endpoint, pool, std::max<std::size_t>(options.credits, 1) + options.backward_credits,
-                receive_bytes(options)),
+      own_receives_(endpoint, pool,
+                    shared != nullptr ? 0 : std::max<std::size_t>(options.credits, 1) + options.backward_credits,
+                    receive_bytes(options)),
+      receives_(shared != nullptr ? *shared : own_receives_),
+      shares_(shared != nullptr),
       transmit_(endpoint, pool),
       assembler_(endpoint, pool, transmit_),
-      backward_window_(options.backward_credits) {  // req: RFC8167-4.1-4
+      backward_window_(options.backward_credits),  // req: RFC8167-4.1-4
+      options_known_(options.extensions, std::max<std::size_t>(options.credits, 1)) {
   options_.header_limits.dialect = {.version_2 = options.highest_version == kVersion2};
 }
 
 Result<void> Responder::start() {
   if (options_.highest_version < kVersion1 || options_.highest_version > kVersion2) {
     return make_error(Errc::kInvalidArgument, "no such version of RPC-over-RDMA");
+  }
+  if (options_.backward_chunks &&
+      !pool_.can_hold(options_.max_backward_reply_bytes, BufferPool::Purpose::kBackward, kHeadroomBytes)) {
+    return make_error(Errc::kInvalidArgument, "pool too small for a backward Reply");
   }
   if (auto posted = receives_.fill(); !posted) return posted;  // req: RFC8167-4.3-1 RFC8167-4.3.2-3
   if (receives_.missing() > 0) return make_error(Errc::kResource, "pool too small for the Receives");
@@ -64,6 +73,10 @@ void Responder::on_completion(const Completion& completion) {
       // req: RFC8166-3.3.1-7
       if (auto posted = receives_.fill(); !posted) return fail(posted.error());
       if (message) on_message(std::move(message));
+      if (old_calls_ > 0 && --old_calls_ == 0) {
+        old_credits_ = 0;
+        if (!shares_) receives_.resize(std::size_t{options_.credits} + options_.backward_credits);
+      }
       break;
     }
     case WorkOwner::kTransmit:
@@ -207,8 +220,33 @@ bool Responder::idle() const {
 
 std::uint32_t Responder::grant() const {
   // Never 0, and never more than there are Receives for. req: RFC8166-3.3.1-3 RFC8167-4.3.2-1 RFC8167-4.1-2
-  const auto missing = static_cast<std::uint32_t>(receives_.missing());
-  return options_.credits > missing ? options_.credits - missing : 1;
+  if (shares_) return std::max<std::uint32_t>(options_.credits, 1);
+  const std::size_t posted = receives_.posted() - std::min<std::size_t>(receives_.posted(), options_.backward_credits);
+  return std::max<std::uint32_t>(static_cast<std::uint32_t>(std::min<std::size_t>(options_.credits, posted)), 1);
+}
+
+Result<void> Responder::set_credits(std::uint32_t credits) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  credits = std::max<std::uint32_t>(credits, 1);
+  const std::size_t receives = std::size_t{credits} + options_.backward_credits;
+  if (receives > endpoint_.limits().receive_queue_depth) {
+    return make_error(Errc::kInvalidArgument, "more credits than the receive queue has entries");
+  }
+  const std::uint32_t now = std::max<std::uint32_t>(options_.credits, 1), before = std::max(now, old_credits_);
+  if (credits > before && !shares_) {
+    if (!receives_.can_hold(receives)) return make_error(Errc::kResource, "pool too small for the Receives");
+    receives_.resize(receives);  // req: RFC8166-3.3.1-7
+    if (auto posted = receives_.fill(); !posted) {
+      fail(posted.error());
+      return posted;
+    }
+  }
+  // Until it hears of the fewer, the client has as many Calls unanswered as it was granted before at most: so many come
+  // at most, whatever it is sent meanwhile. req: RFC8166-3.3.1-6
+  old_credits_ = credits < before ? before : 0;
+  old_calls_ = old_credits_;
+  options_.credits = credits;
+  return {};
 }
 
 }  // namespace iwarp::rpcrdma

@@ -1,7 +1,7 @@
 // The server's end of an RPC-over-RDMA connection, of version 1 (RFC 8166) or 2 (see highest_version): takes Calls, in
 // line or in Read chunks, hands them over as contiguous RPC messages, and returns Replies in line, in Write chunks or
-// in the Reply chunk. It also sends backward Calls (RFC 8167), in line only. It does no I/O: it posts to an Endpoint
-// and is driven by completions.
+// in the Reply chunk. It also sends backward Calls (RFC 8167), in line only unless options say otherwise. It does no
+// I/O: it posts to an Endpoint and is driven by completions.
 //
 // Driving: construct with what private data negotiated, start() before the peer may send, then after every input
 // (on_completion, reply, send_backward_call, progress, on_deadline) drain poll_event() and re-read deadline(). Call
@@ -25,6 +25,8 @@
 #include "iwarp/rpcrdma/call_assembly.h"
 #include "iwarp/rpcrdma/credits.h"
 #include "iwarp/rpcrdma/endpoint.h"
+#include "iwarp/rpcrdma/option_exchange.h"
+#include "iwarp/rpcrdma/outstanding_call.h"
 #include "iwarp/rpcrdma/private_data.h"
 #include "iwarp/rpcrdma/receive_ring.h"
 #include "iwarp/rpcrdma/reply_plan.h"
@@ -44,9 +46,19 @@ struct ResponderOptions {
   // How long a backward Call may wait for a credit and for its Reply, together. Default 60 s, as the Linux server.
   // Shorter ones give up on slow clients, longer ones keep the RPC server waiting for dead ones.
   std::chrono::milliseconds backward_timeout{60000};
+  // Send backward Calls that do not fit in line as Position-Zero Read chunk, and offer a Reply chunk for their Replies
+  // (RFC 8167 s5.3): this end exposes memory then. For clients of version 1 that are known to take them; others answer
+  // ERR_CHUNK. In version 2 there are none, and without `backward_chunks`.
+  bool backward_chunks = false;
+  // Largest backward Reply, octets: the size of its Reply chunk, for which the pool must have memory.
+  std::size_t max_backward_reply_bytes = 64u << 10;
+  // Keep each backward Call until its Reply, for take_outstanding_backward().
+  bool backward_retransmission = false;
   // Size of each Receive, and of the largest Send, octets: 1024..262144 in steps of 1024. 4096 is what Linux uses;
   // larger ones move more in line and cost credits x 2 times as much memory.
   std::uint32_t inline_bytes = 4096;
+  // Of the largest Send, where that is another: the same range. 0: the same.
+  std::uint32_t send_bytes = 0;
   // Largest Call pulled together, octets; larger ones get ERR_CHUNK. Must hold a WRITE of the file server's maximum.
   std::size_t max_call_bytes = (1u << 20) + (64u << 10);
   // Allow the client's STags to be invalidated by our Replies, when it asks for that.
@@ -59,6 +71,7 @@ struct ResponderOptions {
   std::uint32_t highest_version = kVersion1;
   // Bounds for chunk lists; more gets ERR_CHUNK. The dialect follows from the version.
   Limits header_limits{};
+  OptionRegistry extensions{};  // of version 2 that are known; others get RDMA_ERR_INVAL_OPTION
 };
 
 // Private data to announce for these options.
@@ -94,11 +107,11 @@ class Responder {
     std::uint32_t xid = 0;  // of the backward Call
     Buffer message{};       // the RPC Reply
   };
-  // That backward Call ends without a Reply: the client cannot take it (it answered with RDMA_ERROR), or did not answer
-  // in time (a late Reply is dropped).
+  // That backward Call ends without a Reply: the client cannot take it (it answered with RDMA_ERROR), its chunks could
+  // not be exposed or came back with no Reply in them, or the client did not answer in time (a late Reply is dropped).
   struct BackwardFailed {
     std::uint32_t xid = 0;   // of the backward Call
-    bool timed_out = false;  // false: the client cannot take it
+    bool timed_out = false;  // false: one of the others
   };
   // The last event. Close the connection.
   struct MustClose {
@@ -133,12 +146,14 @@ class Responder {
   };
 
   // `limits`: negotiate(client's private data, private_data(options)).
-  Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits, const ResponderOptions& options);
+  // `shared`: Receives of a shared receive queue, in place of own ones; of at least the size of the options.
+  Responder(Endpoint& endpoint, BufferPool& pool, const ConnectionLimits& limits, const ResponderOptions& options,
+            ReceiveRing* shared = nullptr);
   Responder(const Responder&) = delete;
   Responder& operator=(const Responder&) = delete;
 
   // Posts all Receives. Call before the connection is accepted. On failure: refuse the connection. kInvalidArgument: a
-  // version that there is not.
+  // version that there is not, or a backward Reply for which the pool has no memory.
   [[nodiscard]] Result<void> start();
   // A posted operation has ended. Each one, flushed ones too, has to be told here.
   void on_completion(const Completion& completion);
@@ -154,13 +169,22 @@ class Responder {
   void abandon(CallToken token);
 
   // Sends or queues a backward Call, a whole RPC message. Errors, with `message` untouched: kInvalidArgument (no Call;
-  // xid still outstanding; longer than max_backward_bytes(), which no retry will change), kQueueFull (enough are
-  // waiting: try again after a BackwardReply), kNotConnected.
+  // xid still outstanding; longer than max_backward_bytes(), which no retry will change, unless options.backward_chunks
+  // and version 1), kQueueFull (enough are waiting: try again after a BackwardReply), kNotConnected.
   [[nodiscard]] Result<void> send_backward_call(Buffer&& message, TimePoint now);
   // Its Reply, should it come, is dropped; until then it keeps its xid and its credit, since the client may still be at
   // it. False if that xid is not outstanding.
   bool cancel_backward_call(std::uint32_t xid);
-  // Largest RPC message of the backward direction: what CREATE_SESSION has to be clamped to.
+  // The backward Calls without a Reply, in the order they came, for send_backward_again() of the Responder of the
+  // client's next connection; this one forgets them. For when the connection has ended (MustClose, on_disconnect()) and
+  // is closed. Empty without options.backward_retransmission. Those that have timed out or were cancelled are not among
+  // them. A server does not connect: it keeps them until the client does, for as long as it likes (RFC 8167 s5.4).
+  [[nodiscard]] std::vector<OutstandingCall> take_outstanding_backward();
+  // Sends or queues a backward Call of a former connection, with its xid. It has the whole of backward_timeout again.
+  // For when the client is known to be ready for it, as after BIND_CONN_TO_SESSION. Errors, with `call` untouched: as
+  // send_backward_call(); kQueueFull also if there is no memory for it now.
+  [[nodiscard]] Result<void> send_backward_again(OutstandingCall&& call, TimePoint now);
+  // Largest RPC message of the backward direction without chunks: what CREATE_SESSION has to be clamped to.
   [[nodiscard]] std::uint32_t max_backward_bytes() const;
 
   // When the oldest backward Call times out. MustClose results when a Call finds no credit in all its time because none
@@ -169,11 +193,26 @@ class Responder {
   // The time has come: BackwardFailed or MustClose may result. Does nothing before deadline().
   void on_deadline(TimePoint now);
 
+  // Sends a message of an extension, once a Call of version 2 was answered. `message` is empty, or the RPC message that
+  // its type always has. That the client has a Receive for it, the extension says. Errors, with `message` untouched:
+  // kInvalidArgument (type or payload; too long; not version 2), kNotConnected.
+  [[nodiscard]] Result<void> send_option(std::uint32_t xid, OptionBody option, Buffer&& message = {});
+  // Oldest event of extensions not yet taken. Drain it as poll_event(): there is room for as many as Calls.
+  [[nodiscard]] std::optional<OptionEvent> poll_option() { return options_known_.poll(); }
+
+  // Grants so many credits from the next Reply on, 1 or more; each costs two Receive buffers, for which the pool must
+  // have memory. More are granted when their Receives are posted. Fewer: the Receives of the others are given up when
+  // the client can have no Call under way that was sent for them. Errors, and nothing changes: kInvalidArgument (more
+  // than the endpoint's receive queue has, beside those for backward Replies), kResource (no memory), kNotConnected.
+  [[nodiscard]] Result<void> set_credits(std::uint32_t credits);
+
   // Continues work that waited for memory.
   void progress();
   // The connection is idle: gives memory that it need not touch to the system. All completions there are must have been
   // fed in.
-  void rest() { receives_.rest(); }
+  void rest() {
+    if (!shares_) receives_.rest();
+  }
   // The connection has ended: stops posting. Completions may still come. No MustClose results.
   void on_disconnect();
 
@@ -211,12 +250,19 @@ class Responder {
     std::uint32_t version = kVersion1;  // for which it is short enough
     bool sent = false;
     bool cancelled = false;  // sent, and nobody wants the Reply any more
+    TimePoint since{};
+    std::uint32_t times_sent = 0;   // here and on other connections
+    std::vector<std::byte> copy{};  // of one that was sent and may be again
+    Buffer reply{};                 // its Reply chunk
+    std::optional<ExposedMemory> reply_memory{};
+    std::optional<ExposedMemory> call_memory{};  // of `message`, which is a Read chunk then
   };
 
   void on_message(Buffer message);
   void on_call(Buffer message, ParsedHeader& parsed);
   void on_backward_reply(Buffer message, const ParsedHeader& parsed);
   void on_error_message(const Header& header);
+  void on_option(Buffer message, const ParsedHeader& parsed);
   void deliver(std::uint32_t slot, Buffer message);
   void deliver_assembled(CallAssembler::Done done);
   void refuse_arguments(std::uint32_t slot);
@@ -225,12 +271,26 @@ class Responder {
   // Octets of a message of this version to the client, where both ends have agreed on `agreed`.
   [[nodiscard]] std::uint32_t inline_bytes(std::uint32_t version, std::uint32_t agreed) const;
   void pump();
+  // Whether the Reply to the next backward Call has a Receive.
+  [[nodiscard]] bool has_receive() const { return shares_ ? receives_.posted() > 0 : receives_.missing() == 0; }
   void pump_backward();
+  [[nodiscard]] Result<void> queue_backward(Buffer& message, TimePoint since, TimePoint now, std::uint32_t times_sent);
+  // Makes the message of a backward Call; false: there is no memory now, nullopt: its chunks cannot be exposed.
+  [[nodiscard]] std::optional<bool> make_backward(BackwardCall& call, OutgoingMessage& out);
+  // Ends the client's access to the chunks of a backward Call; false: the connection is being closed.
+  [[nodiscard]] bool fence(BackwardCall& call);
+  // Whether the Reply's chunks are what its Call offered.
+  [[nodiscard]] static bool chunks_acceptable(const BackwardCall& call, const Header& header);
+  [[nodiscard]] bool sends_chunks(std::uint32_t version) const {
+    return options_.backward_chunks && version == kVersion1;
+  }
   void free_call(std::uint32_t slot);
   void fail(Error error);
   [[nodiscard]] bool overrun();
-  // Forgets a backward Call that was sent; whether its Reply is wanted. Nullopt: no such Call.
-  [[nodiscard]] std::optional<bool> end_backward_call(std::uint32_t xid);
+  // A backward Call that was sent and is not answered.
+  [[nodiscard]] BackwardCall* find_backward(std::uint32_t xid);
+  // Forgets a backward Call that was sent, with its credit; its chunks are fenced.
+  void end_backward_call(const BackwardCall& call);
   [[nodiscard]] bool names_delivered_call(CallToken token) const;
   [[nodiscard]] bool is_outstanding(std::uint32_t xid) const;
   [[nodiscard]] std::uint32_t grant() const;
@@ -240,15 +300,21 @@ class Responder {
   BufferPool& pool_;
   ConnectionLimits limits_;
   ResponderOptions options_;
-  ReceiveRing receives_;
+  ReceiveRing own_receives_;
+  ReceiveRing& receives_;  // these, or those that are shared
+  bool shares_;
   TransmitQueue transmit_;
   CallAssembler assembler_;
   CreditWindow backward_window_;
+  OptionExchange options_known_;
   std::vector<Call> calls_;
   std::vector<std::uint32_t> free_calls_;
   std::deque<BackwardCall> backward_calls_;
   std::deque<Event> events_;
   std::size_t outstanding_ = 0;
+  // Calls that may still come for the credits that were granted before they became fewer, and how many those were.
+  std::uint32_t old_calls_ = 0;
+  std::uint32_t old_credits_ = 0;
   std::uint32_t client_version_ = kVersion1;  // of its latest Call
   bool answered_in_2_ = false;                // so both ends use the sizes of version 2
   Stats stats_{};

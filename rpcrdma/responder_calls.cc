@@ -15,26 +15,54 @@ void Responder::on_message(Buffer message) {
   }
   auto& parsed = std::get<ParsedHeader>(result);
   if (parsed.header.proc == Proc::kError) return on_error_message(parsed.header);
-  if (parsed.header.proc == Proc::kOptional) {  // no type is known. req: V2-3.1-1 V2-3.1-5
-    if (overrun()) return;
-    ++stats_.inval_option_sent;
-    OutgoingMessage out;
-    out.header = make_inval_option(parsed.header.xid, grant());
-    return transmit_.send(std::move(out));
-  }
+  if (parsed.header.proc == Proc::kOptional) return on_option(std::move(message), parsed);
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   stats_.receive_payload_bytes += parsed.header.proc == Proc::kMsg ? payload.size() : 0;
   // req: RFC8167-2.4-1 RFC8166-2.2.2-1 RFC8167-2.3-1 RFC8167-2.4.1-1
   if (parsed.header.proc == Proc::kMsg && rpc_direction(payload) == RpcDirection::kReply) {
     return on_backward_reply(std::move(message), parsed);
   }
+  // No Call is without Read list then: the Reply to a backward Call with a Reply chunk. req: RFC8167-5.3-1
+  if (parsed.header.proc == Proc::kNomsg && parsed.header.read_list.empty() && find_backward(parsed.header.xid)) {
+    return on_backward_reply(std::move(message), parsed);
+  }
   on_call(std::move(message), parsed);
+}
+
+void Responder::on_option(Buffer message, const ParsedHeader& parsed) {
+  const Header& h = parsed.header;
+  if (overrun()) return;
+  switch (options_known_.on_message(parsed, message)) {
+    case OptionExchange::Verdict::kTaken:
+      return;
+    case OptionExchange::Verdict::kUnknown: {
+      ++stats_.inval_option_sent;
+      OutgoingMessage out;
+      out.header = make_inval_option(h.xid, grant());
+      return transmit_.send(std::move(out));
+    }
+    case OptionExchange::Verdict::kMalformed:
+      return answer_err_chunk(h.xid, h.version);
+    case OptionExchange::Verdict::kTooMany:
+      return fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more options than were taken"));
+  }
+}
+
+Result<void> Responder::send_option(std::uint32_t xid, OptionBody option, Buffer&& message) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  if (!answered_in_2_) return make_error(Errc::kInvalidArgument, "version 2 is not settled");
+  auto out = options_known_.make(xid, std::move(option), message, grant(),
+                                 inline_bytes(kVersion2, limits_.reply_inline_bytes));
+  if (!out) return out.error();
+  transmit_.send(std::move(*out));
+  pump();
+  return {};
 }
 
 // Whether the peer has more unanswered Calls than it was granted. What waits to be sent counts: a peer that does not
 // receive must not make us collect answers for it.
 bool Responder::overrun() {
-  const std::size_t most = std::max<std::size_t>(options_.credits, 1) + options_.backward_credits;
+  const std::size_t most = std::max<std::size_t>({options_.credits, old_credits_, 1}) + options_.backward_credits;
   if (outstanding_ + transmit_.backlog() < most) return false;
   fail(make_error(Errc::kUntaggedNoBuffer, "peer sent more Calls than it has credits"));  // req: RFC8166-2.3.2-5
   return true;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "iwarp/base/wire.h"
+#include "iwarp/rpcrdma/xdr_padding.h"
 
 namespace iwarp::rpcrdma {
 namespace {
@@ -196,7 +197,7 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
     return ParsedHeader{std::move(h), behind};
   }
   if (message.size() < kMinHeaderBytes) return error(Answer::kDrop, "shorter than 28 octets");  // req: RFC8166-4.5-2
-  // req: RFC8166-7-1 V2-5.2-1
+  // req: RFC8166-7-1 V2-5.2-1 V2-3-1
   if (!known) return error(Answer::kErrVers, "unsupported version");  // req: RFC8166-4.5.1-1
   if (is(Proc::kMsgp)) {
     if (!dialect.draft_2005 || h.version != kVersion1)
@@ -220,10 +221,6 @@ ParseResult Header::parse(ConstBytes message, const Limits& limits) {
 
 namespace {
 
-std::size_t padded(std::size_t octets) {
-  return (octets + 3) / 4 * 4;
-}
-
 void write_zeros(WriteCursor& w, std::size_t octets) {
   for (; octets > 0; --octets) w.be(std::uint8_t{0});
 }
@@ -237,7 +234,7 @@ std::size_t Header::encoded_size() const {
     return kErrChunkBytes + (draft_2005 ? kErrChunkExtraBytes : 0);
   }
   if (proc == Proc::kDone) return kDoneBytes;
-  if (proc == Proc::kOptional) return kDoneBytes + 8 + padded(option.info.size());
+  if (proc == Proc::kOptional) return kDoneBytes + 8 + static_cast<std::size_t>(padded(option.info.size()));
   std::size_t size = kMinHeaderBytes + read_list.size() * (4 + ReadSegment::kSize);  // req: RFC8166-4.7-7
   for (const WriteChunk& c : write_list) size += 4 + c.encoded_size();
   if (reply_chunk) size += reply_chunk->encoded_size();
@@ -270,7 +267,7 @@ std::size_t Header::write_to(MutBytes out) const {
     w.be(option.type);
     w.be(static_cast<std::uint32_t>(option.info.size()));
     w.bytes(option.info);
-    write_zeros(w, padded(option.info.size()) - option.info.size());
+    write_zeros(w, static_cast<std::size_t>(padded(option.info.size())) - option.info.size());
     return w.written();
   }
   if (proc == Proc::kMsgp) {

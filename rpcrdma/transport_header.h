@@ -32,7 +32,7 @@ inline constexpr std::size_t kErrChunkExtraBytes = 32;
 
 // rdma_proc, octets 12..15. The values of kMsg, kNomsg and kError hold in every protocol version; kOptional is of
 // version 2, kMsgp and kDone of the draft of 2005.
-// req: RFC8166-4.1.2-12 V2-4.2-11 D2005-4.2-7
+// req: RFC8166-4.1.2-12 V2-4.2-11 V2-1-1 D2005-4.2-7
 enum class Proc : std::uint32_t { kMsg = 0, kNomsg = 1, kMsgp = 2, kDone = 3, kError = 4, kOptional = 5 };
 [[nodiscard]] const char* name(Proc proc);  // "RDMA_MSG"
 // rpc_rdma_errcode, octets 16..19 of an RDMA_ERROR.

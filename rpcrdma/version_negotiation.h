@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,11 @@
 #include "iwarp/rpcrdma/transport_header.h"
 
 namespace iwarp::rpcrdma {
+
+// How long a server may leave the question for the version unanswered before its owner gives the connection up and asks
+// for_next_connection(), unless it knows better: servers that know one version only have been seen to say nothing.
+// There is no clock in here. Lower takes slow servers for such ones.
+inline constexpr std::chrono::seconds kVersionAnswerTime{10};
 
 class VersionNegotiation {
  public:

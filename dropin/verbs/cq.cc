@@ -9,37 +9,24 @@
 #include "dropin/verbs/context.h"
 #include "dropin/verbs/device.h"
 #include "dropin/verbs/interface.h"
+#include "dropin/verbs/vain_polls.h"
 
 namespace iwarp::dropin {
 namespace {
 
 constexpr std::size_t kAtOnce = 16;  // completions taken with one lock
-// Empty polls in a row, of a thread, behind which it gives its processor away: where applications spin on all of them,
-// the engine's own thread, which may have what they wait for, else runs when their time slice is over.
-constexpr unsigned kVainPolls = 16;
-// It came back so late: others want the processor. For a while it sleeps then until something comes, and has it at once
-// when it does; who yields has it when they have had enough.
-constexpr std::chrono::microseconds kLongYield{50};
-constexpr std::chrono::microseconds kNoSleep{5};
-constexpr std::chrono::milliseconds kContended{100};
 
-using Clock = std::chrono::steady_clock;
-
-thread_local unsigned vain_polls = 0;
-thread_local Clock::time_point contended_until;
-// By the last doze: octets that nobody may take yet, or an end, would do so again.
-thread_local bool woken_at_once = false;
+thread_local VainPolls vain_polls;
 
 void polled_in_vain(verbs::CompletionQueue& queue) {
-  if (++vain_polls % kVainPolls != 0) return;
-  const auto begin = Clock::now();
-  if (begin < contended_until && !woken_at_once && engine().doze(queue)) {
-    woken_at_once = Clock::now() - begin < kNoSleep;
-    return;
+  if (!vain_polls.another()) return;
+  const auto begin = VainPolls::Clock::now();
+  if (vain_polls.may_doze(begin) && engine().doze(queue)) {
+    vain_polls.dozed(begin, VainPolls::Clock::now());
+  } else {
+    std::this_thread::yield();
+    vain_polls.yielded(begin, VainPolls::Clock::now());
   }
-  woken_at_once = false;
-  std::this_thread::yield();
-  if (const auto end = Clock::now(); end - begin > kLongYield) contended_until = end + kContended;
 }
 
 }  // namespace
@@ -63,8 +50,7 @@ std::size_t Cq::take(std::span<verbs::Completion> out) {
   if (n == 0) {
     polled_in_vain(*core);
   } else {
-    vain_polls = 0;
-    woken_at_once = false;
+    vain_polls.got_some();
   }
   return n;
 }

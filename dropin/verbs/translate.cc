@@ -228,6 +228,10 @@ ibv_wc_status to_wc_status(Errc code) {
     case Errc::kMalformedImmediate:
     case Errc::kMalformedAtomic:
     case Errc::kMisalignedAtomic:
+    case Errc::kAdaptation:
+    case Errc::kSessionControl:
+    case Errc::kSessionSequence:
+    case Errc::kDdpSsn:
       return IBV_WC_BAD_RESP_ERR;
     case Errc::kPeerRejected:
       return IBV_WC_REM_ABORT_ERR;

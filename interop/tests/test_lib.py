@@ -13,7 +13,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from lib.capture import Traffic, _is_known_malformed, by_port, messages_of  # noqa: E402
+from lib.capture import Traffic, _is_known_malformed, _is_rpc_only, by_port, messages_of  # noqa: E402
 from lib.cli import check_something_runs  # noqa: E402
 from lib.debian_root import make_debian  # noqa: E402
 from lib.errors import NotAvailable, ScenarioFailure, SetupError  # noqa: E402
@@ -178,6 +178,17 @@ def packet(sequence: int, payload: bytes, flags: int = 0x10, ports: tuple[int, i
     transport = struct.pack(">HHIIBBHHH", *ports, sequence & 0xFFFFFFFF, acknowledged, 0x50, flags, 1000, 0, 0)
     data = bytes(12) + b"\x08\x00" + network + transport + payload
     return struct.pack("<IIII", 1, 2, len(data), len(data)) + data
+
+
+class MalformedOnlyAsRpc(unittest.TestCase):
+    """tshark takes any Send for RPC-over-RDMA: of other programs that says nothing."""
+
+    def test_other_layers_count(self) -> None:
+        rpc = "[Malformed Packet: RPCoRDMA]"
+        self.assertTrue(_is_rpc_only(rpc))
+        self.assertTrue(_is_rpc_only(f"{rpc},{rpc}"))
+        self.assertFalse(_is_rpc_only("[Malformed Packet: IWARP_DDP_RDMAP]"))
+        self.assertFalse(_is_rpc_only(f"{rpc},[Malformed Packet: IWARP_MPA]"))
 
 
 class Reframe(unittest.TestCase):

@@ -5,6 +5,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "cm/engine_pace.h"
 #include "tests/cm/node.h"
 
 namespace iwarp::cm {
@@ -102,6 +103,20 @@ TEST_F(Polling, WhoDozesGetsItsMessages) {
     client.expect(verbs::WcOp::kSend, i);
   }
   EXPECT_GT(dozed, 0U);
+}
+
+TEST_F(Polling, WhatCameEndsADoze) {
+  auto shortest = Clock::duration::max();
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    server.recv(i);
+    poll_in_vain();
+    client.send(i, 64);
+    client.expect(verbs::WcOp::kSend, i);
+    const auto begin = Clock::now();
+    if (engine.doze(server.cq)) shortest = std::min(shortest, Clock::now() - begin);
+    EXPECT_EQ(polled(server).wr_id, i);
+  }
+  EXPECT_LT(shortest, pace::kDoze) << "each lasted as long as one may";
 }
 
 TEST_F(Polling, NobodyDozesInVain) {

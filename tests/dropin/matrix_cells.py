@@ -54,6 +54,12 @@ def rdmacm_utils():
     yield Cell('cmtime', ['cmtime', '-s', '127.0.0.1', '-p', 'PORT', '-c', '1000'], ['cmtime', '-p', 'PORT', '-c', '1000'], server_stays=True)
 
 
+def utils():
+    """ibverbs-utils that need no peer."""
+    for name, options in {'': [], 'roce-': ROCE}.items():
+        yield Cell(name + 'devinfo', ['ibv_devinfo', '-v'], None, options, says=r'(?s)hca_id:\s*iwarp0.*PORT_ACTIVE')
+
+
 def rsockets():
     ways = {'blocking': ['-T', 'b'], 'nonblocking': ['-T', 'n'], 'polling': ['-T', 'a'], 'polling-blocking': ['-T', 'a', '-T', 'b']}
     for name, options in ways.items():
@@ -110,7 +116,7 @@ def roce_pingpong():
     """ibverbs-utils, which connect by ibv_modify_qp()."""
     ways = {'rc_pingpong': ['ibv_rc_pingpong'], 'rc_pingpong-events': ['ibv_rc_pingpong', '-e'], 'rc_pingpong-new-post': ['ibv_rc_pingpong', '-N'],
             'rc_pingpong-1m': ['ibv_rc_pingpong', '-c', '-s', '1048576', '-n', '200'], 'srq_pingpong': ['ibv_srq_pingpong'],
-            'srq_pingpong-events': ['ibv_srq_pingpong', '-e', '-q', '4'], 'srq_pingpong-1m': ['ibv_srq_pingpong', '-s', '1048576', '-n', '200']}
+            'srq_pingpong-events': ['ibv_srq_pingpong', '-e', '-q', '4'], 'srq_pingpong-16': ['ibv_srq_pingpong', '-q', '16'], 'srq_pingpong-1m': ['ibv_srq_pingpong', '-s', '1048576', '-n', '200']}
     for crc, told in both_crcs():
         for name, words in ways.items():
             server = [*words, '-g', '0', '-p', 'PORT']
@@ -246,5 +252,5 @@ def cannot_run():
 
 
 def all_cells():
-    groups = (rdmacm_utils, rsockets, perftest, atomics, roce_pingpong, roce_perftest, roce_rdma_cm, mpi, libfabric, fabtests, ucx, qperf, pyverbs)
+    groups = (rdmacm_utils, utils, rsockets, perftest, atomics, roce_pingpong, roce_perftest, roce_rdma_cm, mpi, libfabric, fabtests, ucx, qperf, pyverbs)
     return [cell for group in groups for cell in group()]

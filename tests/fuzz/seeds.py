@@ -68,6 +68,38 @@ def startup():
     write('startup', 'reset-before-reply', initiator + b'\x02\xff' + b'\x04\x01')
 
 
+def session_control():
+    """0 | limit of Private Data, two octets | a message; or 1 | budget | operations: distance from the one due, two octets | octets behind."""
+    limit = (512).to_bytes(2, 'big')
+    for name, octets in (('initiate', '0000 0001 0102'), ('accept', '0000 0002'), ('reject', '0000 0003 aa'), ('terminate', '0001 0004'),
+                         ('enhanced-initiate', '0000 0005 8020 c010 0102'), ('enhanced-accept', '0000 0006 c001 4002'),
+                         ('enhanced-reject', '0000 0007 8000 8000'), ('enhanced-reject-without-data', '0000 0007'),
+                         ('experimental', '0000 ffff'), ('no-room-for-enhanced-data', '0000 0005 80')):
+        write('session_control', name, b'\0' + limit + bytes.fromhex(octets))
+    write('session_control', 'longest', b'\0' + limit + b'\0\0\0\x01' + bytes(512))
+    write('session_control', 'too-long', b'\0' + limit + b'\0\0\0\x01' + bytes(513))
+    early = lambda *distances: b''.join(d.to_bytes(2, 'big') + b'\3' for d in distances)
+    write('session_control', 'window-reversed', b'\1\xff' + early(4, 3, 2, 1, 0))
+    write('session_control', 'window-duplicates', b'\1\xff' + early(1, 1, 0xffff, 0, 0xffff))
+    write('session_control', 'window-too-far', b'\1\xff' + early(4095, 4096, 32768))
+    write('session_control', 'window-no-budget', b'\1\2' + early(1, 2, 3, 4, 0))
+
+
+def sctp_sessions():
+    """which end, budget | operations: 0 segment, 2 control (code), 6 open, 7 accept, 8 reject, 9 terminate, 11 all arrived, 12 send, 13 time."""
+    end, control = b'\0\xff', lambda code, far, data=b'': bytes([2, code, far, len(data)]) + data
+    segment, accept, arrived, send = lambda far: bytes([0, far, 2, 0xc1, 0xc2]), b'\7\0\4\4', b'\x0b', b'\x0c'
+    data = bytes.fromhex('8020c010')
+    write('sctp_sessions', 'passive-accepts', end + control(1, 0) + accept + arrived + segment(0) + send + control(4, 0))
+    write('sctp_sessions', 'passive-enhanced-rejects', end + control(5, 0, data) + b'\x08\0\1')
+    write('sctp_sessions', 'active-enhanced', end + b'\6\0\0' + control(6, 0, data) + send + segment(0) + b'\x09' + control(4, 0))
+    write('sctp_sessions', 'active-plain-early-segments', end + b'\6\1\0' + segment(2) + segment(1) + control(2, 0))
+    write('sctp_sessions', 'active-withdraws', end + b'\6\1\0' + b'\x09' + arrived + control(2, 0) + control(4, 0))
+    write('sctp_sessions', 'one-behind-the-other', end + (control(1, 0) + accept + arrived + b'\x09' + control(4, 0) + arrived +
+                                                        bytes([2, 1, 0x80, 0])) * 2)
+    write('sctp_sessions', 'time-and-loss', end + b'\6\1\0' + b'\x0d\x20' + b'\6\1\0' + b'\x0f\xff')
+
+
 def fpdu_decoder():
     """flags (1 CRC on, 2 checked, 4 made FPDUs, 8 Markers) | the stream or ULPDUs."""
     for name, flags in (('siw-rping', 0), ('siw-crc-rping', 3)):
@@ -257,5 +289,5 @@ def capture():
 
 
 if __name__ == '__main__':
-    for make in (startup, fpdu_decoder, rpcrdma, record_reader, stream, rpc_reassembly, capture):
+    for make in (startup, session_control, sctp_sessions, fpdu_decoder, rpcrdma, record_reader, stream, rpc_reassembly, capture):
         make()

@@ -8,6 +8,7 @@
 
 #include "iwarp/gateway/rdma_front.h"
 #include "iwarp/gateway/tcp_front.h"
+#include "tests/hostile/rpc_talk.h"
 #include "tests/rpcrdma/rpc_samples.h"
 
 namespace iwarp::hostile {
@@ -32,18 +33,14 @@ Bytes garbage_args(const Bytes& call) {
   return {reply.begin(), reply.end()};
 }
 
-Bytes call_of(std::uint32_t xid) {
-  return xid % 2 == 1 ? samples::null_call(xid) : samples::readdir_call(xid);
-}
-
 // The next Call follows each Reply. What else comes, as Calls of the back channel, is left alone.
 void call_for_ever(TcpPeer& client) {
   client.on_record = [xid = std::uint32_t{1}](TcpPeer& from, const Bytes& record) mutable {
     const auto reply = rpcrdma::RpcReply::parse(record);
-    if (reply && reply->xid == xid) from.send(call_of(++xid));
+    if (reply && reply->xid == xid) from.send(requester_call(++xid));
   };
   client.start();
-  client.send(call_of(1));
+  client.send(requester_call(1));
 }
 
 template <class Front>

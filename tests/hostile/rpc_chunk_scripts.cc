@@ -212,6 +212,36 @@ const Script kScripts[] = {
            t, Proc::kMsg, [](Peer&, Header& h) { h.reply_chunk = WriteChunk{{room(5000)}}; },
            samples::read_call(kXid, 100000));
      }},
+    {"write_chunks_overlap",
+     [](Target& t) {
+       return edited(
+           t, Proc::kMsg,
+           [](Peer&, Header& h) {
+             h.write_list = {{{room(4096)}}, {{room(4096)}}};
+           },
+           samples::read_call(kXid, 3000), Served::kYes);
+     }},
+    {"write_chunk_and_reply_chunk_overlap",
+     [](Target& t) {
+       return edited(
+           t, Proc::kMsg,
+           [](Peer&, Header& h) {
+             h.write_list = {{{room(4096), room(4096)}}};
+             h.reply_chunk = WriteChunk{{room(4096)}};
+           },
+           samples::read_call(kXid, 8000), Served::kYes);
+     }},
+    {"read_chunk_and_write_chunk_overlap",
+     [](Target& t) {
+       return edited(
+           t, Proc::kNomsg,
+           [](Peer& p, Header& h) {
+             const Segment both = expose(p, samples::read_call(kXid, 64));
+             h.read_list = {{0, both}};
+             h.write_list = {{{both}}};
+           },
+           {}, Served::kYes);
+     }},
     {"write_chunk_too_small",
      [](Target& t) {
        return edited(

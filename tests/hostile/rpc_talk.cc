@@ -78,15 +78,30 @@ Reaction rpc_verdict(Peer& peer, std::uint32_t xid, Served served) {
 RpcServer::RpcServer(Target& target, const Bytes& private_data, Flavour flavour)
     : peer(lure(target, flavour, with(polite_reply(), private_data))) {}
 
-samples::Decoded RpcServer::next_call(bool with_reply_chunk) {
-  for (int i = 0; i < 4; ++i) {
+Bytes requester_call(std::uint32_t xid) {
+  if (xid % 2 == 0) return samples::readdir_call(xid);
+  return xid % 4 == 3 ? samples::read_call(xid, 60'000) : samples::null_call(xid);
+}
+
+template <class Wanted>
+samples::Decoded RpcServer::next(Wanted wanted) {
+  for (int i = 0; i < 6; ++i) {
     const Heard heard = peer.hear_message();
     if (heard.kind != Heard::Kind::kSend) throw std::runtime_error("no Call came");
     samples::Decoded call = samples::decode(heard.payload, kGenerous);
-    if (call.header.reply_chunk.has_value() == with_reply_chunk) return call;
+    if (wanted(call.header)) return call;
     answer(call);
   }
   throw std::runtime_error("no Call of that kind came");
+}
+
+samples::Decoded RpcServer::next_call(bool with_reply_chunk) {
+  return next(
+      [&](const rpcrdma::Header& h) { return h.write_list.empty() && h.reply_chunk.has_value() == with_reply_chunk; });
+}
+
+samples::Decoded RpcServer::next_read() {
+  return next([](const rpcrdma::Header& h) { return !h.write_list.empty(); });
 }
 
 void RpcServer::answer(const samples::Decoded& call) {
@@ -96,7 +111,12 @@ void RpcServer::answer(const samples::Decoded& call) {
   if (h.reply_chunk) {
     for (auto& segment : h.reply_chunk->segments) segment.length = 0;
   }
-  send(h, samples::rpc_reply(call.header.xid));
+  h.write_list = call.header.write_list;
+  for (auto& chunk : h.write_list) {
+    for (auto& segment : chunk.segments) segment.length = 0;
+  }
+  const bool reading = !h.write_list.empty();
+  send(h, reading ? samples::read_error(call.header.xid) : samples::rpc_reply(call.header.xid));
 }
 
 HonestServer::HonestServer(Target& target) : server_(target), call_(server_.next_call(false)) {}

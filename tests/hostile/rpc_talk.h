@@ -30,8 +30,11 @@ enum class Served : std::uint8_t { kNo, kMay, kYes };
 // it serves on; or how it ended.
 [[nodiscard]] Reaction rpc_verdict(Peer& peer, std::uint32_t xid, Served served = Served::kNo);
 
-// --- The victim is a requester that calls without end, its xids counting from 1: NULL when odd, READDIR, with a Reply
-// chunk, when even.
+// --- The victim is a requester that calls without end, its xids counting from 1: requester_call().
+
+// Its Call of that xid: READDIR, with a Reply chunk, when it is even; READ, with a Write chunk, when it is the third of
+// four; else NULL.
+[[nodiscard]] Bytes requester_call(std::uint32_t xid);
 
 class RpcServer {
  public:
@@ -41,14 +44,21 @@ class RpcServer {
 
   Peer peer;
 
-  // The next Call in line of that kind; those before it are answered well. Throws when it does not come.
+  // The next Call in line of that kind, without a Write chunk; those before it are answered well. Throws when it does
+  // not come.
   [[nodiscard]] samples::Decoded next_call(bool with_reply_chunk);
+  // The next READ, likewise.
+  [[nodiscard]] samples::Decoded next_read();
   // A good Reply to it, of its version.
   void answer(const samples::Decoded& call);
   void send(const rpcrdma::Header& header, const Bytes& payload = {}) { peer.send(samples::encode(header, payload)); }
   // What the victim does about the bad Reply to `call`, which is followed by a good one: the next Call proves that it
   // goes on.
   [[nodiscard]] Reaction verdict(const samples::Decoded& call);
+
+ private:
+  template <class Wanted>
+  [[nodiscard]] samples::Decoded next(Wanted wanted);
 };
 
 // A server without fault, which always has a Call to answer.

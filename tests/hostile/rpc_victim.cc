@@ -3,6 +3,7 @@
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
 #include "tests/gateway/rpc_server.h"
+#include "tests/hostile/rpc_talk.h"
 #include "tests/rpcrdma/rpc_samples.h"
 
 namespace iwarp::hostile {
@@ -150,7 +151,7 @@ void request(RequesterSession& session, const std::atomic<bool>& stop) {
   const auto call_next = [&] {
     if (waiting || !session.established()) return;
     ++xid;
-    const auto call = xid % 2 == 1 ? samples::null_call(xid) : samples::readdir_call(xid);
+    const auto call = requester_call(xid);
     waiting =
         session.core().call(samples::to_buffer(session.pool(), call, rpcrdma::BufferPool::Purpose::kCall), {}).ok();
   };

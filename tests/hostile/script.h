@@ -32,5 +32,6 @@ struct Script {
 [[nodiscard]] std::span<const Script> rpc_responder_scripts();
 [[nodiscard]] std::span<const Script> rpc_chunk_scripts();
 [[nodiscard]] std::span<const Script> rpc_requester_scripts();
+[[nodiscard]] std::span<const Script> rpc_write_chunk_scripts();
 
 }  // namespace iwarp::hostile

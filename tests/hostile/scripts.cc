@@ -20,7 +20,10 @@ std::vector<Script> scripts(std::string_view role) {
     add(rpc_responder_scripts());
     add(rpc_chunk_scripts());
   }
-  if (role == "rpc requester") add(rpc_requester_scripts());
+  if (role == "rpc requester") {
+    add(rpc_requester_scripts());
+    add(rpc_write_chunk_scripts());
+  }
   return out;
 }
 

@@ -49,6 +49,8 @@ class FakeEndpoint : public Endpoint, public Registrar {
   std::function<void(const Completion&)> deliver;  // where completions go
   std::deque<Posted> posted;                       // send side, not executed yet
   std::deque<std::pair<std::uint64_t, LocalSlice>> receives;
+  // Where messages find Receives: of this endpoint, or of a queue that several share.
+  std::deque<std::pair<std::uint64_t, LocalSlice>>* receives_from = &receives;
   std::vector<Posted> history;  // executed
   std::vector<Bytes> inbox;     // Sends that arrived, if nobody posts Receives here
   std::vector<std::optional<Stag>> inbox_invalidated;
@@ -58,6 +60,7 @@ class FakeEndpoint : public Endpoint, public Registrar {
   bool refuse_posts = false;
   bool refuse_registrations = false;
   bool refuse_invalidation = false;
+  std::size_t registrations_to_refuse = 0;  // of memory to expose, the next ones
   std::size_t max_reads_seen = 0;
   std::size_t max_posted_seen = 0;
 
@@ -80,6 +83,10 @@ class FakeEndpoint : public Endpoint, public Registrar {
     return post({OpKind::kRead, id, {into}, handle, offset, {}});
   }
   Result<ExposedMemory> register_memory(MutBytes memory, RemoteAccess access, bool remote_invalidation) override {
+    if (registrations_to_refuse > 0) {
+      --registrations_to_refuse;
+      return make_error(Errc::kResource);
+    }
     if (refuse_registrations) return make_error(Errc::kResource);
     const std::uint32_t stag = next_stag_++;
     const std::uint64_t base = 0xABCD'0000'0000'0000u + stag * 0x1'0000'0000u;
@@ -202,9 +209,10 @@ class FakeEndpoint : public Endpoint, public Registrar {
       inbox_invalidated.push_back(invalidated);
       return true;
     }
-    if (receives.empty() || receives.front().second.bytes.size() < message.size()) return false;
-    const auto [id, into] = receives.front();
-    receives.pop_front();
+    auto& from = *receives_from;
+    if (from.empty() || from.front().second.bytes.size() < message.size()) return false;
+    const auto [id, into] = from.front();
+    from.pop_front();
     std::copy(message.begin(), message.end(), into.bytes.begin());
     complete({id, OpKind::kRecv, OpStatus::kOk, static_cast<std::uint32_t>(message.size()), invalidated});
     return true;

@@ -1,4 +1,5 @@
 // A Requester that uses chunks for data, against a server played by the test.
+#include "iwarp/rpcrdma/offer_plan.h"
 #include "tests/rpcrdma/requester_fixture.h"
 #include "tests/rpcrdma/rpc_pair.h"
 
@@ -185,6 +186,110 @@ TEST_F(RequesterChunks, MemoryThatCannotBeExposedFailsTheCallOnly) {
     EXPECT_EQ(client_.exposed(), 0u);
   }
   EXPECT_TRUE(requester_->idle());
+}
+
+// A small READ among large ones is answered in line.
+TEST(RpcPairChunks, AnEmptyWriteChunkAsksForAResultInLine) {
+  COVERS("RFC8166-4.3.2.3-2");
+  COVERS("RFC8166-4.3.2.3-3");
+  COVERS("RFC8166-4.3.2.3-4");
+  RequesterOptions c;
+  c.offers = {.write_chunks = 4, .empty_write_chunks = true};
+  Pair pair(c, {});
+  std::uint32_t xid = 0;
+  const std::vector<std::vector<std::uint32_t>> cases = {
+      {5000, 100, 6000}, {100, 5000, 100}, {100, 101, 5001}, {7000, 99}};
+  for (const auto& sizes : cases) {
+    for (const std::uint32_t less : {0u, 1u, 90u}) {  // octets that there are not
+      SCOPED_TRACE(std::to_string(sizes[0]) + ' ' + std::to_string(less));
+      ++xid;
+      const auto n = static_cast<std::uint32_t>(sizes.size());
+      Bytes arguments = words({0, 1, n}), results = words({0, 0, n});
+      std::uint64_t room = 0;
+      for (const std::uint32_t size : sizes) {
+        arguments = arguments + words({25, 1, 2, 3, 4, 0, 0, size});
+        results = results + words({25, 0, 1}) + opaque(pattern(size - less, size));
+        room += size < 512 ? 0 : size;
+      }
+      const Bytes message = rpc_call(xid, kNfs, 4, 1, arguments), answer = rpc_reply(xid, results);
+      ASSERT_TRUE(pair.client.call(to_buffer(pair.client_pool, message, BufferPool::Purpose::kCall), {}).ok());
+      pair.run();
+      auto call = next<Responder::CallReceived>(pair.server);
+      ASSERT_TRUE(call);
+      EXPECT_EQ(call->write_chunk_bytes, room);
+      EXPECT_EQ(call->reply_chunk_bytes, 0u);
+      call->message = {};
+      ASSERT_TRUE(pair.server.reply(call->token, to_buffer(pair.server_pool, answer)).ok());
+      pair.run();
+      const auto reply = next<Requester::ReplyReceived>(pair.client);
+      ASSERT_TRUE(reply);
+      EXPECT_EQ(to_bytes(reply->message.bytes()), answer);
+      EXPECT_EQ(pair.client_end.exposed(), 0u);
+    }
+  }
+}
+
+TEST_F(RequesterChunks, AnEmptyWriteChunkComesBackEmpty) {
+  start({.offers = {.write_chunks = 2, .empty_write_chunks = true}});
+  const Bytes message =
+      rpc_call(1, kNfs, 4, 1, words({0, 1, 2, 25, 1, 2, 3, 4, 0, 0, 5000, 25, 1, 2, 3, 4, 0, 0, 100}));
+  ASSERT_TRUE(call(message).ok());
+  Decoded d = received();
+  ASSERT_EQ(d.header.write_list.size(), 2u);
+  EXPECT_TRUE(d.header.write_list[1].is_empty());
+  Header filled_one = filled(d, {0});
+  filled_one.write_list[1].segments.push_back({Stag{9}, 4, 0});
+  answer(filled_one, rpc_reply(1));
+  const auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kBadReply);
+}
+
+// The gaps around Write chunks are more than this memory has; a Reply chunk needs none.
+TEST_F(RequesterChunks, AReplyChunkWhereThereIsNoRoomForWriteChunks) {
+  RequesterOptions options;
+  auto memory = pool_options(options);
+  const Bytes some = read_call(1, 65'536);
+  const auto plan = plan_offer(some, ResultBinding::for_call(some), {}, 4096, 4096, options.max_reply_bytes);
+  ASSERT_EQ(plan.write_chunks.size(), 1u);
+  memory.reply_bytes = BufferPool::charged_bytes(65'536);
+  const auto data = static_cast<std::uint32_t>((memory.reply_bytes - kHeadroomBytes - plan.reply_rest) / 4 * 4);
+  start(options, memory);
+  ASSERT_TRUE(call(read_call(1, data)).ok());
+  const Decoded d = received();
+  EXPECT_TRUE(d.header.write_list.empty());
+  ASSERT_TRUE(d.header.reply_chunk);
+  const Bytes whole = read_reply(1, pattern(data));
+  write_remote(d.header.reply_chunk->segments[0], whole);
+  Header h = header(1, Proc::kNomsg, 64);
+  h.reply_chunk = d.header.reply_chunk;
+  h.reply_chunk->segments[0].length = static_cast<std::uint32_t>(whole.size());
+  answer(h);
+  expect_reply(whole, true);
+}
+
+// As an endpoint does that has no STag left for a while.
+TEST_F(RequesterChunks, AReplyChunkWhereAWriteChunkCannotBeExposed) {
+  start();
+  (void)pool_->acquire(80'000, BufferPool::Purpose::kReply, kHeadroomBytes);
+  client_.registrations_to_refuse = 1;
+  ASSERT_TRUE(call(read_call(1, 65'536)).ok());
+  Decoded d = received();
+  EXPECT_TRUE(d.header.write_list.empty());
+  EXPECT_TRUE(d.header.reply_chunk);
+  EXPECT_EQ(client_.exposed(), 1u);
+  EXPECT_EQ(requester_->credits().in_flight(), 1u);
+  answer(header(1, Proc::kMsg, 64), read_error(1));
+  expect_reply(read_error(1));
+  EXPECT_EQ(client_.exposed(), 0u);
+  // Neither of them: that Call fails.
+  client_.registrations_to_refuse = 2;
+  ASSERT_TRUE(call(read_call(2, 65'536)).ok());
+  const auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kLocal);
+  ASSERT_TRUE(call(read_call(3, 65'536)).ok());
+  EXPECT_EQ(received().header.write_list.size(), 1u);
 }
 
 // Both in one Call, between two ends of iwarp.

@@ -205,6 +205,10 @@ TEST_F(RequesterTest, GrantsBackwardCreditsInBackwardReplies) {
   COVERS("RFC8167-1-1");
   COVERS("RFC8167-5-1");
   COVERS("RFC8167-2.4-3");
+  COVERS("BIDIR-2.1.2-1");
+  COVERS("BIDIR-2.6-1");
+  COVERS("BIDIR-2.6-2");
+  COVERS("BIDIR-2.6-3");
   start();
   answer(header(7, Proc::kMsg, 99), rpc_call(7, 0x40000000, 1, 0));
   EXPECT_EQ(requester_->credits().granted(), 1u);  // the server's request is no grant

@@ -71,6 +71,7 @@ TEST_F(RequesterVersion2, TheFirstCallIsSmall) {
 }
 
 TEST_F(RequesterVersion2, SizesGrowWithTheVersion) {
+  COVERS("V2-2.1-1");
   COVERS("V2-5.1-2");
   COVERS("V2-2.3-2");
   COVERS("V2-2.3-1");

@@ -20,10 +20,19 @@ TEST_F(ResponderTest, SendsBackwardCallsOneAtATimeUntilTheFirstReply) {
   COVERS("RFC8167-5-1");
   COVERS("RFC8167-5.1-1");
   COVERS("RFC8167-4-1");
+  COVERS("BIDIR-1.3.4-2");
+  COVERS("BIDIR-2.1.2-1");
+  COVERS("BIDIR-2.1.2-2");
+  COVERS("BIDIR-2.5-1");
+  COVERS("BIDIR-2.5-2");
+  COVERS("BIDIR-2.5-3");
   start();
   for (std::uint32_t xid = 1; xid <= 4; ++xid) {
     ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(xid)), now_).ok());
   }
+  run();
+  ASSERT_EQ(client_.inbox.size(), 1u);
+  EXPECT_EQ(load_be<std::uint32_t>(ConstBytes(client_.inbox[0]).subspan(32)), 0u) << "msg_type, a Call";
   Decoded d = received();
   EXPECT_EQ(d.header, header(1, Proc::kMsg, 2));
   EXPECT_EQ(d.payload, callback(1));
@@ -49,6 +58,7 @@ TEST_F(ResponderTest, KeepsXidsAndCreditsOfTheDirectionsApart) {
   COVERS("RFC8167-2.3-1");
   COVERS("RFC8167-4.1-2");
   COVERS("RFC8167-4.1-4");
+  COVERS("BIDIR-1.3.2-1");
   start();
   ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(7)), now_).ok());
   EXPECT_EQ(received().header.xid, 7u);
@@ -102,6 +112,7 @@ TEST_F(ResponderTest, RefusesBackwardCallsThatCannotGo) {
   COVERS("RFC8167-5.3-2");
   COVERS("RFC8167-2.4-2");
   COVERS("RFC8167-4.2-1");
+  COVERS("BIDIR-2.4-1");
   start();
   EXPECT_EQ(responder_->max_backward_bytes(), 4096u - 28);
   Buffer big = to_buffer(*pool_, callback(1, 4096 - 28 - 40 + 1));

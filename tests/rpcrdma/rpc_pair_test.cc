@@ -59,6 +59,83 @@ TEST(RpcPair, CarriesEverySizeOfCallAndReply) {
   EXPECT_TRUE(p.server.idle());
 }
 
+// What RPCSEC_GSS protects is opaque: the same WRITE and READ that are reduced otherwise travel whole, octet for octet.
+TEST(RpcPair, CarriesWhatRpcsecGssProtectsWhole) {
+  COVERS("RFC8166-8.2.2.3-2");
+  COVERS("RFC8166-8.2.2.3-3");
+  COVERS("RFC8166-8.2.2-1");
+  Pair p({.offers = {.read_chunks = 4, .with_position_zero = true, .write_chunks = 4, .with_reply_chunk = true}});
+  std::uint32_t xid = 0;
+  for (const std::uint32_t service : {2u, 3u}) {      // integrity, privacy
+    for (const std::uint32_t procedure : {6u, 7u}) {  // READ, WRITE
+      ++xid;
+      const Bytes credential = words({6, 24, 1, 0, xid, service, 4, 0xC0FFEE}), verifier = words({6, 4, 0x5EA1});
+      const Bytes call = words({xid, 0, 2, kNfs, 3, procedure}) + credential + verifier +
+                         opaque(words({xid}) + pattern(70'000, xid)) + opaque(pattern(20, service));
+      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, call, BufferPool::Purpose::kCall), {}).ok());
+      p.run();
+      auto arrived = next<Responder::CallReceived>(p.server);
+      ASSERT_TRUE(arrived);
+      EXPECT_EQ(to_bytes(arrived->message.bytes()), call);
+      EXPECT_EQ(arrived->write_chunk_bytes, 0u);
+      arrived->message.reset();
+      const Bytes answer = words({xid, 1, 0}) + verifier + words({0}) + opaque(words({xid}) + pattern(80'000, 99)) +
+                           opaque(pattern(20, 1));
+      ASSERT_TRUE(p.server.reply(arrived->token, to_buffer(p.server_pool, answer)).ok());
+      p.run();
+      const auto reply = next<Requester::ReplyReceived>(p.client);
+      ASSERT_TRUE(reply);
+      EXPECT_EQ(to_bytes(reply->message.bytes()), answer);
+      EXPECT_TRUE(reply->in_reply_chunk);
+    }
+  }
+  EXPECT_EQ(p.client.stats().calls_reduced + p.client.stats().write_chunks_offered, 0u);
+  EXPECT_EQ(p.client.stats().calls_in_read_chunk, 4u);
+  EXPECT_EQ(p.server.stats().replies_reduced, 0u);
+}
+
+// Each direction has a threshold of its own, from 1024 octets to 256 KiB.
+TEST(RpcPair, KeepsToAThresholdForEachDirection) {
+  COVERS("RFC8166-3.3.2-1");
+  COVERS("RFC8797-4.2-4");
+  COVERS("RFC8797-4.2-5");
+  std::uint32_t xid = 0;
+  for (const auto& [call_bytes, reply_bytes] :
+       {std::pair{1024u, 8192u}, {8192u, 1024u}, {1024u, 262'144u}, {262'144u, 1024u}, {2048u, 3072u}}) {
+    SCOPED_TRACE(call_bytes);
+    Pair p({.inline_bytes = reply_bytes, .send_bytes = call_bytes},
+           {.inline_bytes = call_bytes, .send_bytes = reply_bytes});
+    for (const std::size_t over : {0u, 4u}) {
+      const Bytes head = write_call_head(++xid, 0);
+      const Bytes call = write_call(xid, pattern(call_bytes - kMinHeaderBytes - head.size() + over));
+      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, call, BufferPool::Purpose::kCall), {}).ok());
+      p.run();
+      auto arrived = next<Responder::CallReceived>(p.server);
+      ASSERT_TRUE(arrived);
+      EXPECT_EQ(to_bytes(arrived->message.bytes()), call);
+      EXPECT_EQ(arrived->read_chunk_bytes > 0, over > 0);
+      ASSERT_TRUE(p.server.reply(arrived->token, to_buffer(p.server_pool, write_reply(xid))).ok());
+      p.run();
+      ASSERT_TRUE(next<Requester::ReplyReceived>(p.client));
+
+      // A READDIR, whose Reply has no known bound: in line, or in its Reply chunk, which is repeated then.
+      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, readdir_call(++xid), BufferPool::Purpose::kCall), {}).ok());
+      p.run();
+      arrived = next<Responder::CallReceived>(p.server);
+      ASSERT_TRUE(arrived);
+      EXPECT_GT(arrived->reply_chunk_bytes, 0u);
+      const std::size_t repeated = 4 + Segment::kSize;
+      const Bytes answer = rpc_reply(xid, pattern(reply_bytes - kMinHeaderBytes - repeated - 24 + over));
+      ASSERT_TRUE(p.server.reply(arrived->token, to_buffer(p.server_pool, answer)).ok());
+      p.run();
+      auto reply = next<Requester::ReplyReceived>(p.client);
+      ASSERT_TRUE(reply);
+      EXPECT_EQ(to_bytes(reply->message.bytes()), answer);
+      EXPECT_EQ(reply->in_reply_chunk, over > 0);
+    }
+  }
+}
+
 // Random traffic in both directions with scarce credits, memory and queues; answers out of order.
 TEST(RpcPair, SurvivesRandomTrafficWithEverythingScarce) {
   COVERS("RFC8167-2.3-1");
@@ -172,6 +249,7 @@ TEST(RpcPair, BackwardCallsAndReplies) {
   COVERS("RFC8167-2.2-1");
   COVERS("RFC8267-6.5.2-1");
   COVERS("RFC8167-2.4-3");
+  COVERS("BIDIR-1.3.3-1");
   Pair p;
   const Bytes call = rpc_call(7, 0x40000000, 1, 1, pattern(400));
   ASSERT_TRUE(p.server.send_backward_call(to_buffer(p.server_pool, call), TimePoint{}).ok());
@@ -180,6 +258,7 @@ TEST(RpcPair, BackwardCallsAndReplies) {
   ASSERT_TRUE(arrived);
   EXPECT_EQ(to_bytes(arrived->message.bytes()), call);
   EXPECT_GE(arrived->message.headroom(), kHeadroomBytes);
+  EXPECT_EQ(p.server_end.exposed(), 0u) << "a server exposes nothing";
   // What cannot go is refused, and the Call stays open for something shorter.
   Buffer big = to_buffer(p.client_pool, rpc_reply(7, Bytes(5000)));
   EXPECT_EQ(p.client.reply_backward(arrived->token, std::move(big)).error().code, Errc::kInvalidArgument);
@@ -198,6 +277,7 @@ TEST(RpcPair, BackwardCallsAndReplies) {
 TEST(RpcPair, ClientRefusesBackwardCallsWithChunks) {
   COVERS("RFC8167-5.3-4");
   COVERS("RFC8167-5.3-1");
+  COVERS("BIDIR-1.3.4-1");
   Pair p;
   Header h = header(7);
   h.reply_chunk = WriteChunk{{{Stag{5}, 100, 0}}};

@@ -32,6 +32,7 @@ ParseError bad(const Bytes& message) {
 }
 
 TEST(TransportHeaderVersion2, BothVersionsAreRead) {
+  COVERS("V2-1-1");
   COVERS("V2-4.2-13");
   COVERS("V2-4.2-14");
   COVERS("V2-4.2-16");

@@ -1,0 +1,71 @@
+// Requester: Calls that go again, in another version or on another connection.
+#include <algorithm>
+#include <utility>
+
+#include "iwarp/rpcrdma/requester.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+
+namespace iwarp::rpcrdma {
+
+// In the version that the server has named, before any other.
+void Requester::send_again(Call& call) {
+  if (!fence(call)) return;
+  if (call.cancelled) return finish(call);
+  queued_.push_front(
+      {call.xid, std::move(call.message), call.since, call.tag, call.times_sent, std::move(call.copy), false});
+  finish(call);
+}
+
+std::optional<bool> Requester::have_message(Queued& queued) {
+  if (queued.message) return true;
+  // What fits into a Receive is not taken from the memory for Calls, which those behind it in the queue may hold
+  // entirely.
+  const std::size_t size = queued.copy.size();
+  const bool small = size <= std::max(options_.inline_bytes, kDefaultInlineBytes2);
+  const auto purpose = small ? BufferPool::Purpose::kControl : BufferPool::Purpose::kCall;
+  auto room = pool_.acquire(size, purpose);
+  if (!room) return pool_.can_hold(size, purpose) ? std::optional(false) : std::nullopt;
+  std::copy(queued.copy.begin(), queued.copy.end(), room->bytes().begin());
+  queued.message = std::move(*room);
+  return true;
+}
+
+bool Requester::take_back(Call& call, Queued& queued, bool in_line) {
+  if (call.write_chunks.empty() || queued.no_write_chunks || !fence(call)) return false;
+  if (!in_line) queued.message = std::move(call.message);
+  queued.no_write_chunks = true;
+  call = Call{};
+  window_.on_call_done();
+  return true;
+}
+
+std::vector<OutstandingCall> Requester::take_outstanding() {
+  std::vector<const Call*> sent;
+  for (const Call& c : calls_) {
+    if (c.used && !c.cancelled && (c.message || !c.copy.empty())) sent.push_back(&c);
+  }
+  std::sort(sent.begin(), sent.end(), [](const Call* a, const Call* b) { return a->order < b->order; });
+  std::vector<OutstandingCall> out;
+  const auto add = [&out](const auto& from, std::uint32_t times_sent) {
+    out.push_back({from.xid, from.tag, from.since, times_sent, from.copy});
+    if (from.message) out.back().message.assign(from.message.bytes().begin(), from.message.bytes().end());
+  };
+  for (const Call* c : sent) add(*c, c->times_sent);  // req: RFC8167-5.4-1 RFC8166-4.5.5-1
+  for (const Queued& q : queued_) add(q, q.times_sent);
+  for (Call& c : calls_) c.cancelled = true;  // what they hold stays until the connection is gone
+  queued_.clear();
+  return out;
+}
+
+Result<void> Requester::call_again(OutstandingCall&& call) {
+  if (dead_) return make_error(Errc::kNotConnected);
+  if (rpc_xid(call.message) != call.xid || rpc_direction(call.message) != RpcDirection::kCall) {
+    return make_error(Errc::kInvalidArgument, "not the RPC Call of that xid");
+  }
+  if (outstanding_since(call.xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");
+  queued_.push_back({call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false});
+  pump();
+  return {};
+}
+
+}  // namespace iwarp::rpcrdma
