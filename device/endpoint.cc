@@ -149,11 +149,12 @@ Result<void> Endpoint::post_read(std::uint64_t id, LocalSlice into, Stag handle,
   Posted posted{.id = id, .op = OpKind::kRead};
   if (resources_->device().iwarp()) {
     // The answer names the sink by an STag and comes as an RDMA Write does: RNICs want that right for the peer. It has
-    // it for this Read only, not in the memory of others.
-    const auto sink = register_region(into.bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (!sink) return sink.error();
-    posted.sink = *sink;
-    into.lkey = Stag{posted.sink->lkey};
+    // it for this Read only, not in the memory of others. siw asks for no such right: there it goes without, when no
+    // more memory may be locked.
+    if (const auto sink = register_region(into.bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) {
+      posted.sink = *sink;
+      into.lkey = Stag{posted.sink->lkey};
+    }
   }
   const auto c = collect(posted, IBV_WR_RDMA_READ, {&into, 1});
   if (!c) {

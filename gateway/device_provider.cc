@@ -1,5 +1,8 @@
 // RdmaProvider: a device of rdma-core.
 #include <algorithm>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
@@ -22,6 +25,22 @@ stream::Disconnected as_of_stream(const device::End& end) {
   if (std::strcmp(end.reason.why, device::kLeft) == 0) how.reason.why = stream::kClosedHere;
   how.was_established = end.was_established;
   return how;
+}
+
+// All message buffers are locked in memory, and siw counts them against the limit even for root.
+constexpr rlim_t kLittleLockedBytes = rlim_t{256} << 20;
+
+void raise_limit_of_locked_memory() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
+  const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+  if (::setrlimit(RLIMIT_MEMLOCK, &none) == 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur >= kLittleLockedBytes) return;
+  spdlog::warn("{} KiB of locked memory (RLIMIT_MEMLOCK) are few for an RDMA device: messages will have to wait; raise "
+               "the limit (ulimit -l, LimitMEMLOCK=)",
+               limit.rlim_cur >> 10);
 }
 
 // At most what the device has, and what fits the octet that carries it.
@@ -214,6 +233,7 @@ class DeviceProvider final : public RdmaProvider {
 Parsed<std::shared_ptr<RdmaProvider>> open_device(cm::Engine& home, const std::string& name) {
   const device::LoadedTable& loaded = device::load_verbs();
   if (loaded.table == nullptr) return {std::nullopt, loaded.error};
+  raise_limit_of_locked_memory();
   auto opened = device::Device::open(*loaded.table, home.io(), name);
   if (!opened.device) return {std::nullopt, opened.error};
   return {std::make_shared<DeviceProvider>(std::move(opened.device)), {}};

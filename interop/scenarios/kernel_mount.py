@@ -12,7 +12,7 @@ from typing import Any
 from lib.capture import Traffic, messages_of
 from lib.errors import check, check_equal
 from lib.ganesha import EXPORT, Ganesha
-from lib.guest import HOST_ADDRESS, Guest
+from lib.guest import HOST_ADDRESS
 from lib.iwarp_tool import Connection, total
 from lib.nfs_files import BULK_BYTES, LIST_COUNT, ODD_SIZES, long_name, sha256
 from lib.processes import free_port, wait_listening
@@ -72,10 +72,9 @@ def check_negotiated(context: Context, connection: Connection) -> None:
     connection.check_range("our gateway", "ird", 1 if rtr else 0, 32)
 
 
-def use_mount(context: Context, version: str, transport: str, ganesha: Ganesha, guest: Guest | None = None) -> None:
-    """Mount, work, compare with the server's disk, unmount. `transport` are the mount options that pick the way; `guest`: whose kernel,
-    by default that of the boot."""
-    guest = guest or context.guest
+def use_mount(context: Context, version: str, transport: str, ganesha: Ganesha) -> None:
+    """Mount, work, compare with the server's disk, unmount. `transport` are the mount options that pick the way."""
+    guest = context.guest
     guest.must("modprobe -a nfs nfsv3 nfsv4 rpcrdma; mkdir -p " + _MOUNT_POINT, 60)
     options = f"{transport},vers={version},sec=sys"
     if version == "3":

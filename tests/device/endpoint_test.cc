@@ -123,9 +123,14 @@ TEST_F(DeviceEndpoint, SaysThatNoMemoryCanBeRegistered) {
   const auto refused = endpoint().register_local(MutBytes(memory));
   ASSERT_FALSE(refused);
   EXPECT_NE(std::string(refused.error().why).find("locked memory"), std::string::npos);
+}
+
+// siw does not want it, and locked memory may be short.
+TEST_F(DeviceEndpoint, ReadsIntoItsOwnMemoryWhereTheSinkCannotBeExposed) {
   verbs.fail("reg_mr", ENOMEM);
-  EXPECT_FALSE(endpoint().post_read(1, slice(0, 10), Stag{1}, 0));
-  EXPECT_EQ(endpoint().unfinished_sends(), 0U);
+  ASSERT_TRUE(endpoint().post_read(1, slice(0, 10), Stag{1}, 0));
+  ASSERT_TRUE(endpoint().flush());
+  EXPECT_EQ(verbs.sends.at(0).sges.at(0).lkey, 7U);
 }
 
 TEST_F(DeviceEndpoint, TellsWhatWasReceivedAndInvalidated) {
