@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "iwarp/rpcrdma/buffer_pool.h"
+#include "iwarp/rpcrdma/declared_binding.h"
 #include "iwarp/rpcrdma/endpoint.h"
 #include "iwarp/rpcrdma/receive_ring.h"
 #include "iwarp/rpcrdma/transmit_queue.h"
@@ -61,8 +62,9 @@ enum class ChunkVerdict : std::uint8_t {
   kWrongSize,  // a chunk's length contradicts the count word, or what is left in line is no XDR: GARBAGE_ARGS (RFC 8166
                // s4.5.2)
 };
-// Judges the chunks of an assembled Call.
-[[nodiscard]] ChunkVerdict check_chunks(ConstBytes call, const CallPlan& plan);
+// Judges the chunks of an assembled Call. `declared`: of other programs than NFS, or null.
+[[nodiscard]] ChunkVerdict check_chunks(ConstBytes call, const CallPlan& plan,
+                                        const DeclaredBinding* declared = nullptr);
 
 // Executes plans in the order given.
 class CallAssembler {

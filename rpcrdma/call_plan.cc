@@ -103,11 +103,11 @@ std::variant<CallPlan, PlanFault> plan_call(const Header& header, std::size_t in
   return plan;
 }
 
-ChunkVerdict check_chunks(ConstBytes call, const CallPlan& plan) {
+ChunkVerdict check_chunks(ConstBytes call, const CallPlan& plan, const DeclaredBinding* declared) {
   if (plan.chunks.empty()) return ChunkVerdict::kFine;  // req: RFC8166-3.4.2-1
   // Padding of the item left in line: what follows it is out of step. req: RFC8166-3.4.4.4-2
   if (call.size() % 4 != 0) return ChunkVerdict::kWrongSize;
-  ArgumentWalker walker(call);
+  ArgumentWalker walker(call, declared);
   std::optional<DdpItem> item = walker.next();
   for (const PlacedChunk& c : plan.chunks) {
     while (item && item->offset < c.position) item = walker.next();  // req: RFC8166-3.5.2-1

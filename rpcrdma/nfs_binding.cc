@@ -82,6 +82,16 @@ std::optional<RpcCall> parse_nfs_call(ConstBytes call) {
   return *head;
 }
 
+// The head of a Call with a declared item, which it gives, and whose body begins in `in`.
+const BulkItem* find_declared(ConstBytes call, const DeclaredBinding* declared, BulkItem::Where where, ReadCursor& in) {
+  if (declared == nullptr) return nullptr;
+  const Result<RpcCall> head = RpcCall::parse(call);
+  if (!head) return nullptr;
+  const BulkItem* item = declared->find(*head, where);
+  if (item != nullptr) in.skip(head->arguments_offset);
+  return item;
+}
+
 }  // namespace
 
 // --- ItemScan
@@ -112,7 +122,13 @@ void ItemScan::mark_absent() {
 
 // --- Calls
 
-ArgumentWalker::ArgumentWalker(ConstBytes call) : scan_(call) {
+ArgumentWalker::ArgumentWalker(ConstBytes call, const DeclaredBinding* declared) : scan_(call) {
+  if (const BulkItem* item = find_declared(call, declared, BulkItem::Where::kArguments, scan_.in)) {
+    if (!item->is_in(scan_.in.rest())) return;
+    scan_.in.skip(item->offset);
+    single_ = scan_.in.ok();
+    return;
+  }
   const auto head = parse_nfs_call(call);
   if (!head) return;
   ReadCursor& in = scan_.in;
@@ -169,8 +185,16 @@ std::optional<DdpItem> ArgumentWalker::next() {
 
 // --- Replies
 
-ResultBinding ResultBinding::for_call(ConstBytes call) {
+ResultBinding ResultBinding::for_call(ConstBytes call, const DeclaredBinding* declared) {
   ResultBinding out;
+  ReadCursor unused(call);
+  if (const BulkItem* item = find_declared(call, declared, BulkItem::Where::kResults, unused)) {
+    out.shape_ = Shape::kDeclared;
+    out.max_items_ = 1;
+    out.expectations_[0] = {Expectation::Kind::kRead, item->max_bytes};
+    out.declared_ = *item;
+    return out;
+  }
   const auto head = parse_nfs_call(call);
   if (!head) return out;
   ReadCursor in(call.subspan(head->arguments_offset));
@@ -214,6 +238,11 @@ ResultBinding ResultBinding::for_call(ConstBytes call) {
   return out;
 }
 
+std::optional<std::size_t> ResultBinding::declared_bytes() const {
+  if (!declared_) return std::nullopt;
+  return std::size_t{declared_->rest_bytes} + (std::size_t{declared_->max_bytes} + 3) / 4 * 4;
+}
+
 DdpItems ResultBinding::items(ConstBytes reply, std::size_t limit) const {
   DdpItems out;
   ResultWalker walker(*this, reply);
@@ -237,6 +266,12 @@ ResultWalker::ResultWalker(const ResultBinding& binding, ConstBytes reply)
     if (const auto results = read_compound_reply(in)) ops_left_ = *results;
     return;
   }
+  if (binding.declared_) {
+    if (!binding.declared_->is_in(in.rest())) return;
+    in.skip(binding.declared_->offset);
+    single_ = in.ok();
+    return;
+  }
   const auto status = in.be<std::uint32_t>();
   if (!in.ok() || status != kNfsOk) return;
   switch (binding.shape_) {
@@ -253,6 +288,7 @@ ResultWalker::ResultWalker(const ResultBinding& binding, ConstBytes reply)
       single_ = skip_xdr(in, kV3PostOpAttributes);
       break;  // req: RFC8267-4-4
     case Shape::kV4Compound:
+    case Shape::kDeclared:
     case Shape::kNone:
       break;
   }

@@ -1,7 +1,8 @@
 // Upper-Layer Binding of NFS versions 2, 3, 4.0, 4.1 and 4.2 (RFC 8267): which octets of an RPC message may travel as
 // chunks. Small iterative walkers over the XDR of calls and results that stop at the last DDP-eligible item; they
 // neither copy nor allocate nor trust a length. An operation they do not know, or malformed XDR, ends the walk: nothing
-// more is reduced, which is always allowed. Other programs, and RPCSEC_GSS integrity or privacy, have no items.
+// more is reduced, which is always allowed. RPCSEC_GSS integrity or privacy has no items, nor have other programs but
+// what is declared for them (declared_binding.h).
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "iwarp/base/bytes.h"
 #include "iwarp/base/wire.h"
+#include "iwarp/rpcrdma/declared_binding.h"
 #include "iwarp/rpcrdma/small_vector.h"
 
 namespace iwarp::rpcrdma {
@@ -49,8 +51,10 @@ class ResultBinding {
 
   // A binding without items: every other program, malformed or protected Calls.
   ResultBinding() = default;
-  // `call` is the whole, unreduced RPC message.
-  [[nodiscard]] static ResultBinding for_call(ConstBytes call);
+  // `call` is the whole, unreduced RPC message. `declared`: of other programs, or null.
+  [[nodiscard]] static ResultBinding for_call(ConstBytes call, const DeclaredBinding* declared = nullptr);
+  // Of a declared item: most octets of the results, the item included.
+  [[nodiscard]] std::optional<std::size_t> declared_bytes() const;
 
   // READ and READLINK operations of the Call, as many as the walk reached: no Reply is reduced in more items than this.
   [[nodiscard]] std::size_t max_items() const { return max_items_; }
@@ -63,12 +67,13 @@ class ResultBinding {
 
  private:
   friend class ResultWalker;
-  enum class Shape : std::uint8_t { kNone, kV2Read, kV2Readlink, kV3Read, kV3Readlink, kV4Compound };
+  enum class Shape : std::uint8_t { kNone, kV2Read, kV2Readlink, kV3Read, kV3Readlink, kV4Compound, kDeclared };
 
   Shape shape_ = Shape::kNone;
   bool creates_session_ = false;
   std::uint32_t max_items_ = 0;
   std::array<Expectation, kMaxExpectations> expectations_{};
+  std::optional<BulkItem> declared_{};
 };
 
 // The part both walkers share: the bytes, where we are, and the item whose data has not been stepped over yet.
@@ -92,8 +97,8 @@ struct ItemScan {
 // chunks.
 class ArgumentWalker {
  public:
-  // `call` must outlive the walker. It may be reduced.
-  explicit ArgumentWalker(ConstBytes call);
+  // `call` must outlive the walker. It may be reduced. `declared`: of other programs than NFS, or null.
+  explicit ArgumentWalker(ConstBytes call, const DeclaredBinding* declared = nullptr);
   // The next item; nullopt at the end or where the walk cannot go on.
   [[nodiscard]] std::optional<DdpItem> next();
   // Data and padding of the item just returned are not in the message: the walk goes on right behind its count word.

@@ -19,7 +19,8 @@ std::size_t header_bytes(std::size_t read_segments, std::size_t write_chunks, bo
 void offer_reply_memory(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
                         std::size_t reply_inline, std::size_t max_reply, std::optional<std::size_t> session_limit,
                         OfferPlan& plan) {
-  const auto bound = reply_bound(call);
+  auto bound = reply_bound(call);
+  if (const auto results_bytes = results.declared_bytes()) bound = kReplyHead + *results_bytes;
   // req: RFC8267-6.2.2-1
   std::size_t reply = std::min(bound.value_or(session_limit.value_or(SIZE_MAX)), max_reply);
   if (!bound && policy.guess_replies) {
@@ -67,7 +68,8 @@ OfferPlan as_one_chunk(ConstBytes call, OfferPlan plan) {
 }  // namespace
 
 OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy, std::size_t call_inline,
-                     std::size_t reply_inline, std::size_t max_reply, std::optional<std::size_t> session_limit) {
+                     std::size_t reply_inline, std::size_t max_reply, const DeclaredBinding* declared,
+                     std::optional<std::size_t> session_limit) {
   OfferPlan plan;
   offer_reply_memory(call, results, policy, reply_inline, max_reply, session_limit, plan);
   const std::size_t header = header_bytes(0, plan.write_chunks.size(), plan.reply_chunk > 0);
@@ -78,7 +80,7 @@ OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferP
   }
   std::size_t at = 0, rest = 0;
   if (policy.read_chunks > 0) {
-    ArgumentWalker walker(call);
+    ArgumentWalker walker(call, declared);
     while (const auto item = walker.next()) {
       if (!item->in_message) break;
       if (item->length < policy.least_bytes) continue;

@@ -37,10 +37,11 @@ struct OfferPlan {
 };
 
 // `call_inline`, `reply_inline`: octets of the largest message in each direction. `max_reply`: octets of the largest
-// Reply there is room for. `session_limit`: octets of the largest Reply that the Call's session lets a server send.
-// req: RFC8166-4.3.3-1
+// Reply there is room for. `declared`: of other programs than NFS, or null. `session_limit`: octets of the largest
+// Reply that the Call's NFSv4.1 session lets a server send. req: RFC8166-4.3.3-1
 [[nodiscard]] OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
                                    std::size_t call_inline, std::size_t reply_inline, std::size_t max_reply,
+                                   const DeclaredBinding* declared = nullptr,
                                    std::optional<std::size_t> session_limit = std::nullopt);
 
 }  // namespace iwarp::rpcrdma

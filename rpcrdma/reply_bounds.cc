@@ -13,8 +13,6 @@
 namespace iwarp::rpcrdma {
 namespace {
 
-// What precedes the results: six words and a verifier of 400 octets (RFC 5531 s8.2). Other kinds of Reply are shorter.
-constexpr std::size_t kReplyHead = 24 + kMaxAuthBytes;
 // The longest result of the procedures below is RENAME's of version 3: status and two wcc_data of 28 + 88 octets;
 // LOOKUP and CREATE add a file handle of 72. With the head and a transport header of 28 octets: below 1024 (RFC 1813,
 // RFC 1094).

@@ -6,8 +6,12 @@
 #include <optional>
 
 #include "iwarp/base/bytes.h"
+#include "iwarp/rpcrdma/rpc_message.h"
 
 namespace iwarp::rpcrdma {
+
+// What precedes the results: six words and a verifier of 400 octets (RFC 5531 s8.2). Other kinds of Reply are shorter.
+inline constexpr std::size_t kReplyHead = 24 + kMaxAuthBytes;
 
 // Most octets of the RPC Reply to the RPC Call `call`, transport header not included, whatever the outcome. Nothing:
 // there is no bound, or none is known. Conservative: nothing for malformed Calls and for RPCSEC_GSS with integrity or

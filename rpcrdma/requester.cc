@@ -102,7 +102,7 @@ std::optional<Requester::Event> Requester::poll_event() {
   return out;
 }
 
-Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag) {
+Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag, std::size_t max_reply) {
   if (dead_) return make_error(Errc::kNotConnected);
   const auto xid = rpc_xid(message.bytes());
   if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {
@@ -110,7 +110,7 @@ Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag)
   }
   if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message), now, tag, 0, {}, false, *xid});
+  queued_.push_back({*xid, std::move(message), now, tag, 0, {}, false, max_reply, *xid});
   pump();
   return {};
 }
@@ -248,12 +248,14 @@ bool Requester::try_send(Queued& queued) {
   fresh.tag = queued.tag;
   fresh.times_sent = queued.times_sent + 1;
   fresh.order = calls_sent_++;
-  fresh.results = ResultBinding::for_call(message);
+  fresh.max_reply = queued.max_reply;
+  fresh.results = ResultBinding::for_call(message, options_.declared.get());
   OfferPolicy policy = options_.offers;
   if (queued.no_write_chunks) policy.write_chunks = 0;
   policy.guess_replies = policy.guess_replies && queued.xid == queued.asked_xid;  // once. req: RFC8267-3.1-4
   const OfferPlan plan = plan_offer(message, fresh.results, policy, versions_.inline_bytes(limits_.call_inline_bytes),
-                                    versions_.inline_bytes(limits_.reply_inline_bytes), options_.max_reply_bytes,
+                                    versions_.inline_bytes(limits_.reply_inline_bytes),
+                                    std::min(options_.max_reply_bytes, queued.max_reply), options_.declared.get(),
                                     sessions_.limit(message));
   fresh.guessed = plan.guessed;
   const auto memory = acquire_reply_memory(plan, fresh);

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -71,6 +72,8 @@ struct RequesterOptions {
   bool retransmission = false;
   // Which chunks are used where there is a choice. By default those that Linux 6.1 survives.
   OfferPolicy offers{};
+  // Bulk data of other programs than NFS; null: none, their long messages travel whole.
+  std::shared_ptr<const DeclaredBinding> declared{};
   // The version asked for, kVersion1 or kVersion2, and the lowest that is good enough. With kVersion2 the first Call
   // goes alone, and the server's answer settles the version (version_negotiation.h). kVersion1 asks nothing, as all
   // servers there are expect it. A server may leave the question unanswered: there is no clock here, so the owner has
@@ -173,8 +176,10 @@ class Requester {
   // Sends or queues a Call, a whole RPC message in a Buffer of this connection's pool (purpose kCall, or any), which is
   // taken over. Errors, with `message` untouched: kInvalidArgument (no RPC Call, or its xid is outstanding), kQueueFull
   // (stop reading from the RPC client until can_take_call()), kNotConnected. `tag`: the caller's, told again with what
-  // becomes of the Call.
-  [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now, std::uint32_t tag = 0);
+  // becomes of the Call. `max_reply`: octets of the longest RPC Reply, where the caller knows better than
+  // max_reply_bytes; a longer one ends the RPC with kErrChunk.
+  [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now, std::uint32_t tag = 0,
+                                  std::size_t max_reply = SIZE_MAX);
   // Whether call() would not say kQueueFull. New Calls wait until those of call_again() have memory.
   [[nodiscard]] bool can_take_call() const {
     return !dead_ && queued_.size() < options_.max_queued_calls && (queued_.empty() || queued_.back().message);
@@ -185,6 +190,8 @@ class Requester {
   // When the Call of that xid was given to call(); nothing if it is not outstanding. A client that repeats an old one
   // has most likely lost its Reply: only a new connection brings that, and the credit, back.
   [[nodiscard]] std::optional<TimePoint> outstanding_since(std::uint32_t xid) const;
+  // Calls that were taken and are not on their way: they wait for a credit, memory or room.
+  [[nodiscard]] std::size_t waiting_calls() const { return queued_.size(); }
   // Calls wait, and every credit is held by one that the server has not answered.
   [[nodiscard]] bool waits_for_credit() const { return !queued_.empty() && window_.available() == 0; }
   // Calls that have ended, with a Reply or without: rises with every credit that comes back.
@@ -251,7 +258,8 @@ class Requester {
     std::uint32_t times_sent = 0;   // in another version, with a smaller Reply chunk, or on another connection
     std::vector<std::byte> copy{};  // then it may be here, and `message` empty
     bool no_write_chunks = false;   // their memory could not be had or exposed
-    std::uint32_t asked_xid = 0;    // as given to call(); differs from `xid` in Calls with a larger Reply chunk
+    std::size_t max_reply = SIZE_MAX;
+    std::uint32_t asked_xid = 0;  // as given to call(); differs from `xid` in Calls with a larger Reply chunk
   };
   // Memory that the server may write to.
   struct Offered {
@@ -265,6 +273,7 @@ class Requester {
     std::uint32_t xid = 0;
     std::uint32_t asked_xid = 0;
     std::uint32_t tag = 0;
+    std::size_t max_reply = SIZE_MAX;
     TimePoint since{};
     Buffer message{};               // of a Call with Read chunks, while they are exposed
     std::vector<std::byte> copy{};  // of one in line that may have to be sent again

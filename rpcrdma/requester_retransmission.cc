@@ -13,7 +13,7 @@ void Requester::send_again(Call& call) {
   if (!fence(call)) return;
   if (call.cancelled) return finish(call);
   queued_.push_front({call.xid, std::move(call.message), call.since, call.tag, call.times_sent, std::move(call.copy),
-                      false, call.asked_xid});
+                      false, call.max_reply, call.asked_xid});
   finish(call);
 }
 
@@ -22,8 +22,8 @@ void Requester::send_with_larger_chunk(Call& call) {
   if (!fence(call)) return;
   std::uint32_t xid = call.xid ^ 0x80000000u;  // clients count theirs up: none comes near. req: RFC8267-3.1-3
   while (outstanding_since(xid)) --xid;
-  Queued larger{xid,   std::move(call.message), call.since, call.tag, call.times_sent, std::move(call.copy),
-                false, call.asked_xid};
+  Queued larger{xid,   std::move(call.message), call.since,    call.tag, call.times_sent, std::move(call.copy),
+                false, call.max_reply,          call.asked_xid};
   store_be<std::uint32_t>(larger.message ? larger.message.bytes() : MutBytes(larger.copy), xid);
   queued_.push_front(std::move(larger));
   finish(call);
@@ -77,7 +77,8 @@ Result<void> Requester::call_again(OutstandingCall&& call) {
     return make_error(Errc::kInvalidArgument, "not the RPC Call of that xid");
   }
   if (outstanding_since(call.xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");
-  queued_.push_back({call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false, call.xid});
+  queued_.push_back(
+      {call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false, SIZE_MAX, call.xid});
   pump();
   return {};
 }

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -66,6 +67,8 @@ struct ResponderOptions {
   // Refuse Read chunks that the Upper-Layer Binding does not allow, as RFC 8166 s6.1 demands. Off: reassemble whatever
   // comes, like the Linux server, e.g. for RPC programs whose binding we do not know.
   bool enforce_binding = true;
+  // Bulk data of other programs than NFS; null: none.
+  std::shared_ptr<const DeclaredBinding> declared{};
   // Highest version that is spoken, kVersion1 or kVersion2. Calls of another get ERR_VERS and the range; each Reply has
   // the version of its Call. Version 2 with its defaults is for Receives of 4096 octets or more.
   std::uint32_t highest_version = kVersion1;

@@ -132,7 +132,7 @@ void Responder::deliver_assembled(CallAssembler::Done done) {
     return answer_err_chunk(xid, version);  // req: RFC8166-4.2.1-1
   }
   if (options_.enforce_binding) {
-    switch (check_chunks(bytes, done.plan)) {
+    switch (check_chunks(bytes, done.plan, options_.declared.get())) {
       case ChunkVerdict::kFine:
         break;
       case ChunkVerdict::kNotEligible: {
@@ -149,7 +149,9 @@ void Responder::deliver_assembled(CallAssembler::Done done) {
 
 void Responder::deliver(std::uint32_t slot, Buffer message) {
   Call& call = calls_[slot];
-  if (!call.offer.write_list.empty()) call.offer.binding = ResultBinding::for_call(message.bytes());
+  if (!call.offer.write_list.empty()) {
+    call.offer.binding = ResultBinding::for_call(message.bytes(), options_.declared.get());
+  }
   call.delivered = true;
   ++stats_.calls;
   CallReceived event;

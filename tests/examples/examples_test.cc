@@ -122,6 +122,10 @@ TEST(Example, MeshSaysHowItIsUsed) {
   EXPECT_EQ(mesh.status(), 2);
 }
 
+TEST(Example, RpcFilesComeBackUnchanged) {
+  EXPECT_EQ(run({"rpc_files"}), "1048576 octets came back unchanged; the file that is not there: status 2\n");
+}
+
 TEST(Example, PutGetWritesAndReadsAdvertisedMemory) {
   Example server({"put_get", "server", "0"});
   EXPECT_EQ(

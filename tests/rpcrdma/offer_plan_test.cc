@@ -153,7 +153,7 @@ TEST(OfferPlan, ASessionBoundsWhatNothingElseDoes) {
   const Bytes readlink = compound_call(1).w(27).bytes();
   const Bytes read = reads({65536});
   const auto with_limit = [](const Bytes& call, std::optional<std::size_t> limit) {
-    return plan_offer(call, ResultBinding::for_call(call), {}, 4096, 4096, kMax, limit);
+    return plan_offer(call, ResultBinding::for_call(call), {}, 4096, 4096, kMax, nullptr, limit);
   };
   EXPECT_EQ(with_limit(readlink, std::nullopt).reply_chunk, kMax);
   EXPECT_EQ(with_limit(readlink, 70'000).reply_chunk, 70'000u);

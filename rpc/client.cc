@@ -1,0 +1,55 @@
+#include "iwarp/rpc/client.h"
+
+#include <atomic>
+
+#include "iwarp/rpc/client_core.h"
+
+namespace iwarp::rpc {
+
+Client::Client(cm::Engine& engine, std::shared_ptr<ClientTransport> transport, ClientOptions options)
+    : engine_(engine), core_(std::make_shared<ClientCore>(engine, std::move(transport), std::move(options))) {}
+
+Client::~Client() {
+  close();
+}
+
+void Client::begin(const std::shared_ptr<ClientCore>& core, Octets message, const CallOptions& options, Done done,
+                   const std::shared_ptr<cm::Canceller>& cancel) {
+  core->begin(std::move(message), options, std::move(done), cancel);
+}
+
+Result<Reply> Client::call(const Procedure& what, ConstBytes arguments, const CallOptions& options) {
+  return exchange(encode_call(what, options.credential, options.verifier, arguments), options);
+}
+
+Result<Reply> Client::exchange(Octets message, const CallOptions& options) {
+  struct Answer {
+    std::atomic<bool> here{false};
+    Error error{};
+    Reply reply{};
+  };
+  const auto answer = std::make_shared<Answer>();
+  core_->begin(
+      std::move(message), options,
+      [answer, engine = &engine_](const Error& error, Reply reply) {
+        answer->error = error;
+        answer->reply = std::move(reply);
+        answer->here = true;
+        engine->look_again();
+      },
+      nullptr);
+  while (!engine_.wait_until([&] { return answer->here.load(); }, TimePoint::max())) {
+  }
+  if (answer->error) return answer->error;
+  return std::move(answer->reply);
+}
+
+void Client::close() {
+  core_->close();
+}
+
+Client::Stats Client::stats() const {
+  return core_->stats();
+}
+
+}  // namespace iwarp::rpc

@@ -1,0 +1,165 @@
+// Client: calls the procedures of a server over RPC-over-RDMA, from any thread. It connects when there is something to
+// call, and again when the connection is lost: what was outstanding is sent once more with the same xid (RFC 8166
+// s4.5.5), so that a server with a memory of what it has answered executes it once. Every Call has a deadline. Until
+// its first Reply a connection carries one Call: so it begins with a NULL Call of the program, of its own.
+//
+//   Client client(engine, over_iwarp(engine, {.host = "192.0.2.1", .port = 20049}));
+//   const Reply reply = co_await client.async_call({0x20000042, 1, 1}, arguments, {}, boost::asio::use_awaitable);
+//   if (reply.success()) use(reply.results());
+//
+// Operations take Asio completion tokens and cancellation slots as those of cm do (cm/token.h). Handlers run on their
+// executors, without a lock of the library; one that makes the next Call may do so for ever without deepening the
+// stack. A Reply of any kind, an error of RPC too, is no error of the operation. Its own errors:
+//   kTimeout          the deadline has passed
+//   kAborted          cancelled, or the Client was closed, or the engine is gone
+//   kQueueFull        too many Calls wait (ClientOptions::max_calls)
+//   kConnectionLost   and others of connections: not connected, and the policy is not to try on
+//   kRecordTooLong    the Reply is longer than the Call has room for, or the server refuses its chunks; or the Call is
+//                     longer than the connection has memory for
+//   kUnsupportedRevision  the server speaks no version of RPC-over-RDMA that is good enough
+//   kMalformedRpc     what the server sent is no Reply to that Call
+//   kResource         no memory
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "iwarp/cm/engine.h"
+#include "iwarp/cm/token.h"
+#include "iwarp/rpc/channel.h"
+#include "iwarp/rpc/held_buffer.h"
+#include "iwarp/rpc/message.h"
+#include "iwarp/rpcrdma/requester.h"
+
+namespace iwarp::rpc {
+
+// What a Client does.
+struct ClientOptions {
+  // Credits, sizes, versions, chunks, and `declared`: the binding for bulk data. At most 240 credits, the backward ones
+  // included.
+  rpcrdma::RequesterOptions requester{};
+  // Registered memory of a connection for Calls, and as much for Replies, octets. At least a Call and a Reply of the
+  // longest kind; less than credits times these slows parallel bulk Calls.
+  std::size_t memory_bytes = 64u << 20;
+  // Of Calls that name none. Default 60 s; milliseconds::max(): they wait for ever.
+  std::chrono::milliseconds timeout{60000};
+  // Whether Calls that were sent survive the loss of their connection: they are sent again on the next one. Off: they
+  // end with kConnectionLost, and so does what waits while the server cannot be reached.
+  bool retransmit = true;
+  // Whether Calls wait while the server has never been reached yet. Off (default): they end as the attempt does.
+  bool patient = false;
+  // Between two attempts to connect: the first pause, and the longest, to which it doubles.
+  std::chrono::milliseconds first_pause{50};
+  std::chrono::milliseconds longest_pause{5000};
+  // Calls that may be outstanding or wait. Beyond it new ones end with kQueueFull.
+  std::size_t max_calls = 16384;
+};
+
+// Of one Call.
+struct CallOptions {
+  std::optional<std::chrono::milliseconds> timeout{};  // nothing: that of the Client
+  Credential credential{};                             // who calls
+  Credential verifier{};                               // proof of that
+  // Octets of the longest results that may come. Where that is little, no memory is set aside for them. More than this
+  // ends the Call with kRecordTooLong.
+  std::size_t max_results = SIZE_MAX;
+  // It completes, with an empty Reply, as soon as it was handed to the connection. What the server answers is dropped;
+  // it is sent again if the connection is lost before.
+  bool one_way = false;
+  // The xid of the Call; nothing: the Client chooses. kInvalidArgument: one of that xid is outstanding.
+  std::optional<std::uint32_t> xid{};
+};
+
+// What the server has answered. Move-only; it holds memory of the connection, so let it go soon.
+class Reply {
+ public:
+  // None.
+  Reply() = default;
+  // By the Client.
+  Reply(HeldBuffer message, const rpcrdma::RpcReply& head) : message_(std::move(message)), head_(head) {}
+
+  // Whether the procedure was executed and there are results.
+  [[nodiscard]] bool success() const { return head_.success(); }
+  // Whether the server has taken the Call; false: it has denied it (RFC 5531 s9), and message() says why.
+  [[nodiscard]] bool accepted() const { return head_.accepted; }
+  // How an accepted Call went.
+  [[nodiscard]] rpcrdma::AcceptStat accept_stat() const { return head_.accept_stat; }
+  // The results of the procedure; empty unless success(). Valid as long as this object is not moved from.
+  [[nodiscard]] ConstBytes results() const {
+    return success() ? message_.bytes().subspan(head_.results_offset) : ConstBytes{};
+  }
+  // The whole RPC Reply, likewise.
+  [[nodiscard]] ConstBytes message() const { return message_.bytes(); }
+  // Gives the memory back now; nothing is left.
+  void reset() { *this = Reply(); }
+
+ private:
+  HeldBuffer message_;
+  rpcrdma::RpcReply head_{};
+};
+
+class ClientCore;
+
+// Thread-safe.
+class Client {
+ public:
+  // Counts since construction.
+  struct Stats {
+    std::uint64_t calls = 0;        // begun
+    std::uint64_t replies = 0;      // that came to an outstanding Call
+    std::uint64_t sent_again = 0;   // Calls, on another connection than before
+    std::uint64_t timeouts = 0;     // Calls that ended with kTimeout
+    std::uint64_t connections = 0;  // made
+  };
+  // Hears how a Call went.
+  using Done = std::function<void(Error, Reply)>;
+
+  // `engine` runs handlers and timers; it must outlive this object and every Reply. Nothing is connected yet.
+  Client(cm::Engine& engine, std::shared_ptr<ClientTransport> transport, ClientOptions options = {});
+  // As close().
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Calls `what`. void(error_code, Reply), or (Error, Reply) for callbacks that take it. `arguments` are XDR, a
+  // multiple of 4 octets, and are taken over. Cancelled, it ends with kAborted; the server may execute it all the same.
+  template <class Token>
+  auto async_call(const Procedure& what, Octets arguments, CallOptions options, Token&& token) {
+    return async_exchange(encode_call(what, options.credential, options.verifier, arguments), std::move(options),
+                          std::forward<Token>(token));
+  }
+  // The same with a whole RPC Call, whose xid is replaced, and whose credential and verifier count.
+  template <class Token>
+  auto async_exchange(Octets message, CallOptions options, Token&& token) {
+    return cm::initiate<Error, Reply>(
+        engine_.operations(), nullptr, cm::kHarmless, std::forward<Token>(token),
+        [core = core_, message = std::move(message), options = std::move(options)](auto completion) mutable {
+          begin(
+              core, std::move(message), options,
+              [told = std::move(completion.handler)](const Error& error, Reply reply) {
+                told(error, std::move(reply));
+              },
+              completion.cancel);
+        });
+  }
+  // As these, and waits. While it waits the engine's I/O is done in this thread, as by CompletionQueue::wait_for(). Not
+  // to be called in a handler of the engine.
+  [[nodiscard]] Result<Reply> call(const Procedure& what, ConstBytes arguments, const CallOptions& options = {});
+  [[nodiscard]] Result<Reply> exchange(Octets message, const CallOptions& options = {});
+
+  // Ends all Calls with kAborted, and the connection. Later Calls end likewise. Harmless when repeated.
+  void close();
+  // Counts so far.
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  static void begin(const std::shared_ptr<ClientCore>& core, Octets message, const CallOptions& options, Done done,
+                    const std::shared_ptr<cm::Canceller>& cancel);
+
+  cm::Engine& engine_;
+  std::shared_ptr<ClientCore> core_;
+};
+
+}  // namespace iwarp::rpc

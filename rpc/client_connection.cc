@@ -1,0 +1,230 @@
+// ClientCore: its connection comes and goes, and what travels on it.
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "iwarp/base/wire.h"
+#include "iwarp/rpc/client_core.h"
+
+namespace iwarp::rpc {
+namespace {
+
+using rpcrdma::BufferPool;
+using rpcrdma::Requester;
+
+// When the system refuses memory, what needs it tries again so often.
+constexpr std::chrono::milliseconds kRetryMemory{100};
+
+Error error_of(Requester::Failure why) {
+  switch (why) {
+    case Requester::Failure::kErrChunk:
+      return make_error(Errc::kRecordTooLong, "the Reply is too long for its Call, or the server refuses our chunks");
+    case Requester::Failure::kErrVers:
+      return make_error(Errc::kUnsupportedRevision, "the server speaks no version of RPC-over-RDMA that will do");
+    case Requester::Failure::kBadReply:
+      return make_error(Errc::kMalformedRpc, "the Reply does not go with its Call");
+    case Requester::Failure::kLocal:
+      break;
+  }
+  return make_error(Errc::kResource, "no memory to be had for the Reply");
+}
+
+}  // namespace
+
+void ClientCore::round(TimePoint now, Acts& acts) {
+  if (closed_) return;
+  if (!session_) return connect(now);
+  session_->channel->disarm();
+  for (;;) {
+    const bool fed = session_->feed();
+    bool lost = !take_events(acts);
+    if (const auto releases = session_->pool.releases(); releases != session_->releases_seen) {
+      session_->releases_seen = releases;
+      session_->requester.progress();
+    }
+    send_waiting(now, acts);
+    lost |= !take_events(acts);
+    const auto flushed = session_->channel->flush();
+    if (lost || !flushed) {
+      lose(make_error(Errc::kConnectionLost), now, acts);
+      return connect(now);
+    }
+    if (fed) continue;
+    session_->channel->arm();
+    if (!session_->feed()) break;
+  }
+  if (session_->starved) wake_at(now + kRetryMemory);
+}
+
+// False: the connection has to be closed.
+bool ClientCore::take_events(Acts& acts) {
+  while (auto event = session_->requester.poll_event()) {
+    if (auto* reply = std::get_if<Requester::ReplyReceived>(&*event)) {
+      on_reply(std::move(*reply), acts);
+    } else if (const auto* failed = std::get_if<Requester::CallFailed>(&*event)) {
+      if (const auto call = calls_.find(failed->xid); call != calls_.end()) {
+        finish(call, error_of(failed->why), {}, acts);
+      }
+    } else if (const auto* backward = std::get_if<Requester::BackwardCall>(&*event)) {
+      answer_backward(*backward);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+void ClientCore::on_reply(Requester::ReplyReceived reply, Acts& acts) {
+  session_->heard = true;
+  failures_ = 0;
+  const auto call = calls_.find(reply.xid);
+  if (call == calls_.end()) return;
+  ++stats_.replies;
+  if (!call->second.done) {  // of a one-way Call: its memory goes now, with the lock
+    calls_.erase(call);
+    return;
+  }
+  const auto head = rpcrdma::RpcReply::parse(reply.message.bytes());
+  if (!head) return finish(call, head.error(), {}, acts);
+  finish(call, {}, Reply(HeldBuffer(session_, std::move(reply.message)), *head), acts);
+}
+
+// There is no program here that a server could call.
+void ClientCore::answer_backward(const Requester::BackwardCall& call) {
+  auto room = session_->pool.acquire(rpcrdma::kErrorReplyBytes, BufferPool::Purpose::kBackward);
+  if (!room) return session_->requester.abandon_backward(call.token);
+  const auto error = rpcrdma::make_error_reply(call.xid, rpcrdma::AcceptStat::kProgUnavail);
+  std::copy(error.begin(), error.end(), room->bytes().begin());
+  (void)session_->requester.reply_backward(call.token, std::move(*room));
+}
+
+void ClientCore::send_waiting(TimePoint now, Acts& acts) {
+  session_->starved = false;
+  while (!to_send_.empty() && session_->requester.can_take_call()) {
+    const std::uint32_t xid = to_send_.front();
+    const auto found = calls_.find(xid);
+    if (found == calls_.end() || found->second.sent) {
+      to_send_.pop_front();
+      continue;
+    }
+    Pending& call = found->second;
+    auto room = session_->pool.acquire(call.message.size(), BufferPool::Purpose::kCall);
+    if (!room) {
+      if (session_->pool.can_hold(call.message.size(), BufferPool::Purpose::kCall)) {
+        session_->starved = true;
+        return;
+      }
+      to_send_.pop_front();
+      finish(found, make_error(Errc::kRecordTooLong, "the Call is longer than the memory for Calls"), {}, acts);
+      continue;
+    }
+    std::copy(call.message.begin(), call.message.end(), room->bytes().begin());
+    if (const auto taken = session_->requester.call(std::move(*room), now, 0, call.max_reply); !taken) {
+      if (taken.error().code != Errc::kInvalidArgument) return;
+      to_send_.pop_front();
+      finish(found, taken.error(), {}, acts);
+      continue;
+    }
+    to_send_.pop_front();
+    call.sent = true;
+    stats_.sent_again += call.sent_before ? 1 : 0;
+    if (call.one_way) {
+      if (auto done = std::exchange(call.done, {})) {
+        acts.push_back([done = std::move(done)] { done({}, {}); });
+      }
+    }
+  }
+}
+
+// Until its first Reply a connection carries one Call (RFC 8166 s3.3.3): that had better be none that takes long.
+void ClientCore::probe(TimePoint now) {
+  const auto first = to_send_.empty() ? calls_.end() : calls_.find(to_send_.front());
+  if (first == calls_.end()) return;
+  ReadCursor head(ConstBytes(first->second.message));
+  head.skip(12);
+  const auto program = head.be<std::uint32_t>();
+  const auto version = head.be<std::uint32_t>();
+  if (head.be<std::uint32_t>() == 0 || !head.ok()) return;  // it is a NULL Call itself
+  Octets message = encode_call({program, version, 0}, {}, {}, {});
+  while (calls_.contains(next_xid_)) ++next_xid_;
+  store_be(MutBytes(message).first(4), next_xid_++);
+  auto room = session_->pool.acquire(message.size(), BufferPool::Purpose::kCall);
+  if (!room) return;
+  std::copy(message.begin(), message.end(), room->bytes().begin());
+  (void)session_->requester.call(std::move(*room), now);  // whatever comes of it
+}
+
+// The connection is over: what was sent and not answered goes again with the next one, in its order.
+void ClientCore::lose(const Error& why, TimePoint now, Acts& acts) {
+  session_->channel->close();
+  while (session_->feed()) {
+  }
+  (void)take_events(acts);  // Replies that came before the end
+  session_->requester.on_disconnect();
+  // One that was of no use is not made again at once.
+  failures_ = session_->heard ? 0 : failures_ + 1;
+  gone_ = std::move(session_);
+  connect_at_ = now;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> again;
+  for (auto call = calls_.begin(); call != calls_.end();) {
+    const auto it = call++;
+    if (it->second.sent && !options_.retransmit) {
+      finish(it, why, {}, acts);
+      continue;
+    }
+    it->second.sent_before |= it->second.sent;
+    it->second.sent = false;
+    again.emplace_back(it->second.order, it->first);
+  }
+  std::sort(again.begin(), again.end());
+  to_send_.clear();
+  for (const auto& [order, xid] : again) to_send_.push_back(xid);  // the xid stays. req: RFC8166-4.5.5-1
+  if (failures_ > 0) not_reached(why, now, acts);
+}
+
+// Another attempt has failed. req: RFC8166-4.5.5-1
+void ClientCore::not_reached(const Error& why, TimePoint now, Acts& acts) {
+  const auto pause = options_.first_pause * (1u << std::min(failures_ > 0 ? failures_ - 1 : 0, 16u));
+  connect_at_ = now + std::min(pause, options_.longest_pause);
+  if (options_.retransmit && (reached_ || options_.patient)) return;
+  while (!calls_.empty()) finish(calls_.begin(), why, {}, acts);
+  to_send_.clear();
+}
+
+void ClientCore::connect(TimePoint now) {
+  if (connecting_ || calls_.empty()) return;
+  if (now < connect_at_) return wake_at(connect_at_);
+  connecting_ = true;
+  const auto announce = rpcrdma::private_data(options_.requester).encode();
+  transport_->connect(announce, [weak = weak_from_this()](const Error& error, std::unique_ptr<Channel> channel) {
+    if (const auto self = weak.lock()) self->on_connected(error, std::move(channel));
+  });
+}
+
+void ClientCore::on_connected(const Error& error, std::unique_ptr<Channel> channel) {
+  Acts acts;
+  std::unique_lock lock(*mu_);
+  connecting_ = false;
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (!closed_ && !error) {
+    session_ = std::make_shared<ClientSession>(mu_, weak_from_this(), std::move(channel), options_);
+    session_->channel->set_wake([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->turn();
+    });
+    reached_ = true;
+    ++stats_.connections;
+    // Receives anew. req: RFC8167-4.3.1-3
+    if (const auto started = session_->requester.start(); started) {
+      probe(now);
+    } else {
+      lose(started.error(), now, acts);
+    }
+  } else if (!closed_) {
+    ++failures_;
+    not_reached(error, now, acts);
+  }
+  round(now, acts);
+  leave_and_deliver(lock, std::move(acts));
+}
+
+}  // namespace iwarp::rpc

@@ -1,0 +1,108 @@
+// What a Client shares with the connection that it has, and with what it waits for. One lock guards all of it; nothing
+// of the application's is called with it. Internal to rpc.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "iwarp/rpc/client.h"
+#include "iwarp/rpcrdma/buffer_pool.h"
+
+namespace iwarp::rpc {
+
+// One connection of a Client. Guarded by the lock of the ClientCore but for its end.
+class ClientSession final : public BufferKeeper, public std::enable_shared_from_this<ClientSession> {
+ public:
+  ClientSession(std::shared_ptr<std::mutex> mu, std::weak_ptr<ClientCore> core, std::unique_ptr<Channel> made,
+                const ClientOptions& options);
+  ~ClientSession() override;
+
+  void give_back(rpcrdma::Buffer&& buffer) noexcept override;
+  // Feeds what has completed to the Requester; whether anything had.
+  bool feed();
+
+  const std::unique_ptr<Channel> channel;
+  rpcrdma::BufferPool pool;
+  rpcrdma::Requester requester;
+  bool starved = false;             // a Call waits for memory
+  std::uint64_t releases_seen = 0;  // of the pool
+  bool heard = false;               // a Reply came
+
+ private:
+  const std::shared_ptr<std::mutex> mu_;
+  const std::weak_ptr<ClientCore> core_;
+};
+
+class ClientCore final : public std::enable_shared_from_this<ClientCore> {
+ public:
+  ClientCore(cm::Engine& engine, std::shared_ptr<ClientTransport> transport, ClientOptions options);
+
+  // Precondition of xids: the first word of the message is free.
+  void begin(Octets message, const CallOptions& options, Client::Done done,
+             const std::shared_ptr<cm::Canceller>& cancel);
+  void close();
+  // Does what can be done now: for the event loop, and for the application.
+  void turn();
+  void turn_for_application();
+  [[nodiscard]] Client::Stats stats() const;
+
+ private:
+  struct Pending {
+    Octets message;
+    TimePoint deadline{};
+    Client::Done done;        // empty: it was told already
+    std::uint64_t order = 0;  // in which they began
+    std::size_t max_reply = SIZE_MAX;
+    bool one_way = false;
+    bool sent = false;         // on this connection
+    bool sent_before = false;  // on another
+  };
+  using Calls = std::unordered_map<std::uint32_t, Pending>;
+  using Acts = std::vector<std::function<void()>>;
+
+  // Those below need the lock. `acts`: what is to be called without it.
+  void round(TimePoint now, Acts& acts);
+  void connect(TimePoint now);
+  void on_connected(const Error& error, std::unique_ptr<Channel> channel);
+  [[nodiscard]] bool take_events(Acts& acts);
+  void send_waiting(TimePoint now, Acts& acts);
+  void probe(TimePoint now);
+  void lose(const Error& why, TimePoint now, Acts& acts);
+  void not_reached(const Error& why, TimePoint now, Acts& acts);
+  void finish(Calls::iterator call, const Error& error, Reply reply, Acts& acts);
+  void finish(std::uint32_t xid, const Error& error, Acts& acts);
+  void on_reply(rpcrdma::Requester::ReplyReceived reply, Acts& acts);
+  void answer_backward(const rpcrdma::Requester::BackwardCall& call);
+  void end(std::uint32_t xid, const Error& error);
+  void on_timer();
+  void wake_at(TimePoint when);
+  // Give the lock back first. leave(): inside a call of the application, whose handlers then run behind it, as it may
+  // hold locks of its own.
+  void leave(std::unique_lock<std::mutex>& lock, Acts acts);
+  void leave_and_deliver(std::unique_lock<std::mutex>& lock, Acts acts);
+
+  boost::asio::io_context& io_;
+  const std::shared_ptr<ClientTransport> transport_;
+  const ClientOptions options_;
+  const std::shared_ptr<std::mutex> mu_ = std::make_shared<std::mutex>();
+  std::shared_ptr<ClientSession> session_;
+  std::shared_ptr<ClientSession> gone_;  // the last one, to go without the lock
+  Calls calls_;
+  std::deque<std::uint32_t> to_send_;
+  std::uint32_t next_xid_;
+  std::uint64_t begun_ = 0;
+  boost::asio::steady_timer timer_;
+  TimePoint wakes_at_ = TimePoint::max();
+  TimePoint connect_at_{};
+  unsigned failures_ = 0;  // attempts to connect since a Reply came
+  bool connecting_ = false;
+  bool reached_ = false;  // once at least
+  bool closed_ = false;
+  Client::Stats stats_{};
+};
+
+}  // namespace iwarp::rpc

@@ -1,0 +1,145 @@
+// Server: serves RPC programs over RPC-over-RDMA, with any number of threads. A handler is a coroutine, which gets a
+// Call and gives its results; each Call is given to one handler, once. A client that has lost its connection sends its
+// Calls again: the Server remembers what it has answered each client (ServerOptions::remembered_calls), and answers
+// such a Call without executing it a second time.
+//
+//   Server server(engine, {.threads = 4});
+//   server.serve(0x20000042, 1, [](Call call) -> boost::asio::awaitable<Answer> {
+//     if (call.procedure() != 1) co_return rpcrdma::AcceptStat::kProcUnavail;
+//     co_return add(call.arguments());
+//   });
+//   server.listen(on_iwarp(engine, {.endpoint = {tcp::v4(), 20049}})).value();
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "iwarp/cm/engine.h"
+#include "iwarp/rpc/channel.h"
+#include "iwarp/rpc/held_buffer.h"
+#include "iwarp/rpc/message.h"
+#include "iwarp/rpcrdma/responder.h"
+
+namespace iwarp::rpc {
+
+// What a Server does.
+struct ServerOptions {
+  // Credits, sizes, versions, and `declared`: the binding for bulk data. Unlike in rpcrdma, `enforce_binding` is off by
+  // default: chunks of what nobody has declared are put together all the same, as Linux does.
+  rpcrdma::ResponderOptions responder{.enforce_binding = false};
+  // Threads of its own in which handlers run. 0 (default): they run on the engine, and so must not block.
+  unsigned threads = 0;
+  // Registered memory of a connection for Calls, and as much for Replies, octets. At least a Call and a Reply of the
+  // longest kind.
+  std::size_t memory_bytes = 64u << 20;
+  // Connections at a time; others are refused. Each costs some 1 MiB with the default credits.
+  std::size_t max_connections = 1024;
+  // Answered Calls that are remembered of each client address, and octets of their Replies; older ones are forgotten
+  // first, and no client makes the Server forget those of another. 0: none, and what is sent again is executed again.
+  std::size_t remembered_calls = 256;
+  std::size_t remembered_bytes = 1u << 20;
+  // Client addresses that are remembered. Beyond it that one is forgotten which has been quiet for longest and has no
+  // Call under way.
+  std::size_t remembered_clients = 1024;
+};
+
+class IncomingCall;
+
+// A Call, for its handler. Copies are the same Call.
+class Call {
+ public:
+  // By the Server.
+  explicit Call(std::shared_ptr<IncomingCall> call) : call_(std::move(call)) {}
+
+  // What is called.
+  [[nodiscard]] std::uint32_t program() const;
+  [[nodiscard]] std::uint32_t version() const;
+  [[nodiscard]] std::uint32_t procedure() const;
+  // Their octets, XDR, whatever chunks they came in. Untrusted. Valid as long as this object, or until done_reading().
+  [[nodiscard]] ConstBytes arguments() const;
+  // Who calls, as it came. As long as arguments().
+  [[nodiscard]] rpcrdma::OpaqueAuth credential() const;
+  // The client's address, without its port.
+  [[nodiscard]] const std::string& peer() const;
+  // The arguments are not needed any more: their memory serves other Calls.
+  void done_reading();
+
+ private:
+  std::shared_ptr<IncomingCall> call_;
+};
+
+// What a handler gives: the results, or how the Call was not executed. Implicitly made of either.
+struct Answer {
+  Answer(Octets octets) : results(std::move(octets)) {}  // XDR, a multiple of 4 octets
+  Answer(rpcrdma::AcceptStat s) : stat(s) {}             // kSuccess: without results
+
+  rpcrdma::AcceptStat stat = rpcrdma::AcceptStat::kSuccess;  // how it went
+  Octets results{};                                          // if kSuccess
+};
+
+class ServerCore;
+
+// A Call as it came, for those who make whole RPC messages themselves (ServerOptions and Server::serve_messages()).
+// Thread-safe. Destroyed without an answer, the client hears SYSTEM_ERR: no credit is lost.
+class IncomingCall {
+ public:
+  virtual ~IncomingCall() = default;
+  // The whole RPC Call; empty after done_reading(). Valid until then.
+  [[nodiscard]] virtual ConstBytes message() const = 0;
+  // Its head. Likewise.
+  [[nodiscard]] virtual const rpcrdma::RpcCall& head() const = 0;
+  // As those of Call.
+  [[nodiscard]] virtual const std::string& peer() const = 0;
+  [[nodiscard]] virtual std::uint16_t peer_port() const = 0;  // of that address; 0: there is none
+  virtual void done_reading() = 0;
+  // Answers it with a whole RPC Reply, whose xid is set here. kInvalidArgument: it is answered already, or that is no
+  // Reply. A client that has gone meanwhile is no error: it gets the Reply when it asks again.
+  [[nodiscard]] virtual Result<void> answer(Octets reply) = 0;
+};
+
+// Thread-safe.
+class Server {
+ public:
+  // Counts since construction.
+  struct Stats {
+    std::uint64_t calls = 0;        // given to handlers
+    std::uint64_t replies = 0;      // handlers' answers
+    std::uint64_t recognized = 0;   // Calls sent again that were not executed again
+    std::uint64_t connections = 0;  // taken
+  };
+  // A coroutine on a thread of the Server, or on the engine. What it throws becomes SYSTEM_ERR.
+  using Handler = std::function<boost::asio::awaitable<Answer>(Call)>;
+  // Hears of whole messages, in an engine thread, without a lock; it must not block.
+  using MessageHandler = std::function<void(std::shared_ptr<IncomingCall>)>;
+
+  // `engine` must outlive this object and every Call.
+  explicit Server(cm::Engine& engine, ServerOptions options = {});
+  // As stop().
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Serves a version of a program, in place of who did so before. Procedure 0 without arguments is the handler's, too.
+  // Calls of versions that nobody serves get PROG_MISMATCH and the range, of programs PROG_UNAVAIL.
+  void serve(std::uint32_t program, std::uint32_t version, Handler handler);
+  // Serves everything that serve() was not told of.
+  void serve_messages(MessageHandler handler);
+  // Takes connections of that transport from now on, too.
+  [[nodiscard]] Result<void> listen(std::shared_ptr<ServerTransport> transport);
+  // Takes no more connections or Calls, ends the connections, and waits for the handlers that are in threads of the
+  // Server; those on the engine are left alone, and what they give is dropped. Not to be called by a handler. Harmless
+  // when repeated.
+  void stop();
+  // Ends the connections there are; clients may come back.
+  void drop_connections();
+  // Counts so far.
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  std::shared_ptr<ServerCore> core_;
+};
+
+}  // namespace iwarp::rpc

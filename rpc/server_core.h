@@ -1,0 +1,144 @@
+// What a Server shares with its connections and the Calls under way. Internal to rpc.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/thread_pool.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "iwarp/rpc/replay_cache.h"
+#include "iwarp/rpc/server.h"
+
+namespace iwarp::rpc {
+
+// One connection. Its lock guards the channel, the pool and the Responder; nothing of the application's is called with
+// it.
+class ServerSession final : public BufferKeeper, public std::enable_shared_from_this<ServerSession> {
+ public:
+  ServerSession(std::weak_ptr<ServerCore> core, cm::Engine& engine, Incoming incoming, const ServerOptions& options);
+  ~ServerSession() override;
+
+  // Takes the connection.
+  void accept();
+  // Does what can be done now. In an engine thread.
+  void turn();
+  // Answers a Call with what both together are. Any thread.
+  void reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body);
+  void close();
+  void give_back(rpcrdma::Buffer&& buffer) noexcept override;
+  [[nodiscard]] const std::string& peer() const { return peer_; }
+  [[nodiscard]] std::uint16_t peer_port() const { return channel_->peer_port(); }
+
+ private:
+  struct Arrived {
+    rpcrdma::CallToken token{};
+    rpcrdma::Buffer message{};
+  };
+  struct Owed {
+    rpcrdma::CallToken token{};
+    Octets reply;
+  };
+
+  // Those below need the lock.
+  void round(std::vector<Arrived>& arrived);
+  [[nodiscard]] bool feed();
+  [[nodiscard]] bool take_events(std::vector<Arrived>& arrived);
+  void pay_owed();
+  // False: there is no memory now.
+  [[nodiscard]] bool try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body);
+  void finish();
+
+  // Without it.
+  void hand_over(std::vector<Arrived> arrived);
+  void refuse(rpcrdma::CallToken token, ConstBytes message);
+  void turn_later();
+
+  const std::weak_ptr<ServerCore> core_;
+  boost::asio::io_context& io_;
+  Incoming incoming_;
+  const std::unique_ptr<Channel> channel_;
+  const std::string peer_;
+  const rpcrdma::ResponderOptions options_;
+  std::mutex mu_;
+  rpcrdma::BufferPool pool_;
+  rpcrdma::Responder responder_;
+  std::deque<Owed> owed_;  // at most a Reply for each credit
+  std::uint64_t releases_seen_ = 0;
+  std::size_t delivered_ = 0;  // Calls that are not answered yet
+  bool over_ = false;
+};
+
+// A Call under way.
+class ServedCall final : public IncomingCall,
+                         public ReplayCache::Asker,
+                         public std::enable_shared_from_this<ServedCall> {
+ public:
+  ServedCall(std::shared_ptr<ServerCore> core, std::shared_ptr<ServerSession> session, rpcrdma::CallToken token,
+             HeldBuffer message, const rpcrdma::RpcCall& head, const ReplayCache::Key& key);
+  ~ServedCall() override;
+
+  [[nodiscard]] ConstBytes message() const override { return message_.bytes(); }
+  [[nodiscard]] const rpcrdma::RpcCall& head() const override { return head_; }
+  [[nodiscard]] const std::string& peer() const override { return session_->peer(); }
+  [[nodiscard]] std::uint16_t peer_port() const override { return session_->peer_port(); }
+  void done_reading() override { message_.reset(); }
+  [[nodiscard]] Result<void> answer(Octets reply) override;
+  // The same, of the results.
+  void answer(const Answer& answer);
+  [[nodiscard]] const ReplayCache::Key& key() const { return key_; }
+
+  // ReplayCache::Asker
+  void tell(const Octets& reply) override;
+
+ private:
+  void send(ConstBytes head, ConstBytes body);
+
+  const std::shared_ptr<ServerCore> core_;
+  const std::shared_ptr<ServerSession> session_;
+  const rpcrdma::CallToken token_;
+  HeldBuffer message_;
+  rpcrdma::RpcCall head_;
+  const ReplayCache::Key key_;
+  std::atomic<bool> answered_{false};
+};
+
+class ServerCore final : public std::enable_shared_from_this<ServerCore> {
+ public:
+  ServerCore(cm::Engine& engine, ServerOptions options);
+  ~ServerCore();
+
+  void serve(std::uint32_t program, std::uint32_t version, Server::Handler handler);
+  void serve_messages(Server::MessageHandler handler);
+  [[nodiscard]] Result<void> listen(std::shared_ptr<ServerTransport> transport);
+  void stop();
+  void drop_connections();
+  [[nodiscard]] Server::Stats stats() const;
+
+  void dispatch(const std::shared_ptr<ServedCall>& call);
+  void remove(ServerSession* session);
+  [[nodiscard]] ReplayCache& replays() { return replays_; }
+  void count_reply() { ++replies_; }
+
+ private:
+  void on_incoming(Incoming incoming);
+  // Of a program that is not served as it was called.
+  [[nodiscard]] Octets objection(const rpcrdma::RpcCall& head);
+
+  cm::Engine& engine_;
+  const ServerOptions options_;
+  ReplayCache replays_;
+  std::mutex mu_;
+  std::shared_ptr<boost::asio::thread_pool> threads_;  // null: the engine
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<const Server::Handler>> programs_;
+  std::shared_ptr<const Server::MessageHandler> messages_;
+  std::vector<std::shared_ptr<ServerTransport>> transports_;
+  std::unordered_set<std::shared_ptr<ServerSession>> sessions_;
+  bool stopped_ = false;
+  std::atomic<std::uint64_t> calls_{0}, replies_{0}, recognized_{0}, connections_{0};
+};
+
+}  // namespace iwarp::rpc

@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+
+#include "iwarp/base/wire.h"
+#include "iwarp/rpc/server_core.h"
+
+namespace iwarp::rpc {
+namespace {
+
+using rpcrdma::BufferPool;
+using rpcrdma::Responder;
+
+// Unused memory that a connection keeps for the next burst.
+constexpr std::size_t kIdleBytes = std::size_t{16} << 20;
+
+BufferPool::Options memory_for(const ServerOptions& options) {
+  auto out = rpcrdma::pool_options(options.responder);
+  out.call_bytes = out.reply_bytes = options.memory_bytes;
+  out.idle_bytes = kIdleBytes;
+  return out;
+}
+
+}  // namespace
+
+ServerSession::ServerSession(std::weak_ptr<ServerCore> core, cm::Engine& engine, Incoming incoming,
+                             const ServerOptions& options)
+    : core_(std::move(core)),
+      io_(engine.io()),
+      incoming_(std::move(incoming)),
+      channel_(std::move(incoming_.channel)),
+      peer_(channel_->peer()),
+      options_(options.responder),
+      pool_(channel_->registrar(), memory_for(options)),
+      responder_(
+          channel_->endpoint(), pool_,
+          rpcrdma::negotiate(rpcrdma::PrivateData::parse(channel_->peer_data()), rpcrdma::private_data(options_)),
+          options_) {}
+
+ServerSession::~ServerSession() {
+  channel_->close();  // nobody uses the memory any more
+}
+
+void ServerSession::accept() {
+  const auto accept = std::exchange(incoming_.accept, {});
+  {
+    const std::lock_guard lock(mu_);
+    channel_->set_wake([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->turn();
+    });
+    if (!responder_.start() || !channel_->flush()) return finish();  // `accept` goes: refused
+  }
+  const auto announce = rpcrdma::private_data(options_).encode();
+  accept(announce, [self = shared_from_this()](const Error& error) { error ? self->close() : self->turn(); });
+}
+
+void ServerSession::turn() {
+  std::vector<Arrived> arrived;
+  {
+    const std::lock_guard lock(mu_);
+    round(arrived);
+  }
+  hand_over(std::move(arrived));
+}
+
+// For the application's threads.
+void ServerSession::turn_later() {
+  boost::asio::post(io_, [self = shared_from_this()] { self->turn(); });
+}
+
+void ServerSession::round(std::vector<Arrived>& arrived) {
+  if (!over_) channel_->disarm();
+  while (!over_) {
+    const bool fed = feed();
+    const bool fine = take_events(arrived);
+    if (const auto releases = pool_.releases(); releases != releases_seen_) {
+      releases_seen_ = releases;
+      responder_.progress();
+      pay_owed();
+    }
+    if (!fine || !take_events(arrived) || !channel_->flush()) return finish();
+    if (fed) continue;
+    channel_->arm();
+    if (!feed()) return;
+  }
+}
+
+bool ServerSession::feed() {
+  std::array<rpcrdma::Completion, 32> batch;
+  const std::size_t n = channel_->poll(batch);
+  for (std::size_t i = 0; i < n; ++i) responder_.on_completion(batch[i]);
+  return n > 0;
+}
+
+// False: the connection has to be closed. A Call that is repeated while it is under way is dropped by the Responder.
+bool ServerSession::take_events(std::vector<Arrived>& arrived) {
+  while (auto event = responder_.poll_event()) {
+    if (auto* call = std::get_if<Responder::CallReceived>(&*event)) {
+      ++delivered_;
+      arrived.push_back({call->token, std::move(call->message)});
+    } else if (std::holds_alternative<Responder::MustClose>(*event)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void ServerSession::hand_over(std::vector<Arrived> arrived) {
+  const auto core = core_.lock();
+  for (Arrived& call : arrived) {
+    HeldBuffer message(shared_from_this(), std::move(call.message));
+    const auto head = rpcrdma::RpcCall::parse(message.bytes());
+    if (!head || !core) {
+      refuse(call.token, message.bytes());
+      continue;
+    }
+    const auto key = ReplayCache::key_of(message.bytes());
+    core->dispatch(std::make_shared<ServedCall>(core, shared_from_this(), call.token, std::move(message), *head, key));
+  }
+}
+
+// Its head cannot be read, or is of another version of RPC (RFC 5531 s9).
+void ServerSession::refuse(rpcrdma::CallToken token, ConstBytes message) {
+  const std::uint32_t xid = rpcrdma::rpc_xid(message).value_or(0);
+  ReadCursor in(message);
+  in.skip(8);
+  if (in.be<std::uint32_t>() == rpcrdma::kRpcVersion || !in.ok()) {
+    return reply(token, rpcrdma::make_error_reply(xid, rpcrdma::AcceptStat::kGarbageArgs), {});
+  }
+  std::array<std::byte, 24> denied{};
+  WriteCursor out(denied);
+  for (const std::uint32_t word : {xid, 1u, 1u, 0u, rpcrdma::kRpcVersion, rpcrdma::kRpcVersion}) out.be(word);
+  reply(token, denied, {});
+}
+
+void ServerSession::reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body) {
+  std::vector<Arrived> arrived;
+  {
+    const std::lock_guard lock(mu_);
+    if (over_) return;
+    channel_->disarm();  // what this itself completes wakes nobody
+    if (!owed_.empty() || !try_reply(token, head, body)) {
+      Owed owed{token, {}};
+      owed.reply.reserve(head.size() + body.size());
+      owed.reply.insert(owed.reply.end(), head.begin(), head.end());
+      owed.reply.insert(owed.reply.end(), body.begin(), body.end());
+      owed_.push_back(std::move(owed));
+    }
+    round(arrived);
+  }
+  if (arrived.empty()) return;
+  // By the event loop: this is a thread of the application.
+  boost::asio::post(io_, [self = shared_from_this(), parcel = std::make_shared<std::vector<Arrived>>(
+                                                         std::move(arrived))] { self->hand_over(std::move(*parcel)); });
+}
+
+bool ServerSession::try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body) {
+  const std::size_t octets = head.size() + body.size();
+  if (!pool_.can_hold(octets, BufferPool::Purpose::kReply)) {
+    const auto error = rpcrdma::make_error_reply(rpcrdma::rpc_xid(head).value_or(0), rpcrdma::AcceptStat::kSystemErr);
+    if (octets > error.size()) return try_reply(token, error, {});
+    responder_.abandon(token);  // cannot be: no pool is that small
+    --delivered_;
+    return true;
+  }
+  auto room = pool_.acquire(octets, BufferPool::Purpose::kReply);
+  if (!room) return false;
+  const auto end = std::copy(head.begin(), head.end(), room->bytes().begin());
+  std::copy(body.begin(), body.end(), end);
+  (void)responder_.reply(token, std::move(*room));  // fails when the connection has ended
+  --delivered_;
+  return true;
+}
+
+void ServerSession::pay_owed() {
+  while (!owed_.empty() && try_reply(owed_.front().token, owed_.front().reply, {})) owed_.pop_front();
+}
+
+void ServerSession::give_back(rpcrdma::Buffer&& buffer) noexcept {
+  bool wanted = false;
+  {
+    const std::lock_guard lock(mu_);
+    buffer.reset();
+    // Calls whose chunks may wait for memory, and Replies that are owed.
+    wanted = !over_ && (!owed_.empty() || responder_.outstanding_calls() > delivered_);
+  }
+  if (wanted) turn_later();
+}
+
+void ServerSession::finish() {
+  if (std::exchange(over_, true)) return;
+  channel_->close();
+  while (feed()) {
+  }
+  responder_.on_disconnect();
+  while (responder_.poll_event()) {
+  }
+  owed_.clear();
+  boost::asio::post(io_, [core = core_, self = shared_from_this()] {
+    if (const auto alive = core.lock()) alive->remove(self.get());
+  });
+}
+
+void ServerSession::close() {
+  const std::lock_guard lock(mu_);
+  finish();
+}
+
+}  // namespace iwarp::rpc

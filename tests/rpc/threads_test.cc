@@ -1,0 +1,78 @@
+// Many threads on both sides: every Call is executed once, and every Reply finds its caller.
+#include <map>
+#include <thread>
+
+#include "tests/rpc/program.h"
+
+namespace iwarp::rpc::test {
+namespace {
+
+class Threads : public ::testing::TestWithParam<Carrier> {};
+INSTANTIATE_TEST_SUITE_P(Over, Threads, ::testing::Values(Carrier::kMemory, Carrier::kIwarp), carrier_name);
+
+TEST_P(Threads, EveryCallIsExecutedOnce) {
+  World w(GetParam(), {.threads = 4});
+  std::mutex mu;
+  std::map<std::uint32_t, int> seen;
+  w.server.serve(kProgram, 2, [&](Call call) -> awaitable<Answer> {
+    if (call.procedure() == 0) co_return AcceptStat::kSuccess;
+    const std::uint32_t which = word(call.arguments());
+    {
+      const std::lock_guard lock(mu);
+      ++seen[which];
+    }
+    co_return words({which * 2});
+  });
+  Client client(w.engine, w.transport);
+  std::vector<std::thread> callers;
+  constexpr std::uint32_t kCallers = 8, kCalls = 250;
+  for (std::uint32_t t = 0; t < kCallers; ++t) {
+    callers.emplace_back([&, t] {
+      for (std::uint32_t i = 0; i < kCalls; ++i) {
+        const std::uint32_t which = t * kCalls + i;
+        const auto reply = client.call({kProgram, 2, 1}, words({which}));
+        ASSERT_TRUE(reply.ok()) << reply.error().why;
+        EXPECT_EQ(word(reply->results()), which * 2);
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(seen.size(), kCallers * kCalls);
+  for (const auto& [which, times] : seen) EXPECT_EQ(times, 1) << which;
+}
+
+TEST_P(Threads, SlowHandlersDoNotHoldUpOthers) {
+  World w(GetParam(), {.threads = 2});
+  Client client(w.engine, w.transport);
+  auto slow = client.async_call(proc(kHold), words({9}), {}, use_future);
+  ASSERT_TRUE(eventually([&] { return w.program.held == 1; }));
+  EXPECT_TRUE(client.call(proc(kNull), {}).ok());
+  w.release();
+  ASSERT_EQ(slow.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(word(slow.get().results()), 9u);
+}
+
+TEST_P(Threads, MoreCallsThanCreditsOrMemory) {
+  ServerOptions server{.threads = 4, .memory_bytes = 4u << 20};
+  server.responder.credits = 8;
+  World w(GetParam(), server);
+  ClientOptions options{.memory_bytes = 4u << 20};
+  options.requester.credits = 16;
+  Client client(w.engine, w.transport, options);
+  const auto octets = pattern(400000, 5);
+  std::vector<std::future<Reply>> all;
+  for (int i = 0; i < 100; ++i) all.push_back(client.async_call(proc(kEcho), copy(octets), {}, use_future));
+  for (auto& one : all) {
+    ASSERT_EQ(one.wait_for(kPatience), std::future_status::ready);
+    EXPECT_TRUE(std::ranges::equal(one.get().results(), octets));
+  }
+}
+
+TEST_P(Threads, HandlersMayRunOnTheEngine) {
+  World w(GetParam(), {.threads = 0});
+  Client client(w.engine, w.transport);
+  for (std::uint32_t i = 0; i < 50; ++i) EXPECT_EQ(word(client.call(proc(kAdd), words({i, i}))->results()), 2 * i);
+}
+
+}  // namespace
+}  // namespace iwarp::rpc::test
