@@ -16,8 +16,8 @@ std::string in_words(const char* name) {
   return words;
 }
 
-std::string name_of_end(const Connection& connection, const Error& reason) {
-  if (reason.code == Errc::kPeerClosed) return connection.initiator() ? "server closed" : "client closed";
+std::string name_of_end(bool initiator, const Error& reason) {
+  if (reason.code == Errc::kPeerClosed) return initiator ? "server closed" : "client closed";
   if (reason.code == Errc::kAborted) return std::strcmp(reason.why, stream::kClosedHere) == 0 ? "done" : "aborted";
   return in_words(name(reason.code));
 }
@@ -34,20 +34,28 @@ bool ordinary_end(const stream::Disconnected& how) {
   return how.reason.code == Errc::kPeerClosed || how.reason.code == Errc::kAborted;
 }
 
+bool unremarkable_end(bool initiator, const stream::Disconnected& how) {
+  return ordinary_end(how) || (!initiator && how.was_established && how.reason.code == Errc::kConnectionLost);
+}
+
 bool unremarkable_end(const Connection& connection, const stream::Disconnected& how) {
-  return ordinary_end(how) ||
-         (!connection.initiator() && how.was_established && how.reason.code == Errc::kConnectionLost);
+  return unremarkable_end(connection.initiator(), how);
+}
+
+std::string describe_end(const EndFacts& facts, const stream::Disconnected& how, std::size_t columns,
+                         const std::string& more) {
+  std::string text = "peer=" + to_string(facts.remote) + (more.empty() ? "" : " " + more) + " end=\"" +
+                     name_of_end(facts.initiator, how.reason) + "\"";
+  if (how.sent) text += " terminate_sent=\"" + how.sent->to_string() + "\"";
+  if (how.received) text += " terminate_received=\"" + how.received->to_string() + "\"";
+  if (!ordinary_end(how)) text += std::string(" why=\"") + how.reason.why + "\"";
+  const std::string counters = facts.counters.to_string(columns - std::min(columns, text.size() + 1));
+  return counters.empty() ? text : text + " " + counters;
 }
 
 std::string describe_end(const Connection& connection, const stream::Disconnected& how, std::size_t columns,
                          const std::string& more) {
-  std::string text = "peer=" + to_string(connection.remote()) + (more.empty() ? "" : " " + more) + " end=\"" +
-                     name_of_end(connection, how.reason) + "\"";
-  if (how.sent) text += " terminate_sent=\"" + how.sent->to_string() + "\"";
-  if (how.received) text += " terminate_received=\"" + how.received->to_string() + "\"";
-  if (!ordinary_end(how)) text += std::string(" why=\"") + how.reason.why + "\"";
-  const std::string counters = connection.counters().to_string(columns - std::min(columns, text.size() + 1));
-  return counters.empty() ? text : text + " " + counters;
+  return describe_end(EndFacts{connection.remote(), connection.initiator(), connection.counters()}, how, columns, more);
 }
 
 std::string Counters::to_string(std::size_t columns) const {

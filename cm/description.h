@@ -31,10 +31,21 @@ inline constexpr std::size_t kEndColumns = 95;
 // Counters are left out where the text gets longer than `columns`.
 [[nodiscard]] std::string describe_end(const Connection& connection, const stream::Disconnected& how,
                                        std::size_t columns = SIZE_MAX, const std::string& more = {});
+// What that says of a connection, for those that are not cm's.
+struct EndFacts {
+  boost::asio::ip::tcp::endpoint remote{};  // the peer
+  bool initiator = false;                   // this end has connected
+  Counters counters{};                      // at the end
+};
+// The same.
+[[nodiscard]] std::string describe_end(const EndFacts& facts, const stream::Disconnected& how,
+                                       std::size_t columns = SIZE_MAX, const std::string& more = {});
 // Ended as connections should: by either side's orderly close, or by our own wish.
 [[nodiscard]] bool ordinary_end(const stream::Disconnected& how);
 // Or a server's client has left, however it did that: nothing that the server's operator could help.
 [[nodiscard]] bool unremarkable_end(const Connection& connection, const stream::Disconnected& how);
+// The same; `initiator`: this end has connected.
+[[nodiscard]] bool unremarkable_end(bool initiator, const stream::Disconnected& how);
 
 // "[::1]:20049" or "10.0.0.1:20049"
 [[nodiscard]] std::string to_string(const boost::asio::ip::tcp::endpoint& endpoint);

@@ -26,6 +26,9 @@ struct HostPort {
 };
 
 struct Options {
+  // The RDMA device of rdma-core, e.g. siw0 or mlx5_0, in place of our own stack. Empty (default): our own. Of `policy`
+  // only IRD and ORD count with a device, and `stream` does not: MPA, if there is any, is the device's.
+  std::string device{};
   // As a requester of RPC-over-RDMA the gateway speaks first: A=0 comes first.
   mpa::Policy policy{.peer_to_peer = false};
   stream::Options stream{};

@@ -84,6 +84,14 @@ void Process::rounds(int left, std::function<void()> then) {
                     });
 }
 
+Parsed<std::shared_ptr<RdmaProvider>> Process::provider(const std::string& device) {
+  if (device.empty()) return {own_stack(), {}};
+  if (const auto opened = devices_.find(device); opened != devices_.end()) return {opened->second, {}};
+  auto opened = open_device(home().engine(), device);
+  if (opened) devices_.emplace(device, *opened.value);
+  return opened;
+}
+
 void Process::change(const ProcessOptions& options) {
   options_ = options;
   memory()->change(options.memory_bytes, options.least_part_bytes);

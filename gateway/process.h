@@ -6,13 +6,16 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "iwarp/gateway/client_places.h"
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/port_memories.h"
+#include "iwarp/gateway/rdma_provider.h"
 #include "iwarp/gateway/siw_crc_trap.h"
 #include "iwarp/gateway/version_memory.h"
 #include "iwarp/gateway/worker.h"
@@ -81,6 +84,9 @@ class Process {
   [[nodiscard]] const std::shared_ptr<SiwCrcTrap>& siw_crc_trap() const { return siw_crc_trap_; }
   [[nodiscard]] const std::shared_ptr<VersionMemory>& version_memory() const { return version_memory_; }
   [[nodiscard]] PortMemories& ports() { return ports_; }
+  // What Options::device names: our own stack where it is empty. An error says what is missing. The provider lives as
+  // long as this object; fronts that use it go before.
+  [[nodiscard]] Parsed<std::shared_ptr<RdmaProvider>> provider(const std::string& device);
 
  private:
   void rounds(int left, std::function<void()> then);
@@ -92,7 +98,8 @@ class Process {
   ClientPlaces clients_;
   std::shared_ptr<std::size_t> connections_ = std::make_shared<std::size_t>(0);
   PortMemories ports_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // one at least
+  std::map<std::string, std::shared_ptr<RdmaProvider>> devices_;  // opened so far, by name
+  std::vector<std::unique_ptr<Worker>> workers_;                  // one at least
   bool started_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

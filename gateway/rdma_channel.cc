@@ -2,42 +2,20 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "iwarp/cm/after_drive.h"
-
 namespace iwarp::gateway {
 namespace {
 
 constexpr std::chrono::seconds kTellAgain{30};
 
-verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options stream, std::size_t sends,
-                                     std::size_t receives) {
-  stream.sq_depth = sends;
-  stream.rq_depth = receives;
-  return {.send_cq = &cq, .recv_cq = &cq, .stream = stream};
-}
-
 }  // namespace
 
-RdmaChannel::RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool,
-                         std::size_t ord, std::chrono::milliseconds keep_idle_memory)
-    : io_(engine.io()),
-      // req: RFC5042-6.4.3.2-2
-      cq_(kSendDepth + kReceiveDepth, &engine),
-      // req: RFC5042-6.1.1-3
-      qp_(std::make_shared<verbs::QueuePair>(verbs::ProtectionDomain(engine.context()),
-                                             qp_options(cq_, stream, kSendDepth, kReceiveDepth))),
-      endpoint_(qp_,
-                {.max_outstanding_reads = ord, .send_queue_depth = kSendDepth, .receive_queue_depth = kReceiveDepth}),
-      pool_(endpoint_, pool),
-      keep_idle_memory_(keep_idle_memory) {}
+RdmaChannel::RdmaChannel(std::unique_ptr<RdmaQueues> queues, const rpcrdma::BufferPool::Options& pool,
+                         std::chrono::milliseconds keep_idle_memory)
+    : queues_(std::move(queues)), pool_(queues_->registrar(), pool), keep_idle_memory_(keep_idle_memory) {}
 
+// Before the pool's memory goes.
 RdmaChannel::~RdmaChannel() {
-  cq_.disarm();
-}
-
-void RdmaChannel::arm(std::function<void()> wake) {
-  wake_ = std::move(wake);
-  cq_.arm(verbs::CompletionQueue::Notify::kNext, *this);
+  queues_->close();
 }
 
 void RdmaChannel::after_turn(TimePoint now, EventLog& log) {
@@ -66,14 +44,12 @@ void RdmaChannel::on_deadline(TimePoint now) {
   trim_at_ = last_used_ + keep_idle_memory_;  // one wake-up in a while, however busy the connection is
   if (now < *trim_at_) return pool_.trim_unused();
   pool_.trim();
-  pool_.rest();
-  rest_ = true;
+  if (!queues_->pins_memory()) {
+    pool_.rest();
+    rest_ = true;
+  }
   rested_at_ = pool_.releases();
   trim_at_.reset();
-}
-
-void RdmaChannel::notify(verbs::CompletionQueue&) noexcept {
-  if (wake_) cm::AfterDrive::add(io_, std::exchange(wake_, {}));
 }
 
 }  // namespace iwarp::gateway

@@ -1,5 +1,5 @@
-// The RDMA half of one gateway connection: queue pair, completion queue, registered buffers, and the wake-up on the
-// event loop. Every connection has a Protection Domain of its own. One thread: that of the io_context.
+// The RDMA half of one gateway connection: its queues, registered buffers, and the wake-up on the event loop. Every
+// connection has a Protection Domain of its own. One thread: that of the io_context.
 #pragma once
 
 #include <array>
@@ -10,41 +10,39 @@
 #include <utility>
 
 #include "iwarp/base/time.h"
-#include "iwarp/cm/engine.h"
 #include "iwarp/gateway/deadline_timer.h"
 #include "iwarp/gateway/event_log.h"
-#include "iwarp/rpcrdma/verbs_endpoint.h"
-#include "iwarp/verbs/queue_pair.h"
+#include "iwarp/gateway/rdma_provider.h"
 
 namespace iwarp::gateway {
 
-class RdmaChannel final : public verbs::Notifier {
+class RdmaChannel final {
  public:
-  // `ord`: RDMA Reads that this side may have outstanding, as the MPA exchange will settle it.
-  RdmaChannel(cm::Engine& engine, const stream::Options& stream, const rpcrdma::BufferPool::Options& pool,
-              std::size_t ord, std::chrono::milliseconds keep_idle_memory);
-  ~RdmaChannel() override;
+  RdmaChannel(std::unique_ptr<RdmaQueues> queues, const rpcrdma::BufferPool::Options& pool,
+              std::chrono::milliseconds keep_idle_memory);
+  ~RdmaChannel();
   RdmaChannel(const RdmaChannel&) = delete;
   RdmaChannel& operator=(const RdmaChannel&) = delete;
 
-  [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
-  [[nodiscard]] rpcrdma::VerbsEndpoint& endpoint() { return endpoint_; }
+  [[nodiscard]] RdmaQueues& queues() { return *queues_; }
+  [[nodiscard]] rpcrdma::Endpoint& endpoint() { return queues_->endpoint(); }
+  [[nodiscard]] Result<void> flush() { return queues_->flush(); }
   [[nodiscard]] rpcrdma::BufferPool& pool() { return pool_; }
   [[nodiscard]] std::size_t registered_bytes() const { return pool_.registered_bytes(); }
 
   // Feeds what has completed to `each`; false when nothing had.
   template <class Each>
   bool poll(Each each) {
-    std::array<verbs::Completion, 32> batch;
-    const std::size_t n = cq_.poll(batch);
-    for (std::size_t i = 0; i < n; ++i) each(rpcrdma::VerbsEndpoint::translate(batch[i]));
+    std::array<rpcrdma::Completion, 32> batch;
+    const std::size_t n = queues_->poll(batch);
+    for (std::size_t i = 0; i < n; ++i) each(batch[i]);
     return n > 0;
   }
   // Calls `wake` once, on the event loop, when something completes: in the handler that moved the octets, if it was
   // one. Poll again after arming.
-  void arm(std::function<void()> wake);
+  void arm(std::function<void()> wake) { queues_->arm(std::move(wake)); }
   // Until the next arm(): the owner is at work and polls by itself, what its own posts complete need not wake it.
-  void disarm() { wake_ = {}; }
+  void disarm() { queues_->disarm(); }
 
   // Of the memory that a burst needed, an idle connection keeps pieces of 4 KiB only: on_deadline(), at deadline() or
   // later, frees the rest when no buffer has come back for `keep_idle_memory`; of a connection in use, what it has not
@@ -54,23 +52,14 @@ class RdmaChannel final : public verbs::Notifier {
   static constexpr std::chrono::milliseconds kRetryMemory{100};
   [[nodiscard]] std::optional<TimePoint> deadline() const { return earliest({trim_at_, retry_at_}); }
   void on_deadline(TimePoint now);
-  // Once, after on_deadline() found the connection idle: with it go the pages of what is posted. To be asked when all
+  // Once, after on_deadline() found the connection idle: with it go the pages of what is posted. Never where they are
+  // pinned. To be asked when all
   // completions were taken.
   [[nodiscard]] bool take_rest() { return std::exchange(rest_, false); }
 
-  // verbs::Notifier
-  void notify(verbs::CompletionQueue& cq) noexcept override;
-
  private:
-  static constexpr std::size_t kSendDepth = 128;
-  static constexpr std::size_t kReceiveDepth = 256;
-
-  boost::asio::io_context& io_;
-  verbs::CompletionQueue cq_;
-  std::shared_ptr<verbs::QueuePair> qp_;
-  rpcrdma::VerbsEndpoint endpoint_;
+  std::unique_ptr<RdmaQueues> queues_;
   rpcrdma::BufferPool pool_;
-  std::function<void()> wake_;
   const std::chrono::milliseconds keep_idle_memory_;
   TimePoint last_used_{};
   std::optional<TimePoint> trim_at_, retry_at_, told_;

@@ -1,7 +1,7 @@
 // The RDMA octets of a connection as gateway statistics.
 #pragma once
 
-#include "iwarp/cm/connection.h"
+#include "iwarp/cm/description.h"
 #include "iwarp/gateway/stats.h"
 
 namespace iwarp::gateway {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "iwarp/cm/socket_options.h"
 #include "iwarp/gateway/backend_connector.h"
 #include "iwarp/gateway/rdma_session.h"
 
@@ -22,7 +23,7 @@ void close_with_reset(tcp::socket& socket) {
 }
 
 // Both sides of a client that `worker` is to serve.
-Result<void> move_to(Worker& worker, cm::ConnectRequest& request, tcp::socket& backend) {
+Result<void> move_to(Worker& worker, RdmaRequest& request, tcp::socket& backend) {
   if (&worker.engine() == &request.engine()) return {};
   boost::system::error_code ec;
   auto moved = cm::rebind(backend, backend.local_endpoint(ec).protocol(), worker.engine().io());
@@ -52,15 +53,18 @@ Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp
                                                    std::shared_ptr<Process> process, const std::string& name) {
   if (!process) process = std::make_shared<Process>(engine, ProcessOptions::of_one(options));
   std::unique_ptr<RdmaFront> front(new RdmaFront(engine, server, options, std::move(process), name));
-  cm::ListenOptions o;
-  o.endpoint = listen;
-  o.policy = options.policy;
-  o.on_shortage = [](const Error& e) { spdlog::warn("short of resources: {}", e.why); };
-  auto listener = cm::Listener::listen(engine, o);  // req: RFC8166-2.2.3-1 RFC8167-2-2
+  const auto provider = front->process_->provider(options.device);
+  if (!provider) return make_error(Errc::kInvalidArgument, "the RDMA device cannot be used");
+  front->provider_ = *provider.value;
+  RdmaProvider::Handlers handlers;
+  handlers.request = [front = front.get()](std::shared_ptr<RdmaRequest> request) {
+    front->on_request(std::move(request));
+  };
+  handlers.lost = [front = front.get()](const Error& why) { front->on_lost(why); };
+  auto listener = front->provider_->listen(engine, listen, options, std::move(handlers));
   if (!listener) return listener.error();
   front->listener_ = std::move(*listener);
   front->local_ = front->listener_->local();
-  front->accept_next();
   return front;
 }
 
@@ -68,22 +72,17 @@ RdmaFront::~RdmaFront() {
   sessions_.each_and_wait([](Session& session) { session.orphan(); });
 }
 
-void RdmaFront::accept_next() {
-  listener_->accept(
-      [this, alive = std::weak_ptr<bool>(alive_)](const Error& error, std::unique_ptr<cm::ConnectRequest> request) {
-        if (alive.expired() || error.code != Errc::kOk) return;
-        on_request(std::move(request));
-        if (listener_) accept_next();
-      });
+void RdmaFront::on_lost(const Error& why) {
+  spdlog::error("{} is listened at no more: {}; start again when the device is back", cm::to_string(local_), why.why);
 }
 
-void RdmaFront::refuse(cm::ConnectRequest& request, RefuseReason why, const std::string& text) {
+void RdmaFront::refuse(RdmaRequest& request, RefuseReason why, const std::string& text) {
   log_.refused(why, fmt::format("refused peer={} reason={}: {}", cm::to_string(request.remote()), name(why), text),
                Clock::now());
   request.reject();
 }
 
-void RdmaFront::on_request(std::shared_ptr<cm::ConnectRequest> request) {
+void RdmaFront::on_request(std::shared_ptr<RdmaRequest> request) {
   const Options& options = *options_;
   const auto client = request->remote().address();
   if (!options.allow.allows(client))
@@ -170,7 +169,7 @@ void RdmaFront::on_backend(const std::shared_ptr<Coming>& coming, const Error& e
 }
 
 // The client will try again, and its replays need the port: it has been freed.
-void RdmaFront::turn_away(cm::ConnectRequest& request, Coming& coming, RefuseReason why, const std::string& text) {
+void RdmaFront::turn_away(RdmaRequest& request, Coming& coming, RefuseReason why, const std::string& text) {
   refuse(request, why, text);
   coming.port_in_use.reset();
   if (coming.wanted_port) coming.ports->remember(coming.client, *coming.wanted_port, true, Clock::now());
@@ -194,7 +193,14 @@ void RdmaFront::make_session(Worker& worker, const std::shared_ptr<Coming>& comi
               shared = Shared::of(worker, options_, ledger_, *process_), ended = std::move(ended),
               socket = std::move(socket)]() mutable {
     try {
-      made.session = std::make_shared<RdmaSession>(shared, *made.request, std::move(socket), std::move(ended));
+      auto queues = made.request->make_queues(*shared.options);
+      if (queues) {
+        made.session = std::make_shared<RdmaSession>(shared, *made.request, std::move(*queues), std::move(socket),
+                                                     std::move(ended));
+      } else {
+        made.why = queues.error().why;
+        close_with_reset(socket);
+      }
     } catch (const std::bad_alloc&) {
       close_with_reset(socket);
     }
@@ -211,7 +217,7 @@ void RdmaFront::make_session(Worker& worker, const std::shared_ptr<Coming>& comi
 void RdmaFront::on_session(Worker& worker, Made& made) {
   const char* why = nullptr;
   try {
-    if (!made.session) throw std::bad_alloc();
+    if (!made.session) why = made.why;
     if (sessions_.draining()) why = "shutting down";  // since the server was connected
     if (why == nullptr) sessions_.add(made.session, worker, made.coming);
   } catch (const std::bad_alloc&) {
@@ -241,7 +247,7 @@ void RdmaFront::change(const std::string& name, const HostPort& server, const Op
   ports_ = process_->ports().of(server);
   options_ = std::make_shared<const Options>(options);
   places_.set_limit(options.max_connections_per_client);
-  (void)listener_->set_policy(options.policy);
+  if (listener_) listener_->set_policy(options.policy);
 }
 
 Stats::Snapshot RdmaFront::snapshot() const {

@@ -39,17 +39,10 @@ rpcrdma::BufferPool::Options pool_options(const Options& o, std::shared_ptr<rpcr
   return p;
 }
 
-// As many Reads as the client admits, bounded by policy; policy alone where nothing is negotiated (MPA revision 1, or
-// 0x3FFF).
-std::size_t ord_for(const Options& o, const cm::ConnectRequest& request) {
-  const bool negotiated = request.enhanced() && request.peer_ird() != mpa::kNoIrdOrdNegotiation;
-  return negotiated ? std::min(o.policy.ord, request.peer_ird()) : o.policy.ord;
-}
-
 }  // namespace
 
-RdmaSession::RdmaSession(const Shared& shared, const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend,
-                         Ended ended)
+RdmaSession::RdmaSession(const Shared& shared, const RdmaRequest& request, std::unique_ptr<RdmaQueues> queues,
+                         boost::asio::ip::tcp::socket backend, Ended ended)
     : kept_options_(shared.options),
       options_(*kept_options_),
       ledger_(shared.ledger),
@@ -59,8 +52,7 @@ RdmaSession::RdmaSession(const Shared& shared, const cm::ConnectRequest& request
       crc_trap_(shared.crc_trap),
       meter_(stats_.rpc()),
       ended_(std::move(ended)),
-      channel_(shared.engine, options_.stream, pool_options(options_, shared.memory), ord_for(options_, request),
-               options_.keep_idle_memory),
+      channel_(std::move(queues), pool_options(options_, shared.memory), options_.keep_idle_memory),
       responder_options_(responder_options(options_)),
       responder_(channel_.endpoint(), channel_.pool(),
                  // req: RFC8797-4-2 RFC8797-4-3
@@ -75,27 +67,28 @@ RdmaSession::RdmaSession(const Shared& shared, const cm::ConnectRequest& request
       replies_(options_.reply_deadline),
       backend_port_(tcp_->local().port()) {}
 
-void RdmaSession::accept(cm::ConnectRequest& request) {
+void RdmaSession::accept(RdmaRequest& request) {
   if (auto ok = responder_.start(); !ok) {
     request.reject();
     return on_refused(fmt::format("refused peer={} reason={}: {}", cm::to_string(request.remote()),
                                   name(ok.error().code), ok.error().why));
   }
   const auto pd = rpcrdma::private_data(responder_options_).encode();  // req: RFC8797-4-1
-  request.accept(channel_.qp(), {options_.policy.ird, options_.policy.ord, {pd.begin(), pd.end()}},
-                 [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) {
-                   self->on_established(error, c);
-                 });
+  request.accept(
+      channel_.queues(), options_, {pd.begin(), pd.end()},
+      [self = shared_from_this()](const Error& error, const std::shared_ptr<RdmaLink>& link,
+                                  const std::string& failure) { self->on_established(error, link, failure); });
 }
 
-void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+void RdmaSession::on_established(const Error& error, const std::shared_ptr<RdmaLink>& connection,
+                                 const std::string& failure) {
   if (life_ == Life::kOver) {  // stopped meanwhile
     if (connection) connection->abort();
     return;
   }
   if (error.code != Errc::kOk)
-    return on_refused("handshake failed " + (connection ? cm::describe_end(*connection, *connection->disconnected())
-                                                        : fmt::format("reason={}: {}", name(error.code), error.why)));
+    return on_refused("handshake failed " +
+                      (failure.empty() ? fmt::format("reason={}: {}", name(error.code), error.why) : failure));
   connection_ = connection;
   step(life_, LifeInput::kEstablished);
   if (shutting_down_) step(life_, LifeInput::kNoMoreCalls);
@@ -104,7 +97,7 @@ void RdmaSession::on_established(const Error& error, const std::shared_ptr<cm::C
             fmt::format("established {} tcp_local={} tcp_peer={}", connection_->to_string(),
                         cm::to_string(tcp_->local()), cm::to_string(tcp_->remote())),
             Clock::now());
-  connection_->async_wait_disconnected(
+  connection_->wait_disconnected(
       [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   tcp_->start([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->wake();
@@ -140,7 +133,7 @@ void RdmaSession::pump() {
     progress = take_records() || progress;
     answer_failed_backward();
     progress = forward_to_tcp() || progress;
-    if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Responder::MustClose{ok.error()});
+    if (auto ok = channel_.flush(); !ok) handle(rpcrdma::Responder::MustClose{ok.error()});
     if (!progress || tcp_->worth_a_flush()) tcp_->flush();
     progress = progress || channel_.pool().releases() != releases_seen_;
   }

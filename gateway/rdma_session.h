@@ -5,13 +5,12 @@
 #include <memory>
 #include <unordered_map>
 
-#include "iwarp/cm/connection.h"
-#include "iwarp/cm/listener.h"
 #include "iwarp/gateway/deadline_timer.h"
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/layout_filter.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/rdma_channel.h"
+#include "iwarp/gateway/rdma_provider.h"
 #include "iwarp/gateway/record_stream.h"
 #include "iwarp/gateway/session.h"
 #include "iwarp/gateway/session_life.h"
@@ -28,12 +27,12 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   // connection.
   using Ended = std::function<void(RdmaSession&, std::uint16_t backend_port, bool calls_outstanding)>;
 
-  // `request` is the client's; it is answered by accept(). `backend` is connected.
-  RdmaSession(const Shared& shared, const cm::ConnectRequest& request, boost::asio::ip::tcp::socket backend,
-              Ended ended);
+  // `request` is the client's; it is answered by accept(). `queues`: its own. `backend` is connected.
+  RdmaSession(const Shared& shared, const RdmaRequest& request, std::unique_ptr<RdmaQueues> queues,
+              boost::asio::ip::tcp::socket backend, Ended ended);
 
-  // Answers the client's MPA Request.
-  void accept(cm::ConnectRequest& request);
+  // Answers the client's request to connect.
+  void accept(RdmaRequest& request);
 
   void drain() override;
   void stop() override;
@@ -42,7 +41,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void take_turn() override { pump(); }
 
  private:
-  void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
+  void on_established(const Error& error, const std::shared_ptr<RdmaLink>& link, const std::string& failure);
   void on_refused(const std::string& line);
   void on_disconnected(const stream::Disconnected& how);
   void pump();
@@ -88,7 +87,7 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   rpcrdma::ResponderOptions responder_options_;
   rpcrdma::Responder responder_;
   std::shared_ptr<RecordStream> tcp_;
-  std::shared_ptr<cm::Connection> connection_;
+  std::shared_ptr<RdmaLink> connection_;
   struct AtServer {
     rpcrdma::CallToken token{};
     TimePoint since{};

@@ -69,6 +69,7 @@ void RdmaSession::on_disconnected(const stream::Disconnected& how) {
 void RdmaSession::release() {
   step(life_, LifeInput::kReleased);
   meter_.end();
+  channel_.queues().close();  // what is still on its way up, too
   // With RST: the port must be free at once for the client's next connection, where the server has to recognise
   // replays; it may come by the next gateway process. When all was answered while the gateway shuts down, there are
   // hardly any, and what the server's TCP still has to receive then must not be lost.

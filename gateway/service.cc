@@ -13,7 +13,7 @@ namespace iwarp::gateway {
 namespace {
 
 bool same_place(const ListenerSettings& a, const ListenerSettings& b) {
-  return a.direction == b.direction && a.listen == b.listen;
+  return a.direction == b.direction && a.listen == b.listen && a.options.device == b.options.device;
 }
 
 // A port of 0 is another one each time.
@@ -61,6 +61,11 @@ Parsed<std::shared_ptr<Front>> Service::open(const ListenerSettings& s) {
       }
     }
   };
+  // Says more than the error of a front can.
+  if (const auto provider = process_->provider(s.options.device); !provider) {
+    out.error = (s.name.empty() ? "" : s.name + ": ") + provider.error;
+    return out;
+  }
   if (s.direction == Direction::kRdmaToTcp) {
     take(RdmaFront::open(engine_, s.listen, s.server, s.options, process_, s.name));
   } else {

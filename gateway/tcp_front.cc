@@ -31,6 +31,9 @@ Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::
   if (auto ok = mpa::validate(options.policy); !ok) return ok.error();
   if (!process) process = std::make_shared<Process>(engine, ProcessOptions::of_one(options));
   std::unique_ptr<TcpFront> front(new TcpFront(engine, server, options, std::move(process), name));
+  const auto provider = front->process_->provider(options.device);
+  if (!provider) return make_error(Errc::kInvalidArgument, "the RDMA device cannot be used");
+  front->provider_ = *provider.value;
   boost::system::error_code ec;
   cm::open_tcp(front->acceptor_, listen.protocol(), ec);
   if (ec) return cm::listen_error(ec);
@@ -104,11 +107,16 @@ void TcpFront::make_session(Worker& worker, std::shared_ptr<Coming> coming, tcp:
     });
   };
   worker.run([this, alive = std::weak_ptr<bool>(alive_), &worker, process = std::weak_ptr<Process>(process_),
-              made = Made{nullptr, std::move(coming), nullptr},
+              made = Made{nullptr, std::move(coming), nullptr}, provider = provider_,
               shared = Shared::of(worker, options_, ledger_, *process_), ended = std::move(ended),
               socket = std::move(socket)]() mutable {
     try {
-      made.session = std::make_shared<TcpSession>(shared, std::move(socket), std::move(ended));
+      auto queues = provider->make_queues(shared.engine, *shared.options);
+      if (queues) {
+        made.session = std::make_shared<TcpSession>(shared, std::move(*queues), std::move(socket), std::move(ended));
+      } else {
+        made.why = queues.error().why;
+      }
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): null says it
     }
     made.process = process.lock();
@@ -137,7 +145,7 @@ void TcpFront::on_session(Worker& worker, Made& made) {
          source = options_->source_map.source_for(unmapped(client.address()))] { session->connect(server, source); });
   } else {
     if (made.session) worker.run([session = std::move(made.session)] { session->orphan(); });
-    refuse(client, RefuseReason::kLimit, sessions_.draining() ? "shutting down" : "out of memory");
+    refuse(client, RefuseReason::kLimit, sessions_.draining() ? "shutting down" : made.why);
   }
   sessions_.has_come();
 }

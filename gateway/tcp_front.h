@@ -10,6 +10,7 @@
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/process.h"
+#include "iwarp/gateway/rdma_provider.h"
 #include "iwarp/gateway/session_set.h"
 #include "iwarp/gateway/tcp_session.h"
 
@@ -17,10 +18,9 @@ namespace iwarp::gateway {
 
 class TcpFront final : public Front {
  public:
-  // Errors: kSystem when it cannot listen there. `engine` borrows an io_context that the caller runs; it must outlive
-  // the front.
-  // `process`: what it shares with others; null: nothing, and it takes its limits from `options`. `name`: see
-  // ListenerSettings.
+  // Errors: kSystem when it cannot listen there, kInvalidArgument: Options::device cannot be used. `engine` borrows an
+  // io_context that the caller runs; it must outlive the front. `process`: what it shares with others; null: nothing,
+  // and it takes its limits from `options`. `name`: see ListenerSettings.
   [[nodiscard]] static Result<std::unique_ptr<TcpFront>> open(cm::Engine& engine,
                                                               const boost::asio::ip::tcp::endpoint& listen,
                                                               const HostPort& server, const Options& options,
@@ -56,7 +56,8 @@ class TcpFront final : public Front {
   struct Made {
     std::shared_ptr<Process> process;
     std::shared_ptr<Coming> coming;
-    std::shared_ptr<TcpSession> session;  // null: there was no memory for it
+    std::shared_ptr<TcpSession> session;  // null: there was no memory for it, or what `why` says
+    const char* why = "out of memory";
   };
   void on_session(Worker& worker, Made& made);
 
@@ -67,6 +68,7 @@ class TcpFront final : public Front {
   Stats& stats_;                            // of it
   EventLog& log_;                           // likewise
   std::shared_ptr<const Options> options_;  // for those who come
+  std::shared_ptr<RdmaProvider> provider_;
   ClientPlaces places_;
   SessionSet sessions_;
   boost::asio::ip::tcp::acceptor acceptor_;

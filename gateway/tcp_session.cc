@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include "iwarp/cm/connector.h"
 #include "iwarp/gateway/auth_tls.h"
 #include "iwarp/rpcrdma/nfs_binding.h"
 #include "iwarp/rpcrdma/rpc_message.h"
@@ -79,7 +78,8 @@ Incident incident(rpcrdma::Requester::Failure why) {
 
 }  // namespace
 
-TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client, Ended ended)
+TcpSession::TcpSession(const Shared& shared, std::unique_ptr<RdmaQueues> queues, boost::asio::ip::tcp::socket client,
+                       Ended ended)
     : engine_(shared.engine),
       kept_options_(shared.options),
       options_(*kept_options_),
@@ -92,8 +92,7 @@ TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client
       meter_(stats_.rpc()),
       memory_(shared.memory),
       ended_(std::move(ended)),
-      channel_(engine_, options_.stream, pool_options(options_, memory_), options_.policy.ord,
-               options_.keep_idle_memory),
+      channel_(std::move(queues), pool_options(options_, memory_), options_.keep_idle_memory),
       requester_options_(requester_options(options_)),
       tcp_(std::make_shared<RecordStream>(std::move(client), record_options(options_), channel_.pool(),
                                           RecordStream::Purpose::kCall, stats_)),
@@ -106,20 +105,13 @@ TcpSession::TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client
       version_told_(options_.rpcrdma_version == rpcrdma::kVersion1) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
-  cm::ConnectOptions o;
   server_ = server.to_string();
   requester_options_.highest_version = versions_->highest(server_, options_.rpcrdma_version, Clock::now());
-  o.host = server.host;
-  o.port = server.port;
-  o.policy = options_.policy;
-  o.connect_timeout = options_.backend_timeout;
-  if (source) o.local = boost::asio::ip::tcp::endpoint(*source, 0);
+  requester_options_.remote_invalidation = channel_.queues().remote_invalidation();
   const auto pd = rpcrdma::private_data(requester_options_).encode();  // req: RFC8797-4-1
-  o.private_data.assign(pd.begin(), pd.end());
-  cm::connect(engine_, channel_.qp(), o,  // req: RFC8166-2.2.3-1 RFC8167-2-2
-              [self = shared_from_this()](const Error& error, const std::shared_ptr<cm::Connection>& c) {
-                self->on_established(error, c);
-              });
+  channel_.queues().connect({server, source, {pd.begin(), pd.end()}}, options_,
+                            [self = shared_from_this()](const Error& error, const std::shared_ptr<RdmaLink>& link,
+                                                        const std::string&) { self->on_established(error, link); });
 }
 
 void TcpSession::refuse(RefuseReason why, const std::string& text) {
@@ -128,7 +120,7 @@ void TcpSession::refuse(RefuseReason why, const std::string& text) {
   ended_(*this);
 }
 
-void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+void TcpSession::on_established(const Error& error, const std::shared_ptr<RdmaLink>& connection) {
   if (life_ == Life::kOver) {  // stopped meanwhile
     if (connection) connection->abort();
     return;
@@ -151,7 +143,7 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<cm::Co
             fmt::format("established {} tcp_local={} tcp_peer={}", connection_->to_string(),
                         cm::to_string(tcp_->local()), cm::to_string(tcp_->remote())),
             Clock::now());
-  connection_->async_wait_disconnected(
+  connection_->wait_disconnected(
       [self = shared_from_this()](const stream::Disconnected& how) { self->on_disconnected(how); });
   if (auto ok = requester_->start(); !ok) return handle(rpcrdma::Requester::MustClose{ok.error()});
   tcp_->start([weak = weak_from_this()] {
@@ -180,7 +172,7 @@ void TcpSession::pump() {
     }
     progress = forward_to_tcp() || progress;
     progress = take_records() || progress;
-    if (auto ok = channel_.endpoint().flush(); !ok) handle(rpcrdma::Requester::MustClose{ok.error()});
+    if (auto ok = channel_.flush(); !ok) handle(rpcrdma::Requester::MustClose{ok.error()});
     if (!progress || tcp_->worth_a_flush()) tcp_->flush();
     progress = progress || channel_.pool().releases() != releases_seen_;
   }

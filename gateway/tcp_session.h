@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "iwarp/cm/connection.h"
 #include "iwarp/gateway/deadline_timer.h"
 #include "iwarp/gateway/event_log.h"
 #include "iwarp/gateway/layout_filter.h"
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/rdma_channel.h"
+#include "iwarp/gateway/rdma_provider.h"
 #include "iwarp/gateway/record_stream.h"
 #include "iwarp/gateway/session.h"
 #include "iwarp/gateway/session_life.h"
@@ -26,7 +26,9 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
  public:
   using Ended = std::function<void(TcpSession&)>;
 
-  TcpSession(const Shared& shared, boost::asio::ip::tcp::socket client, Ended ended);
+  // `queues`: made to connect with.
+  TcpSession(const Shared& shared, std::unique_ptr<RdmaQueues> queues, boost::asio::ip::tcp::socket client,
+             Ended ended);
 
   // Connects to the RPC-over-RDMA server; Calls are read once that succeeded.
   void connect(const HostPort& server, std::optional<boost::asio::ip::address> source);
@@ -39,7 +41,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
 
  private:
   void refuse(RefuseReason why, const std::string& text);
-  void on_established(const Error& error, const std::shared_ptr<cm::Connection>& connection);
+  void on_established(const Error& error, const std::shared_ptr<RdmaLink>& connection);
   void on_disconnected(const stream::Disconnected& how);
   void pump();
   void wake();
@@ -94,7 +96,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   rpcrdma::RequesterOptions requester_options_;
   std::optional<rpcrdma::Requester> requester_;
   std::shared_ptr<RecordStream> tcp_;
-  std::shared_ptr<cm::Connection> connection_;
+  std::shared_ptr<RdmaLink> connection_;
   struct AtClient {
     std::uint32_t xid = 0;
     rpcrdma::CallToken token{};

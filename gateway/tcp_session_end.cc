@@ -55,7 +55,7 @@ void TcpSession::watch_for_stalls(TimePoint now) {
 
 void TcpSession::close_rdma() {
   step(life_, LifeInput::kClose);
-  if (auto ok = channel_.endpoint().flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
+  if (auto ok = channel_.flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
   connection_->disconnect();
 }
 
@@ -109,6 +109,7 @@ void TcpSession::end() {
 void TcpSession::release() {
   step(life_, LifeInput::kReleased);
   meter_.end();
+  channel_.queues().close();  // what is still on its way up, too
   tcp_->close(false);
   to_tcp_.clear();
   held_record_.reset();

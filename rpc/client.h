@@ -52,7 +52,7 @@ struct ClientOptions {
   bool patient = false;
   // Between two attempts to connect: the first pause, and the longest, to which it doubles.
   std::chrono::milliseconds first_pause{50};
-  std::chrono::milliseconds longest_pause{5000};
+  std::chrono::milliseconds longest_pause{5000};  // not less than the first
   // Calls that may be outstanding or wait. Beyond it new ones end with kQueueFull.
   std::size_t max_calls = 16384;
 };
@@ -147,7 +147,7 @@ class Client {
   // As these, and waits. While it waits the engine's I/O is done in this thread, as by CompletionQueue::wait_for(). Not
   // to be called in a handler of the engine.
   [[nodiscard]] Result<Reply> call(const Procedure& what, ConstBytes arguments, const CallOptions& options = {});
-  [[nodiscard]] Result<Reply> exchange(Octets message, const CallOptions& options = {});
+  [[nodiscard]] Result<Reply> exchange(Octets message, const CallOptions& options = {});  // a whole RPC Call
 
   // Ends all Calls with kAborted, and the connection. Later Calls end likewise. Harmless when repeated.
   void close();

@@ -58,10 +58,10 @@ Octets encode_call(const Procedure& what, const Credential& credential, const Cr
 
 Octets encode_reply(std::uint32_t xid, rpcrdma::AcceptStat stat, ConstBytes results) {
   const auto head = rpcrdma::make_error_reply(xid, stat);
-  Octets made;
-  made.reserve(head.size() + results.size());
-  made.insert(made.end(), head.begin(), head.end());
-  made.insert(made.end(), results.begin(), results.end());
+  Octets made(head.size() + results.size());
+  WriteCursor out(made);
+  out.bytes(head);
+  out.bytes(results);
   return made;
 }
 

@@ -40,7 +40,7 @@ struct ServerOptions {
   // Answered Calls that are remembered of each client address, and octets of their Replies; older ones are forgotten
   // first, and no client makes the Server forget those of another. 0: none, and what is sent again is executed again.
   std::size_t remembered_calls = 256;
-  std::size_t remembered_bytes = 1u << 20;
+  std::size_t remembered_bytes = 1u << 20;  // a Reply of more than a quarter of it is not remembered
   // Client addresses that are remembered. Beyond it that one is forgotten which has been quiet for longest and has no
   // Call under way.
   std::size_t remembered_clients = 1024;
@@ -56,8 +56,8 @@ class Call {
 
   // What is called.
   [[nodiscard]] std::uint32_t program() const;
-  [[nodiscard]] std::uint32_t version() const;
-  [[nodiscard]] std::uint32_t procedure() const;
+  [[nodiscard]] std::uint32_t version() const;    // of the program
+  [[nodiscard]] std::uint32_t procedure() const;  // of that version
   // Their octets, XDR, whatever chunks they came in. Untrusted. Valid as long as this object, or until done_reading().
   [[nodiscard]] ConstBytes arguments() const;
   // Who calls, as it came. As long as arguments().
@@ -94,7 +94,7 @@ class IncomingCall {
   // As those of Call.
   [[nodiscard]] virtual const std::string& peer() const = 0;
   [[nodiscard]] virtual std::uint16_t peer_port() const = 0;  // of that address; 0: there is none
-  virtual void done_reading() = 0;
+  virtual void done_reading() = 0;                            // likewise
   // Answers it with a whole RPC Reply, whose xid is set here. kInvalidArgument: it is answered already, or that is no
   // Reply. A client that has gone meanwhile is no error: it gets the Reply when it asks again.
   [[nodiscard]] virtual Result<void> answer(Octets reply) = 0;

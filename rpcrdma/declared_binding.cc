@@ -12,7 +12,9 @@ bool BulkItem::is_in(ConstBytes body) const {
   ReadCursor in(body);
   in.skip(arm->offset);
   const auto discriminant = in.be<std::uint32_t>();
-  return in.ok() && discriminant == arm->value;  // req: RFC8166-3.4.4.3-2
+  // The word stays in line, of optional-data as well: its arm is 1. req: RFC8166-3.4.4.3-2 RFC8166-3.4.4.2-1
+  // RFC8166-3.4.4.2-2
+  return in.ok() && discriminant == arm->value;
 }
 
 Result<void> DeclaredBinding::add(const BulkItem& item) {

@@ -24,7 +24,8 @@ namespace iwarp::rpcrdma {
 struct BulkItem {
   // On which side it is.
   enum class Where : std::uint8_t { kArguments, kResults };
-  // Of a union: the item is there when the word at `offset`, counted as below, has this value.
+  // Of a union, or of optional-data, whose value is 1: the item is there when the word at `offset`, counted as below,
+  // has this value.
   struct Arm {
     std::size_t offset = 0;   // octets, a multiple of 4
     std::uint32_t value = 0;  // of the discriminant

@@ -18,6 +18,7 @@ struct OutstandingCall {
   TimePoint since{};                 // likewise
   std::uint32_t times_sent = 0;      // 0: it never left; a bound on it ends what kills every connection
   std::vector<std::byte> message{};  // the whole RPC Call
+  std::size_t max_reply = SIZE_MAX;  // as given to Requester::call()
 };
 
 }  // namespace iwarp::rpcrdma

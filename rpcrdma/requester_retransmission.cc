@@ -47,7 +47,7 @@ std::vector<OutstandingCall> Requester::take_outstanding() {
   std::sort(sent.begin(), sent.end(), [](const Call* a, const Call* b) { return a->order < b->order; });
   std::vector<OutstandingCall> out;
   const auto add = [&out](const auto& from, std::uint32_t times_sent) {
-    out.push_back({from.xid, from.tag, from.since, times_sent, from.copy});
+    out.push_back({from.xid, from.tag, from.since, times_sent, from.copy, from.max_reply});
     if (from.message) out.back().message.assign(from.message.bytes().begin(), from.message.bytes().end());
   };
   // req: D2005-8-1
@@ -64,7 +64,8 @@ Result<void> Requester::call_again(OutstandingCall&& call) {
     return make_error(Errc::kInvalidArgument, "not the RPC Call of that xid");
   }
   if (outstanding_since(call.xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");
-  queued_.push_back({call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false, SIZE_MAX});
+  queued_.push_back(
+      {call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false, call.max_reply});
   pump();
   return {};
 }

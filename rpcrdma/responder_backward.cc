@@ -54,7 +54,7 @@ std::vector<OutstandingCall> Responder::take_outstanding_backward() {
   for (BackwardCall& b : backward_calls_) {  // req: RFC8167-5.4-1 RFC8167-5.4-2 BIDIR-2.3-1
     if (b.cancelled) continue;
     if (b.message) b.copy.assign(b.message.bytes().begin(), b.message.bytes().end());
-    out.push_back({b.xid, 0, b.since, b.times_sent, std::move(b.copy)});
+    out.push_back({b.xid, 0, b.since, b.times_sent, std::move(b.copy), SIZE_MAX});
     b.cancelled = true;
   }
   return out;

@@ -102,6 +102,9 @@ std::optional<Session::Event> Session::poll_event() {
 
 // The next message of the peer in the order of the DDP-SSN.
 void Session::handle(const Message& m) {
+  const bool initiating = state_ == SessionState::kInitiating || state_ == SessionState::kWithdrawing;
+  if (initiating && !control_.empty())
+    return violation(make_error(Errc::kSessionSequence, "message in answer to an Initiate that has not left"));
   if (m.ordered)  // req: RFC5043-8-3
     return violation(make_error(Errc::kSessionSequence, "ordered Data Chunk on a DDP stream"));
   if (m.ppid == static_cast<std::uint32_t>(Ppid::kDdpSegment)) {

@@ -17,6 +17,11 @@ void ListenerFlags::add(CLI::App& app) {
   app.add_option("--tcp", tcp, "... and forward to this TCP server")->type_name("HOST:PORT");
   app.add_option("--tcp-listen", tcp_listen, "Serve TCP clients at this address")->type_name("ADDR:PORT");
   app.add_option("--rdma", rdma, "... and forward to this NFS/RDMA server")->type_name("HOST:PORT");
+  app.add_option("--device", options.device,
+                 "RDMA over this device of rdma-core (`rdma link` lists them: an RNIC, RoCE, or the kernel's siw) in "
+                 "place of iwarp's own stack. Of the connection set-up only --ird and --ord count then, and --trace "
+                 "and --pcap see nothing")
+      ->type_name("NAME");
   app.add_option("--allow", allow,
                  "Clients to serve, by address or network such as 10.0.0.0/8. The server sees the gateway's address, "
                  "not the client's, so its own list is no help (default loopback only)")

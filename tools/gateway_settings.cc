@@ -145,9 +145,9 @@ std::string describe(const gateway::ListenerSettings& s, const tcp::endpoint& at
   const std::string ports = rdma_front
                                 ? fmt::format(", reserved ports towards the server: {}", name(s.options.reserved_port))
                                 : std::string(s.options.insecure_ports ? ", from any port" : ", from ports below 1024");
-  return fmt::format("{} for {}, forwarding to {} over {}; allowed: {}{}", cm::to_string(at),
-                     rdma_front ? "RPC-over-RDMA" : "TCP", s.server.to_string(), rdma_front ? "TCP" : "RPC-over-RDMA",
-                     s.options.allow.to_string(), ports);
+  const std::string rdma = "RPC-over-RDMA" + (s.options.device.empty() ? "" : " (" + s.options.device + ")");
+  return fmt::format("{} for {}, forwarding to {} over {}; allowed: {}{}", cm::to_string(at), rdma_front ? rdma : "TCP",
+                     s.server.to_string(), rdma_front ? "TCP" : rdma, s.options.allow.to_string(), ports);
 }
 
 std::string log_prefix(const std::string& listener) {

@@ -25,7 +25,7 @@ class Page final : public TraceOutput {
   }
 
   void seen(const trace::Record& r) override {
-    if (!r.is("tcp", "Open")) return;
+    if (r.pdu.name() != "Open") return;
     const auto text = [&r](std::string_view field) {
       const trace::Field* f = r.pdu.find(field);
       return f == nullptr ? std::string() : f->value;

@@ -12,6 +12,11 @@ void Capture::packet(Duration at, LinkType link, ConstBytes captured, std::size_
     counts_.cut += *other == NotTcp::kCut;
     return;
   }
+  if (const auto* sctp = std::get_if<SctpPacket>(&parsed)) {
+    sctp_.packet(*sctp, at, counts_.packets, next_number_);
+    take_from_sctp();
+    return;
+  }
   const auto& s = std::get<TcpSegment>(parsed);
   if (options_.port && s.source.port != *options_.port && s.destination.port != *options_.port) return;
   Direction d = Direction::kTx;
@@ -186,6 +191,17 @@ void Capture::make_room(Duration at) {
 
 void Capture::finish(Duration at) {
   for (const Key& key : ages_) give_up(connections_.at(key), at);
+  sctp_.finish(at);
+  take_from_sctp();
+}
+
+void Capture::take_from_sctp() {
+  for (Record& r : sctp_.take()) records_.push_back(std::move(r));
+  const SctpCapture::Counts c = sctp_.take_counts();
+  counts_.connections += c.associations;
+  counts_.totals += c.totals;
+  counts_.forgotten_rpcs += c.forgotten_rpcs;
+  counts_.given_up += c.given_up;
 }
 
 }  // namespace iwarp::trace

@@ -1,5 +1,5 @@
-// Trace of a capture file: packets in, records out. Follows every TCP connection that may be iWARP and leaves the
-// others alone. Pure: reading the file is the caller's business.
+// Trace of a capture file: packets in, records out. Follows every TCP connection and SCTP association that may be iWARP
+// and leaves the others alone. Pure: reading the file is the caller's business.
 //
 // Memory: at most kMaxConnections are followed at a time, beyond that the one that was silent for longest is ended. All
 // of them together keep CaptureOptions::max_bytes, and CallBook::kMaxCalls Calls. Beyond that connections forget what
@@ -15,15 +15,16 @@
 
 #include "iwarp/trace/decoder.h"
 #include "iwarp/trace/packet.h"
+#include "iwarp/trace/sctp_capture.h"
 #include "iwarp/trace/tcp_reassembly.h"
 
 namespace iwarp::trace {
 
 // What of a capture is wanted.
 struct CaptureOptions {
-  std::optional<std::uint16_t> port;                       // only connections with this port at either end
-  std::optional<std::uint64_t> stream;                     // only the connection of this number
-  bool verbose = false;                                    // also a record for each FPDU and DDP segment
+  std::optional<std::uint16_t> port;    // only connections with this port at either end: of TCP, SCTP, or UDP around it
+  std::optional<std::uint64_t> stream;  // only the connection of this number
+  bool verbose = false;                 // also a record for each FPDU and DDP segment
   std::uint32_t config_program = rpcrdma::kConfigProgram;  // number of the program CONFIG_RDMA
   // Of data and RPCs that are under way on all connections. Default 256 MiB: 128 RPCs with chunks on each of 200
   // connections. Less than the 1 MiB that one connection may need costs RPCs and octets that come out of order.
@@ -37,7 +38,8 @@ class Capture {
   static constexpr std::uint16_t kNfsRdmaPort = 20049;
 
   // A capture of no packets yet.
-  explicit Capture(const CaptureOptions& options) : options_(options) {}
+  explicit Capture(const CaptureOptions& options)
+      : options_(options), sctp_({options.port, options.stream, options.verbose}, calls_) {}
 
   // The next packet of the file, `at` since the first one. Packets are numbered as they come, from 1.
   void packet(Duration at, LinkType link, ConstBytes captured, std::size_t wire_bytes);
@@ -51,7 +53,7 @@ class Capture {
     std::uint64_t packets = 0;      // of any kind
     std::uint64_t fragments = 0;    // of IP datagrams, not put together
     std::uint64_t cut = 0;          // packets without whole headers
-    std::uint64_t connections = 0;  // iWARP connections
+    std::uint64_t connections = 0;  // iWARP connections, and SCTP associations with DDP
     Totals totals;                  // of those, both directions
     // For want of memory: RPCs of which less is known than was captured, connections that were no longer followed.
     std::uint64_t forgotten_rpcs = 0;
@@ -82,16 +84,18 @@ class Capture {
   void give_up(Connection& c, Duration at);
   void collect(Connection& c);
   void take_from(Connection& c);
+  void take_from_sctp();
   void count_memory(Connection& c);
   void make_room(Duration at);
 
   CaptureOptions options_;
+  std::shared_ptr<CallBook> calls_ = std::make_shared<CallBook>();
+  SctpCapture sctp_;
   Connections connections_;
   std::list<Key> ages_;  // the one that was silent for longest first
   std::size_t held_bytes_ = 0;
   std::uint64_t next_number_ = 1;
   std::vector<Record> records_;
-  std::shared_ptr<CallBook> calls_ = std::make_shared<CallBook>();
   Counts counts_;
 };
 

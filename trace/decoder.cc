@@ -96,7 +96,8 @@ void Decoder::finish(Duration at) {
     Pdu pdu("Total");
     pdu.number("bytes", t.bytes).number("fpdus", t.fpdus).number("messages", t.messages);
     pdu.number("undecoded", t.undecoded).number("lost", t.lost).number("bad_crc", t.bad_crc);
-    push(d, at, "tcp", pdu.number("malformed", t.malformed), !t.all_decoded() || t.bad_crc > 0);
+    push(d, at, options_.carrier == "sctp" ? "sctp" : "tcp", pdu.number("malformed", t.malformed),
+         !t.all_decoded() || t.bad_crc > 0);
   }
 }
 
@@ -111,8 +112,8 @@ void Decoder::forget() {
   for (Half& h : halves_) h.stream.shrink();
 }
 
-void Decoder::add(Duration at, Direction d, std::string_view layer, Pdu pdu) {
-  push(d, at, layer, std::move(pdu));
+void Decoder::add(Duration at, Direction d, std::string_view layer, Pdu pdu, bool error) {
+  push(d, at, layer, std::move(pdu), error);
 }
 
 Record& Decoder::push(Direction d, Duration at, Record record) {
@@ -181,20 +182,37 @@ void Decoder::on(Direction d, Duration at, const HalfStream::Fpdu& item) {
     Pdu pdu("Fpdu");
     push(d, at, "mpa", pdu.number("ulpdu", item.ulpdu_bytes).word("crc", crc_word(item.crc)));
   }
-  const auto header = ddp::parse_segment_header(item.ulpdu);
+  on_ulpdu(d, at, item.ulpdu, item.ulpdu_bytes, item.seen_bytes);
+}
+
+// `carried_bytes`: what was captured of it and of what frames it.
+void Decoder::on_ulpdu(Direction d, Duration at, ConstBytes seen, std::size_t ulpdu_bytes, std::size_t carried_bytes) {
+  const auto header = ddp::parse_segment_header(seen);
   if (!header) {
-    const bool cut = item.ulpdu.size() < item.ulpdu_bytes;
-    return undecoded(d, item.seen_bytes, cut ? "the capture lacks the DDP header" : header.error().why);
+    const bool cut = seen.size() < ulpdu_bytes;
+    return undecoded(d, carried_bytes, cut ? "the capture lacks the DDP header" : header.error().why);
   }
   const auto op = rdmap::check_control(*header, rdmap::Extensions::kRfc7306);
-  if (!op) return undecoded(d, item.seen_bytes, op.error().why);
+  if (!op) return undecoded(d, carried_bytes, op.error().why);
   flush_undecoded(d, at);
   const std::size_t header_bytes = ddp::header_size(*header);
-  const std::size_t payload_bytes = item.ulpdu_bytes - header_bytes;
+  const std::size_t payload_bytes = ulpdu_bytes - header_bytes;
   if (options_.verbose) write_segment(d, at, *header, payload_bytes);
-  for (const Message& m : h.messages.add(*header, *op, item.ulpdu.subspan(header_bytes), payload_bytes)) {
+  for (const Message& m : half(d).messages.add(*header, *op, seen.subspan(header_bytes), payload_bytes)) {
     write(d, at, m);
   }
+}
+
+void Decoder::segment(Direction d, ConstBytes seen, std::size_t bytes, Duration at) {
+  Totals& t = half(d).totals;
+  t.bytes += seen.size();
+  t.lost += bytes - seen.size();
+  ++t.fpdus;
+  on_ulpdu(d, at, seen, bytes, seen.size());
+}
+
+void Decoder::private_data(Direction d, ConstBytes octets, Duration at) {
+  if (auto pdu = rpc_.on_private_data(octets)) push(d, at, "rpcrdma", std::move(*pdu));
 }
 
 void Decoder::on(Direction d, Duration at, const HalfStream::Undecoded& item) {
@@ -229,7 +247,7 @@ void Decoder::flush_undecoded(Direction d, Duration at) {
   if (h.undecoded_run == 0) return;
   Pdu pdu("Undecoded");
   pdu.number("bytes", std::exchange(h.undecoded_run, 0)).text("why", h.why_undecoded);
-  push(d, at, "mpa", std::move(pdu), true);
+  push(d, at, options_.carrier, std::move(pdu), true);
 }
 
 void Decoder::interrupt(Direction d, Duration at) {

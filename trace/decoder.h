@@ -1,4 +1,5 @@
-// Trace of one iWARP connection: both directions of its TCP byte stream in, a record for each protocol message out
+// Trace of one iWARP connection: both directions of its TCP byte stream in, or the DDP segments of a session over SCTP,
+// a record for each protocol message out
 // (what they hold: docs/TRACE.md). A passive observer: it takes whatever comes, goes on behind errors and says what it
 // could not read. Pure, not thread-safe.
 #pragma once
@@ -19,6 +20,8 @@ namespace iwarp::trace {
 // How one connection is read.
 struct DecoderOptions {
   std::string connection = "1";  // the name in the records; no blanks
+  // What carries it, static text: "mpa" for a TCP byte stream, "sctp" for DDP segments.
+  std::string_view carrier = "mpa";
   // Also a record for each FPDU and DDP segment.
   bool verbose = false;
   // Whether Sends carry RPC-over-RDMA. kUnknown: find out.
@@ -57,6 +60,14 @@ class Decoder {
   void set_frame(std::uint64_t frame) { frame_ = frame; }
   // The next octets of a direction. Times never go backwards.
   void receive(Direction direction, ConstBytes bytes, Duration at);
+  // A DDP segment of `bytes` octets, of which `seen` was captured, in order; where nothing but segments carries them.
+  void segment(Direction direction, ConstBytes seen, std::size_t bytes, Duration at);
+  // The capture lacks segments of a direction here, or what was taken for one makes no sense.
+  void gap(Direction direction, Duration at) { interrupt(direction, at); }
+  // Octets that make no sense; `why` is static text.
+  void undecoded(Direction direction, std::uint64_t bytes, const char* why);
+  // Private data of a message that opens a session.
+  void private_data(Direction direction, ConstBytes octets, Duration at);
   // The capture lacks the next `bytes` octets.
   void lose(Direction direction, std::uint64_t bytes, Duration at);
   // How TCP ended.
@@ -67,7 +78,7 @@ class Decoder {
   void finish(Duration at);
 
   // A record of the driver's own findings. `layer` is static text.
-  void add(Duration at, Direction direction, std::string_view layer, Pdu pdu);
+  void add(Duration at, Direction direction, std::string_view layer, Pdu pdu, bool error = false);
   // The records made since the last call, in order.
   [[nodiscard]] std::vector<Record> take() { return std::exchange(records_, {}); }
   // What was seen of a direction so far.
@@ -101,7 +112,7 @@ class Decoder {
   void on(Direction d, Duration at, const HalfStream::Aligned& item);
   void on(Direction d, Duration at, const HalfStream::NotMpa& item);
   void negotiated();
-  void undecoded(Direction d, std::uint64_t bytes, const char* why);
+  void on_ulpdu(Direction d, Duration at, ConstBytes seen, std::size_t ulpdu_bytes, std::size_t carried_bytes);
   void flush_undecoded(Direction d, Duration at);
   void interrupt(Direction d, Duration at);
   Record& push(Direction d, Duration at, Record record);

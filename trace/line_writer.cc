@@ -67,7 +67,7 @@ std::string_view color_of(const Record& r) {
   if (r.layer == "rpc") return "\x1b[32m";
   if (r.layer == "rpcrdma") return "\x1b[36m";
   if (r.layer == "rdmap") return "\x1b[34m";
-  if (r.layer == "mpa") return "\x1b[35m";
+  if (r.layer == "mpa" || r.layer == "sctp") return "\x1b[35m";
   return "\x1b[2m";
 }
 

@@ -4,14 +4,15 @@
 #include <cstdio>
 
 #include "iwarp/base/wire.h"
+#include "iwarp/sctp/chunk.h"
 
 namespace iwarp::trace {
 namespace {
 
-using Parsed = std::variant<TcpSegment, NotTcp>;
+using Parsed = std::variant<TcpSegment, SctpPacket, NotTcp>;
 
 constexpr std::uint16_t kEtherIpv4 = 0x0800, kEtherIpv6 = 0x86DD;
-constexpr std::uint8_t kProtocolTcp = 6;
+constexpr std::uint8_t kProtocolTcp = 6, kProtocolUdp = 17, kProtocolSctp = 132;
 constexpr std::size_t kTcpMinBytes = 20, kIpv4MinBytes = 20, kIpv6Bytes = 40;
 
 // What is left of the packet: captured octets, and how many there were on the wire.
@@ -64,6 +65,44 @@ Parsed parse_tcp(const Rest& r, TcpSegment s) {
   return s;
 }
 
+// The ports are at the front of the common header (RFC 9260 s3.1).
+Parsed parse_sctp(const Rest& r, SctpPacket p) {
+  const auto ports = FixedView<4>::of(r.bytes);
+  if (!ports) return NotTcp::kCut;
+  p.source.port = ports->be<std::uint16_t, 0>();
+  p.destination.port = ports->be<std::uint16_t, 2>();
+  p.bytes = r.bytes;
+  p.wire_bytes = r.wire;
+  return p;
+}
+
+// SCTP over UDP: by the port that is registered for it, at either end. UDP's length has a floor as well as a ceiling.
+Parsed parse_udp(const Rest& r, SctpPacket p) {
+  constexpr std::size_t kUdpBytes = 8;
+  const auto h = FixedView<kUdpBytes>::of(r.bytes);
+  if (!h) return NotTcp::kCut;
+  p.source_udp = h->be<std::uint16_t, 0>();
+  p.destination_udp = h->be<std::uint16_t, 2>();
+  if (p.source_udp != sctp::kEncapsulationPort && p.destination_udp != sctp::kEncapsulationPort) return NotTcp::kOther;
+  const std::size_t length = h->be<std::uint16_t, 4>();
+  if (length < kUdpBytes || length > r.wire) return NotTcp::kOther;
+  return parse_sctp(r.first(length).behind(kUdpBytes), p);
+}
+
+Parsed parse_transport(std::uint8_t protocol, const Rest& r, const Endpoint& source, const Endpoint& destination) {
+  if (protocol == kProtocolTcp) {
+    TcpSegment s;
+    s.source = source;
+    s.destination = destination;
+    return parse_tcp(r, s);
+  }
+  SctpPacket p;
+  p.source = source;
+  p.destination = destination;
+  if (protocol == kProtocolSctp) return parse_sctp(r, p);
+  return protocol == kProtocolUdp ? parse_udp(r, p) : NotTcp::kOther;
+}
+
 Parsed parse_ipv4(const Rest& r) {
   const auto h = FixedView<kIpv4MinBytes>::of(r.bytes);
   if (!h) return NotTcp::kCut;
@@ -72,11 +111,8 @@ Parsed parse_ipv4(const Rest& r) {
   if (total == 0) total = r.wire;  // a sender's capture of what the interface will cut into segments
   if (header < kIpv4MinBytes || header > total || total > r.wire) return NotTcp::kOther;
   if ((h->be<std::uint16_t, 6>() & 0x3FFF) != 0) return NotTcp::kFragment;
-  if (h->be<std::uint8_t, 9>() != kProtocolTcp) return NotTcp::kOther;
-  TcpSegment s;
-  s.source.address = address4(h->b.subspan(12));
-  s.destination.address = address4(h->b.subspan(16));
-  return parse_tcp(r.first(total).behind(header), s);
+  return parse_transport(h->be<std::uint8_t, 9>(), r.first(total).behind(header), {address4(h->b.subspan(12)), 0},
+                         {address4(h->b.subspan(16)), 0});
 }
 
 Parsed parse_ipv6(const Rest& in) {
@@ -96,11 +132,7 @@ Parsed parse_ipv6(const Rest& in) {
     r = r.behind(bytes);
   }
   if (next == kFragment) return NotTcp::kFragment;
-  if (next != kProtocolTcp) return NotTcp::kOther;
-  TcpSegment s;
-  s.source.address = address6(h->b.subspan(8));
-  s.destination.address = address6(h->b.subspan(24));
-  return parse_tcp(r, s);
+  return parse_transport(next, r, {address6(h->b.subspan(8)), 0}, {address6(h->b.subspan(24)), 0});
 }
 
 Parsed parse_raw_ip(const Rest& r) {

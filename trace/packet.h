@@ -1,6 +1,6 @@
-// Finds the TCP segment in a captured packet: Ethernet with VLAN tags, Linux cooked (SLL, SLL2), loopback or raw IP;
-// IPv4 and IPv6 with extension headers. Packets are untrusted and may be cut off anywhere. Checksums are not verified:
-// captures on a sending host have none (offload).
+// Finds the TCP segment or the SCTP packet in a captured packet: Ethernet with VLAN tags, Linux cooked (SLL, SLL2),
+// loopback or raw IP; IPv4 and IPv6 with extension headers; SCTP by itself or in UDP datagrams (RFC 6951). Packets are
+// untrusted and may be cut off anywhere. Checksums are not verified: captures on a sending host have none (offload).
 #pragma once
 
 #include <array>
@@ -35,6 +35,13 @@ struct TcpSegment {
   std::size_t payload_bytes = 0;  // on the wire
 };
 
+struct SctpPacket {
+  Endpoint source, destination;                       // with SCTP's ports, 0 where they were not captured
+  std::uint16_t source_udp = 0, destination_udp = 0;  // ports of UDP around it; 0: none
+  ConstBytes bytes{};                                 // from its common header on, as much as was captured
+  std::size_t wire_bytes = 0;                         // on the wire
+};
+
 enum class NotTcp : std::uint8_t {
   kOther,     // another protocol
   kFragment,  // of an IP datagram; not put together
@@ -42,6 +49,7 @@ enum class NotTcp : std::uint8_t {
 };
 
 // `wire_bytes`: length of the packet before the capture cut it, at least packet.size().
-[[nodiscard]] std::variant<TcpSegment, NotTcp> parse_packet(LinkType link, ConstBytes packet, std::size_t wire_bytes);
+[[nodiscard]] std::variant<TcpSegment, SctpPacket, NotTcp> parse_packet(LinkType link, ConstBytes packet,
+                                                                        std::size_t wire_bytes);
 
 }  // namespace iwarp::trace

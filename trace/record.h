@@ -50,7 +50,7 @@ struct Record {
   When when;                             // time and frame
   std::string connection;                // its name; no blanks
   Direction direction = Direction::kTx;  // who has sent it
-  std::string_view layer;                // static: "tcp", "mpa", "ddp", "rdmap", "rpcrdma" or "rpc"
+  std::string_view layer;                // static: "tcp", "mpa", "sctp", "ddp", "rdmap", "rpcrdma" or "rpc"
   Pdu pdu;                               // what was seen
   bool error = false;                    // something went wrong
   std::optional<std::uint32_t> xid;      // of the RPC it belongs to

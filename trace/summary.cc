@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace iwarp::trace {
+namespace {
+
+// Of an SCTP association and none of its sessions, which are the connections here.
+bool is_of_association(const Record& r) {
+  return r.layer == "sctp" && r.connection.find('/') == std::string::npos;
+}
+
+}  // namespace
 
 Duration Summary::Procedure::latency(double part) const {
   std::vector<Duration> all = latencies;
@@ -44,13 +52,14 @@ void Summary::make_room() {
 }
 
 void Summary::see(const Record& r) {
+  if (is_of_association(r)) return;
   const Place place = place_of(r.connection);
   Connection& c = place->second;
   if (r.is("rdmap", "Terminate")) c.end = "Terminate";
   if (r.is("mpa", "Reply") && r.error) c.end = "rejected";
-  if (r.layer != "tcp") return;
+  if (r.layer != "tcp" && r.layer != "sctp") return;
   see_tcp(r, c);
-  const bool is_last = r.is("tcp", "Total") && r.direction == Direction::kRx;
+  const bool is_last = r.pdu.name() == "Total" && r.direction == Direction::kRx;
   if (is_last || !c.is_iwarp) end(place);
 }
 
@@ -67,11 +76,13 @@ void Summary::see_tcp(const Record& r, Connection& c) {
   } else if (name == "Total") {
     c.bytes[index(r.direction)] = r.pdu.number_of("bytes");
     c.messages[index(r.direction)] = r.pdu.number_of("messages");
-  } else if (name == "Reset" && !told) {
+  } else if ((name == "Reset" || name == "Abort") && !told) {
     c.end = "reset";
   } else if (name == "NotMpa") {
     c.is_iwarp = false;
-  } else if (name == "Fin" && c.end == "still open") {
+  } else if ((name == "Reject" || name == "EnhancedReject") && !told) {
+    c.end = "rejected";
+  } else if ((name == "Fin" || (name == "Terminate" && r.layer == "sctp")) && c.end == "still open") {
     c.end = r.direction == Direction::kTx ? "client closed" : "server closed";
   }
 }
@@ -81,6 +92,7 @@ void Summary::end(Place place) {
 }
 
 void Summary::add(const Record& r) {
+  if (is_of_association(r)) return;
   Connection& c = place_of(r.connection)->second;
   if (r.error && r.pdu.name() != "Total") ++c.errors;
   if (r.layer == "rdmap") {

@@ -1,11 +1,12 @@
-// Trace of a capture: packets as any file may hold them, and a connection made packet by packet, of which some are
-// lost, repeated, cut or out of order. Lines stay lines, cut ones are short, memory is bounded, and what -v adds
-// changes no total.
+// Trace of a capture: packets as any file may hold them, and a connection over TCP and an association of SCTP made
+// packet by packet, of which some are lost, repeated, cut or out of order. Lines stay lines, cut ones are short, memory
+// is bounded, and what -v adds changes no total.
 //
 // Input: port of the server (NFS/RDMA or not) | operations (Run::operation).
 #include "iwarp/trace/capture.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "iwarp/trace/line_writer.h"
@@ -13,6 +14,7 @@
 #include "iwarp/trace/summary.h"
 #include "tests/fuzz/check.h"
 #include "tests/support/hex.h"
+#include "tests/trace/sctp_packets.h"
 
 namespace iwarp::fuzz {
 namespace {
@@ -68,6 +70,9 @@ class Run {
       case 5:
         if (!held_.empty()) give(std::exchange(held_, {}), 0);
         break;
+      case 7:
+        give(sctp(direction, in), how);
+        break;
       case 6:
         at_ += std::chrono::milliseconds(in.u16());
         break;
@@ -79,6 +84,30 @@ class Run {
       }
     }
     check_lines();
+  }
+
+  // Up to three chunks: INIT, INIT ACK, any, or a DATA chunk of a message, or of a part of one, on one of four streams.
+  Packet sctp(Direction d, Script& in) {
+    trace::SctpBytes chunks;
+    for (int n = 1 + in.u8() % 3; n > 0; --n) {
+      const std::uint8_t what = in.u8();
+      std::uint32_t& tsn = tsns_[trace::index(d)];
+      if (what % 8 == 0) {
+        chunks.init(1, tsn, in.flag() ? std::optional<std::uint32_t>(1) : std::nullopt);
+      } else if (what % 8 == 1) {
+        chunks.init(2, tsn, 1);
+      } else if (what % 8 == 2) {
+        const std::uint8_t type = in.u8(), flags = in.u8();
+        chunks.chunk(type, flags, in.bytes(in.u8()));
+      } else {
+        const std::uint32_t ppid = what % 8 < 5 ? 16 : what % 8 < 7 ? 17 : in.u8();
+        const std::uint8_t flags = (what & 0x80) != 0 ? in.u8() : trace::kWholeUnordered;
+        if ((what & 0x40) != 0) tsn += in.u8();
+        const ConstBytes octets = in.bytes(in.u8());
+        chunks.data(tsn++, what / 8 % 4, ppid, octets, flags);
+      }
+    }
+    return sctp_.make(d, chunks);
   }
 
   void give(const Packet& p, std::uint8_t how) {
@@ -123,6 +152,8 @@ class Run {
   trace::LineWriter short_writer_{{.time = {}, .start = {}, .columns = kColumns, .color = false}};
   trace::Summary summary_;
   trace::PacketMaker maker_;
+  trace::SctpPacketMaker sctp_{end(1, 4000), end(2, 7174), 40000};
+  std::array<std::uint32_t, 2> tsns_{100, 0xFFFFFFF8};
   Packet held_;
   Duration at_{};
 };

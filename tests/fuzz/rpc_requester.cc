@@ -31,6 +31,10 @@ class RequesterWorld {
     if ((a & 8) != 0) options_.highest_version = kVersion2;
     if ((a & 24) == 24) options_.lowest_version = kVersion2;
     if ((a & 32) != 0) options_.offers = {.write_chunks = 3, .with_reply_chunk = true, .least_bytes = 0};
+    options_.backward_chunks = (a & 64) != 0;
+    options_.max_backward_call_bytes = 5000;
+    options_.retransmission = (a & 128) != 0;
+    if ((a & 128) != 0) FUZZ_CHECK(options_.extensions.add(1, OptionRegistry::Payload::kAlways).ok());
     server_.raw = true;
     FakeEndpoint::join(client_, server_);
     BufferPool::Options pool = pool_options(options_);
@@ -45,7 +49,7 @@ class RequesterWorld {
     while (!script.done()) {
       operation(script);
       drain();
-      FUZZ_CHECK(requester_->credits().in_flight() <= options_.credits);
+      FUZZ_CHECK(requester_->credits().in_flight() <= most_credits_);
     }
     finish();
   }
@@ -77,7 +81,9 @@ class RequesterWorld {
         break;
       case 8: {  // a backward Call
         const Header h = made_header(in, xid, peer_);
-        arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc_message(in, xid, RpcDirection::kCall) : Bytes{}));
+        const Bytes rpc = rpc_message(in, xid, RpcDirection::kCall);
+        peer_.fill_read_memory(rpc);
+        arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc : Bytes{}));
         break;
       }
       case 9:
@@ -103,8 +109,19 @@ class RequesterWorld {
       case 15:
         if (xid == 0) requester_->on_disconnect();
         if (xid == 1) client_.disconnect();
+        if (xid == 2) again();
+        if (xid > 2 && requester_->set_credits(xid - 2).ok()) most_credits_ = std::max(most_credits_, xid - 2);
         break;
     }
+  }
+
+  // What ended before goes once more. Nobody else takes what it gives, so this connection does, if it can.
+  void again() {
+    if (!closed_) return;
+    const auto outstanding = requester_->take_outstanding();
+    for (const OutstandingCall& c : outstanding) FUZZ_CHECK(rpc_xid(c.message) == c.xid);
+    FUZZ_CHECK(requester_->take_outstanding().empty());
+    for (OutstandingCall c : outstanding) FUZZ_CHECK(!requester_->call_again(std::move(c)).ok());
   }
 
   // The server answers: in line, through the chunks that were offered, or with a header of its own making.
@@ -195,6 +212,10 @@ class RequesterWorld {
         closed_ = std::holds_alternative<Requester::MustClose>(*event);
       }
     }
+    while (auto option = requester_->poll_option()) {
+      const auto* received = std::get_if<OptionReceived>(&*option);
+      FUZZ_CHECK(received == nullptr || received->message.size() > 0);
+    }
     check_inbox(server_, options_.highest_version);
     for (const Bytes& message : server_.inbox) {
       const ParseResult result = Header::parse(message, kAnyHeader);
@@ -216,6 +237,7 @@ class RequesterWorld {
   }
 
   RequesterOptions options_;
+  std::uint32_t most_credits_ = options_.credits;
   FakeEndpoint client_{0x100};
   FakeEndpoint server_{0x900};
   PeerMemory peer_{server_};

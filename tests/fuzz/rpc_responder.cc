@@ -35,6 +35,10 @@ class ResponderWorld {
     const std::uint8_t limits = in.u8();
     server_.limits_now = made_limits(limits);
     if ((limits & 16) != 0) options_.highest_version = kVersion2;
+    options_.backward_chunks = (limits & 32) != 0;
+    options_.max_backward_reply_bytes = 5000;
+    options_.backward_retransmission = (limits & 64) != 0;
+    if ((limits & 128) != 0) FUZZ_CHECK(options_.extensions.add(1, OptionRegistry::Payload::kNever).ok());
     client_.raw = true;
     FakeEndpoint::join(server_, client_);
     BufferPool::Options pool = pool_options(options_);
@@ -49,7 +53,7 @@ class ResponderWorld {
     while (!script.done()) {
       operation(script);
       drain(script.flag());
-      FUZZ_CHECK(responder_->outstanding_calls() <= options_.credits + options_.backward_credits);
+      FUZZ_CHECK(responder_->outstanding_calls() <= most_credits_ + options_.backward_credits);
     }
     finish();
   }
@@ -80,8 +84,10 @@ class ResponderWorld {
         break;
       case 6:
       case 7:
-      case 8:
         answer(in, xid);
+        break;
+      case 8:
+        if (const auto asked = backward_.find(xid); asked != backward_.end()) answer_backward(in, asked->second);
         break;
       case 9:
         if (!calls_.empty()) responder_->abandon(calls_[xid % calls_.size()].token);
@@ -110,8 +116,31 @@ class ResponderWorld {
       case 15:
         if (xid == 0) responder_->on_disconnect();
         if (xid == 1) server_.disconnect();
+        if (xid == 2 && closed_) again();
+        if (xid > 2 && responder_->set_credits(xid - 2).ok()) most_credits_ = std::max(most_credits_, xid - 2);
         break;
     }
+  }
+
+  void again() {
+    const auto outstanding = responder_->take_outstanding_backward();
+    for (const OutstandingCall& c : outstanding) FUZZ_CHECK(rpc_xid(c.message) == c.xid);
+    FUZZ_CHECK(responder_->take_outstanding_backward().empty());
+    for (OutstandingCall c : outstanding) FUZZ_CHECK(!responder_->send_backward_again(std::move(c), now_).ok());
+  }
+
+  // The client answers a backward Call through the Reply chunk that it was offered.
+  void answer_backward(Script& in, const Header& call) {
+    Segment s = call.reply_chunk->segments[0];
+    const Bytes rpc = rpc_message(in, call.xid, RpcDirection::kReply);
+    const auto region = server_.regions.find(raw(s.handle));
+    if (region == server_.regions.end() || region->second.access != RemoteAccess::kWrite) return;
+    FUZZ_CHECK(region->second.base == s.offset && region->second.memory.size() == s.length);
+    std::copy_n(rpc.begin(), std::min(rpc.size(), region->second.memory.size()), region->second.memory.begin());
+    s.length = in.flag() ? in.u32() : static_cast<std::uint32_t>(rpc.size());
+    Header h = header(call.xid, Proc::kNomsg, in.u8());
+    h.reply_chunk.emplace().segments.push_back(s);
+    arrive(server_, encode(h));
   }
 
   void answer(Script& in, std::uint32_t which) {
@@ -143,7 +172,17 @@ class ResponderWorld {
         closed_ = std::holds_alternative<Responder::MustClose>(*event);
       }
     }
+    while (auto option = responder_->poll_option()) {
+      const auto* received = std::get_if<OptionReceived>(&*option);
+      FUZZ_CHECK(received == nullptr || !received->message);
+    }
     check_inbox(client_, options_.highest_version);
+    for (const Bytes& message : client_.inbox) {
+      const ParseResult result = Header::parse(message, kAnyHeader);
+      const auto& h = std::get<ParsedHeader>(result).header;
+      const bool offers = h.reply_chunk && h.reply_chunk->segments.size() == 1 && h.reply_chunk->length() > 0;
+      if (offers && options_.backward_chunks) backward_[h.xid] = h;
+    }
     client_.inbox.clear();
   }
 
@@ -156,16 +195,19 @@ class ResponderWorld {
       FUZZ_CHECK(pool_->in_use_bytes(static_cast<BufferPool::Purpose>(i)) == 0);
     }
     pool_.reset();
-    FUZZ_CHECK(server_.regions.empty());
+    // What was exposed when the connection ended goes with it.
+    for (const auto& [stag, region] : server_.regions) FUZZ_CHECK(options_.backward_chunks && region.access);
   }
 
   ResponderOptions options_;
+  std::uint32_t most_credits_ = options_.credits;
   FakeEndpoint server_{0x100};
   FakeEndpoint client_{0x900};
   PeerMemory peer_{client_};
   std::optional<BufferPool> pool_;
   std::optional<Responder> responder_;
   std::vector<Responder::CallReceived> calls_;
+  std::map<std::uint32_t, Header> backward_;  // with a Reply chunk
   TimePoint now_{};
   bool closed_ = false;
 };

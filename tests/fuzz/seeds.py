@@ -97,6 +97,7 @@ def sctp_sessions():
     write('sctp_sessions', 'active-withdraws', end + b'\6\1\0' + b'\x09' + arrived + control(2, 0) + control(4, 0))
     write('sctp_sessions', 'one-behind-the-other', end + (control(1, 0) + accept + arrived + b'\x09' + control(4, 0) + arrived +
                                                         bytes([2, 1, 0x80, 0])) * 2)
+    write('sctp_sessions', 'answer-to-what-has-not-left', end + b'\x0e' + b'\6\1\0' + b'\x09' + control(2, 0) + b'\x0e' + arrived)
     write('sctp_sessions', 'time-and-loss', end + b'\6\1\0' + b'\x0d\x20' + b'\6\1\0' + b'\x0f\xff')
 
 
@@ -269,6 +270,19 @@ def capture():
         for fate, damage in enumerate(('lost', 'held', 'twice', 'cut'), 1):
             damaged = b'\x05'.join(packets(lambda number, fate=fate: fate if number % 4 == 3 else 0))
             write('capture', f'{name}-{damage}', b'\x00\x00' + damaged + fin)
+    # SCTP: 7 | chunks less one | each INIT 0 (with the indication), INIT ACK 1, DDP segment 3, control 5; +8 for another stream, +0x80 for flags.
+    chunk = lambda what, octets, client=True, fate=0: bytes([(7 if client else 0x87) | fate << 4, 0, what, len(octets)]) + octets
+    opened = b'\x07\0\0\1' + b'\x87\0\1'
+    initiate, accept = bytes.fromhex('0000 0005 8020c010 0102'), bytes.fromhex('0000 0006 80104020')
+    segments = [ssn.to_bytes(2, 'big') + bytes.fromhex('4143 00000000 00000000') + ssn.to_bytes(4, 'big') + bytes(8) for ssn in (1, 2, 3)]
+    end = bytes.fromhex('0004 0004')
+    both = opened + chunk(5, initiate) + chunk(5, accept, False)
+    write('capture', 'sctp-session', b'\0' + both + b''.join(chunk(3, s) for s in segments) + chunk(5, end))
+    write('capture', 'sctp-reordered', b'\0' + both + chunk(3, segments[1]) + chunk(3, segments[0], fate=3) + chunk(5, end) + chunk(3, segments[2]))
+    write('capture', 'sctp-lost', b'\0' + both + chunk(3, segments[0], fate=1) + chunk(3, segments[1]) + chunk(5, initiate) + chunk(3, segments[2]))
+    part = lambda flags, octets: bytes([7, 0, 0x83, flags, len(octets)]) + octets
+    write('capture', 'sctp-fragments', b'\0' + both + part(6, segments[0][:9]) + part(4, segments[0][9:12]) + part(5, segments[0][12:]))
+    write('capture', 'sctp-begun-too-late', b'\0' + chunk(3, segments[2]) + chunk(3, segments[2], False))
     # Markers in one direction, in the other, in both.
     send = lambda msn, n: bytes.fromhex('4143 00000000 00000000') + msn.to_bytes(4, 'big') + bytes(4) + bytes(range(256))[:n]
     rdma_write = lambda n: bytes.fromhex('c140 00001234 0000000000010000') + bytes(n)

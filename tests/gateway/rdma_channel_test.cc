@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <sstream>
 
+#include "iwarp/gateway/own_stack.h"
 #include "tests/support/covers.h"
 
 namespace iwarp::gateway::test {
@@ -25,9 +26,16 @@ class RdmaChannelMemory : public ::testing::Test {
     for (int i = 0; i < 4; ++i) replies.push_back(std::move(*channel.pool().acquire(1u << 20, Purpose::kReply)));
   }
 
+  [[nodiscard]] std::unique_ptr<RdmaQueues> queues() {
+    return std::make_unique<OwnQueues>(engine, stream::Options{}, 4);
+  }
+  [[nodiscard]] static const std::shared_ptr<verbs::QueuePair>& qp(RdmaChannel& of) {
+    return static_cast<OwnQueues&>(of.queues()).qp();
+  }
+
   boost::asio::io_context io;
   cm::Engine engine{io};
-  RdmaChannel channel{engine, {}, {}, 4, kKeep};
+  RdmaChannel channel{queues(), {}, kKeep};
   Stats stats;
   EventLog log{stats};
   TimePoint now{1000s};
@@ -97,7 +105,7 @@ class RdmaChannelWant : public RdmaChannelMemory {
 // However many connections find none, the log says so five times a second.
 TEST_F(RdmaChannelWant, IsToldOfOnlySoOften) {
   for (int i = 0; i < 20; ++i) {
-    RdmaChannel poor{engine, {}, {.budget = none}, 4, kKeep};
+    RdmaChannel poor{queues(), {.budget = none}, kKeep};
     wants(poor);
   }
   EXPECT_EQ(lines(), 5);
@@ -105,7 +113,7 @@ TEST_F(RdmaChannelWant, IsToldOfOnlySoOften) {
 
 // However long it lasts, a connection says so every half minute.
 TEST_F(RdmaChannelWant, OfOneConnectionIsToldOfOnlySoOften) {
-  RdmaChannel poor{engine, {}, {.budget = none}, 4, kKeep};
+  RdmaChannel poor{queues(), {.budget = none}, kKeep};
   for (int i = 0; i < 30; ++i, now += 1s) wants(poor);
   EXPECT_EQ(lines(), 1);
   wants(poor);
@@ -121,10 +129,10 @@ TEST_F(RdmaChannelMemory, IsOutOfReachOfOtherClients) {
   COVERS("RFC5042-6.3.5-1");
   COVERS("RFC5042-6.3.6-1");
   COVERS("RFC5042-A-1");
-  RdmaChannel other{engine, {}, {}, 4, kKeep};
-  const ddp::StreamKey own{channel.qp()->pd().id(), channel.qp()->stream()};
-  const ddp::StreamKey sibling{own.pd, other.qp()->stream()};
-  const ddp::StreamKey stranger{other.qp()->pd().id(), other.qp()->stream()};
+  RdmaChannel other{queues(), {}, kKeep};
+  const ddp::StreamKey own{qp(channel)->pd().id(), qp(channel)->stream()};
+  const ddp::StreamKey sibling{own.pd, qp(other)->stream()};
+  const ddp::StreamKey stranger{qp(other)->pd().id(), qp(other)->stream()};
   EXPECT_NE(own.pd, stranger.pd);
   const auto fault = [&](Stag stag, ddp::StreamKey who, ddp::Access need) {
     const auto p = engine.context()->stags().pin(stag, who, need, 0, 1);
@@ -141,12 +149,33 @@ TEST_F(RdmaChannelMemory, IsOutOfReachOfOtherClients) {
     EXPECT_EQ(fault(buffer->lkey(), own, need), ddp::StagFault::kAccess) << "where RDMA Reads of ours land";
 }
 
+// A device writes to the pages that were there when they were registered.
+TEST_F(RdmaChannelMemory, KeepsItsPagesWhereTheyArePinned) {
+  struct Pinned : OwnQueues {
+    using OwnQueues::OwnQueues;
+    [[nodiscard]] bool pins_memory() const override { return true; }
+  };
+  RdmaChannel pinned{std::make_unique<Pinned>(engine, stream::Options{}, 4), {}, kKeep};
+  for (RdmaChannel* of : {&pinned, &channel}) {
+    MutBytes octets;
+    {
+      const auto small = of->pool().acquire(100, Purpose::kControl);
+      octets = small->bytes();
+      octets[0] = std::byte{77};
+    }
+    of->after_turn(now, log);
+    of->on_deadline(now + kKeep);
+    EXPECT_EQ(octets[0], of == &pinned ? std::byte{77} : std::byte{0});
+    EXPECT_EQ(of->take_rest(), of != &pinned);
+  }
+}
+
 TEST_F(RdmaChannelMemory, HoldsACompletionOfEverythingThatCanBePosted) {
   COVERS("RFC5042-6.4.3.2-2");
   std::size_t posted = 0, completed = 0;
-  while (channel.qp()->post_recv(verbs::RecvWr{})) ++posted;
-  while (channel.qp()->post_send(verbs::SendWr{})) ++posted;
-  channel.qp()->abort();
+  while (qp(channel)->post_recv(verbs::RecvWr{})) ++posted;
+  while (qp(channel)->post_send(verbs::SendWr{})) ++posted;
+  qp(channel)->abort();
   while (channel.poll([&](const rpcrdma::Completion&) { ++completed; })) {
   }
   EXPECT_EQ(completed, posted);

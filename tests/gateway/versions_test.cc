@@ -182,6 +182,8 @@ TEST(VersionMemory, IsBounded) {
   }
   EXPECT_EQ(memory.highest("0", 2, begin + 80s), 2u);
   EXPECT_EQ(memory.highest("1", 2, begin + 80s), 1u);
+  memory.learned("5", 1, begin + 90s);  // known already: nobody makes room
+  EXPECT_EQ(memory.highest("1", 2, begin + 90s), 1u);
 }
 
 }  // namespace

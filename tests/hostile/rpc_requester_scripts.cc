@@ -249,6 +249,9 @@ const Script kScripts[] = {
                         rdmap::Opcode::kSendInvalidate, 0x12345600);
        return server.verdict(call);
      }},
+    {"grant_of_0", [](Target& t) { return edited(t, false, [](Header& h, const Decoded&) { h.credits = 0; }); }},
+    {"grant_of_all",
+     [](Target& t) { return edited(t, false, [](Header& h, const Decoded&) { h.credits = 0xFFFFFFFF; }); }},
     {"err_vers_twice", refused_twice},
     {"err_vers_when_settled", refused_when_settled},
     {"err_vers_of_other_xid", refused_of_another_xid},

@@ -78,6 +78,29 @@ Reaction backward_reply(Target& target) {
   return after(target, encode(header(kXid), samples::rpc_reply(kXid)));
 }
 
+// The same Call once more, after its Reply: it is another one.
+Reaction replayed(Target& target) {
+  Peer peer = open_rpc(target);
+  const Bytes call = encode(header(kXid), samples::read_call(kXid, 64));
+  peer.send(call);
+  if (const auto end = peer.ending(peer.hear_message())) return *end;
+  peer.send(call);
+  return rpc_verdict(peer, kXid, Served::kYes);
+}
+
+// Another Call of the xid of one that the victim is still reading.
+Reaction xid_taken(Target& target) {
+  Peer peer = open_rpc(target);
+  Header h = header(kXid, Proc::kNomsg);
+  h.read_list = {{0, expose(peer, samples::write_call(kXid, pattern(5000)))}};
+  peer.send(encode(h));
+  const Heard request = peer.hear();
+  if (request.kind != Heard::Kind::kReadRequest) throw std::runtime_error("the victim did not read");
+  peer.send(encode(header(kXid), null_call(kXid)));
+  peer.respond(request.read);
+  return rpc_verdict(peer, kXid, Served::kYes);
+}
+
 const Script kScripts[] = {
     {"version_2", [](Target& t) { return after(t, versioned(2)); }},
     {"version_0", [](Target& t) { return after(t, versioned(0)); }},
@@ -127,6 +150,10 @@ const Script kScripts[] = {
     {"flood_of_options", flood_of_options},
     {"zero_credits_wanted",
      [](Target& t) { return after(t, encode(header(kXid, Proc::kMsg, 0), null_call(kXid)), Served::kYes); }},
+    {"all_credits_wanted",
+     [](Target& t) { return after(t, encode(header(kXid, Proc::kMsg, 0xFFFFFFFF), null_call(kXid)), Served::kYes); }},
+    {"xid_replayed", replayed},
+    {"xid_of_another_call", xid_taken},
     {"private_data_absent", [](Target& t) { return defaults_apply(t, {}); }},
     {"private_data_other_identifier", [](Target& t) { return defaults_apply(t, hex("f6ab0e19 0101 0303")); }},
     {"private_data_version_2", [](Target& t) { return defaults_apply(t, hex("f6ab0e18 0201 0303")); }},

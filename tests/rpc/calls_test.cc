@@ -109,7 +109,7 @@ TEST_P(Calls, ResultsLongerThanAnnouncedAreRefused) {
 TEST_P(Calls, ChainsOfCallsDoNotDeepenTheStack) {
   World w(GetParam());
   Client client(w.engine, w.transport);
-  constexpr int kChains = 64, kLength = 500;
+  constexpr int kChains = 64, kLength = 100;
   std::atomic<int> left{kChains * kLength};
   std::promise<void> done;
   static thread_local int depth = 0;

@@ -162,5 +162,28 @@ TEST(OfferPlan, BothOnlyByPolicy) {
   EXPECT_LT(both.reply_chunk, 8000u);
 }
 
+TEST(OfferPlan, AWriteChunkWhereTheRestJustFitsInLine) {
+  const Bytes call = reads({8000});
+  const auto with_inline = [&](std::size_t reply_inline) {
+    return plan_offer(call, ResultBinding::for_call(call), {}, 4096, reply_inline, kMax);
+  };
+  const std::size_t least = plan(call).reply_rest + kMinHeaderBytes + 8 + Segment::kSize;
+  EXPECT_EQ(with_inline(least).write_chunks.size(), 1u);
+  const OfferPlan too_long = with_inline(least - 1);
+  EXPECT_TRUE(too_long.write_chunks.empty());
+  EXPECT_GT(too_long.reply_chunk, 8000u);
+}
+
+TEST(OfferPlan, FewDataAreNotWorthAWriteChunk) {
+  const Bytes call = reads({100});
+  const auto with_least = [&](std::size_t least) {
+    const OfferPolicy policy{.with_reply_chunk = true, .least_bytes = least};
+    return plan_offer(call, ResultBinding::for_call(call), policy, 4096, 300, kMax);
+  };
+  EXPECT_EQ(with_least(100).write_chunks.size(), 1u);
+  EXPECT_TRUE(with_least(101).write_chunks.empty());
+  EXPECT_GT(with_least(101).reply_chunk, 0u);
+}
+
 }  // namespace
 }  // namespace iwarp::rpcrdma::test

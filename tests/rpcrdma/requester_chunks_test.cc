@@ -297,6 +297,21 @@ TEST_F(RequesterChunks, AReplyChunkWhereAWriteChunkCannotBeExposed) {
   EXPECT_EQ(received().header.write_list.size(), 1u);
 }
 
+TEST_F(RequesterChunks, OfTwoWriteChunksBothOrNone) {
+  start({.offers = {.write_chunks = 2}});
+  (void)pool_->acquire(80'000, BufferPool::Purpose::kReply, kHeadroomBytes);
+  client_.refuse_registration_number = 2;
+  const Bytes message =
+      rpc_call(1, kNfs, 4, 1, words({0, 1, 2, 25, 1, 2, 3, 4, 0, 0, 5000, 25, 1, 2, 3, 4, 0, 0, 6000}));
+  ASSERT_TRUE(call(message).ok());
+  const Decoded d = received();
+  EXPECT_TRUE(d.header.write_list.empty());
+  EXPECT_TRUE(d.header.reply_chunk);
+  EXPECT_EQ(client_.exposed(), 1u) << "the first is fenced";
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1, words({5, 0, 0})));
+  EXPECT_EQ(client_.exposed(), 0u);
+}
+
 // Both in one Call, between two ends of iwarp.
 TEST(RpcPairChunks, WriteChunksBesideAReplyChunk) {
   RequesterOptions c;

@@ -73,6 +73,7 @@ TEST_F(RequesterTest, SendsCallsOfAnotherConnectionBeforeItsOwn) {
   ASSERT_EQ(outstanding.size(), 1u);
   EXPECT_EQ(outstanding[0].times_sent, 2u);
   EXPECT_EQ(outstanding[0].tag, 108u);
+  EXPECT_EQ(outstanding[0].max_reply, SIZE_MAX);
 }
 
 TEST_F(RequesterTest, RefusesToSendAgainWhatIsNoCallOfThatXid) {

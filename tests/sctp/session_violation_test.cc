@@ -102,6 +102,24 @@ TEST(ActiveSession, OrderedDataChunksEndIt) {
   EXPECT_THAT(e.sent(), ElementsAre("00010004"));
 }
 
+// SCTP takes nothing for a while, and the peer answers what it cannot have seen. Found by fuzzing.
+TEST(ActiveSession, IsNotAnsweredBeforeItHasAsked) {
+  for (const bool withdrawn : {false, true}) {
+    for (const char* answer : {"0000 0002", "0000 0003", "0000 0004"}) {
+      HoldBudget budget;
+      Session s(plain_options(), budget, {}, kStart);
+      if (withdrawn) s.terminate();
+      const test::Bytes octets = test::hex(answer);
+      s.receive({17, false, octets});
+      EXPECT_EQ(s.state(), SessionState::kFailing);
+      EXPECT_EQ(test::to_hex(s.control()), "00000001");
+      s.control_taken();
+      s.arrived(1);
+      EXPECT_EQ(test::to_hex(s.control()), "00010004");
+    }
+  }
+}
+
 TEST(PassiveSession, AViolationBehindAnAcceptWaitsForIt) {
   COVERS("RFC5043-6.6-1");
   End e((SessionOptions()));

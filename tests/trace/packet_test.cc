@@ -108,6 +108,39 @@ TEST_P(PacketOfVersion, SequenceNumbersOfAConversation) {
   EXPECT_EQ(tcp(LinkType::kEthernet, m.reset(Direction::kRx)).acknowledged, fin.sequence + 1);
 }
 
+// SCTP by itself, and in UDP of the port that is registered for it.
+TEST(TracePacket, FindsSctp) {
+  const Bytes sctp = hex("0fa0 1c06 00001234 00000000");
+  const auto ip = [&](const char* protocol, const Bytes& payload) {
+    Bytes out = hex("4500 0000 00000000 40 00 0000 0a000001 0a000002");
+    out[9] = hex(protocol)[0];
+    out.insert(out.end(), payload.begin(), payload.end());
+    out[3] = static_cast<std::byte>(out.size());
+    return out;
+  };
+  const auto parse = [](const Bytes& packet) { return parse_packet(LinkType::kRawIp, packet, packet.size()); };
+  const auto plain = parse(ip("84", sctp));
+  const auto& p = std::get<SctpPacket>(plain);
+  EXPECT_EQ(p.source.to_string() + " " + p.destination.to_string(), "10.0.0.1:4000 10.0.0.2:7174");
+  EXPECT_EQ(p.source_udp, 0);
+  EXPECT_EQ(p.wire_bytes, 12U);
+  const auto udp = [&](const char* header) {
+    Bytes out = hex(header);
+    out.insert(out.end(), sctp.begin(), sctp.end());
+    return parse(ip("11", out));
+  };
+  const auto inside = udp("9c40 26ab 0014 0000");
+  EXPECT_EQ(std::get<SctpPacket>(inside).source_udp, 40000);
+  EXPECT_EQ(std::get<SctpPacket>(inside).destination_udp, 9899);
+  EXPECT_EQ(std::get<SctpPacket>(inside).bytes.size(), 12U);
+  EXPECT_TRUE(std::holds_alternative<SctpPacket>(udp("26ab 9c40 0014 0000"))) << "at either end";
+  EXPECT_EQ(std::get<NotTcp>(udp("9c40 26ac 0014 0000")), NotTcp::kOther);
+  EXPECT_EQ(std::get<NotTcp>(udp("9c40 26ab 0007 0000")), NotTcp::kOther) << "less than its header";
+  EXPECT_EQ(std::get<NotTcp>(udp("9c40 26ab 0015 0000")), NotTcp::kOther) << "more than there is";
+  EXPECT_EQ(std::get<NotTcp>(udp("9c40 26ab 000b 0000")), NotTcp::kCut);
+  EXPECT_EQ(std::get<NotTcp>(parse(ip("84", hex("0fa01c")))), NotTcp::kCut);
+}
+
 NotTcp other(const Bytes& ip) {
   return std::get<NotTcp>(parse_packet(LinkType::kRawIp, ip, ip.size()));
 }

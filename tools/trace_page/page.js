@@ -50,7 +50,8 @@ function describe(row) {
   const first = row.records[0], f = first.fields;
   const rpc = row.records.find(r => r.layer === 'rpc'), header = row.records.find(r => r.layer === 'rpcrdma' && r.fields.xid);
   row.error = row.records.some(r => r.error);
-  row.arrow = first.layer !== 'tcp' || ['Fin', 'Reset'].includes(first.pdu);
+  row.arrow = first.layer === 'sctp' ? !['Open', 'Total', 'Lost', 'Undecoded', 'NotDdp'].includes(first.pdu)
+    : first.layer !== 'tcp' || ['Fin', 'Reset'].includes(first.pdu);
   row.kind = row.error ? 'error' : isAbove(first) || first.pdu.startsWith('Send') ? 'send' : first.pdu === 'Write' ? 'write'
     : first.pdu.startsWith('Read') ? 'read' : 'other';
   row.xid = (rpc || header || first).fields.xid;

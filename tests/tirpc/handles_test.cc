@@ -1,0 +1,238 @@
+// CLIENT and SVCXPRT in one process: what libtirpc's own calls make of them.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <rpc/rpc.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "iwarp/tirpc/options.h"
+#include "iwarp/tirpc/rpcbind.h"
+#include "iwarp/tirpc/rpcrdma.h"
+#include "tests/support/eventually.h"
+
+namespace iwarp::tirpc::test {
+namespace {
+
+constexpr std::uint32_t kProgram = 0x20000045;
+constexpr timeval kPatience{30, 0};
+constexpr timeval kAtOnce{0, 0};
+
+std::mutex mu;
+std::map<int, int> executed;  // by argument
+
+// Procedure 1 doubles, 2 has no answer, 3 wants its time.
+void dispatch(svc_req* request, SVCXPRT* xprt) {
+  int value = 0;
+  if (request->rq_proc == 0) {
+    svc_sendreply(xprt, reinterpret_cast<xdrproc_t>(xdr_int), &value);
+    return;
+  }
+  if (!svc_getargs(xprt, reinterpret_cast<xdrproc_t>(xdr_int), &value)) return svcerr_decode(xprt);
+  {
+    const std::lock_guard lock(mu);
+    ++executed[value];
+  }
+  if (request->rq_proc == 3) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  int doubled = value * 2;
+  if (request->rq_proc != 2) svc_sendreply(xprt, reinterpret_cast<xdrproc_t>(xdr_int), &doubled);
+}
+
+// A service that so many threads run.
+class Service {
+ public:
+  explicit Service(unsigned threads) {
+    {
+      const std::lock_guard lock(mu);
+      executed.clear();
+    }
+    xprt_ = svc_rpcrdma_create("127.0.0.1", 0, nullptr);
+    if (xprt_ == nullptr || !svc_reg(xprt_, kProgram, 1, dispatch, nullptr)) throw std::runtime_error("no service");
+    for (unsigned i = 0; i < threads; ++i) {
+      threads_.emplace_back([this] {
+        pollfd ready{xprt_->xp_fd, POLLIN, 0};
+        while (!over_) {
+          if (::poll(&ready, 1, 20) == 1) svc_getreq_common(xprt_->xp_fd);
+        }
+      });
+    }
+  }
+  ~Service() {
+    over_ = true;
+    for (auto& t : threads_) t.join();
+    svc_destroy(xprt_);
+    svc_unreg(kProgram, 1);
+  }
+  [[nodiscard]] CLIENT* client() const {
+    return clnt_rpcrdma_create("127.0.0.1", kProgram, 1, xprt_->xp_port, nullptr);
+  }
+  [[nodiscard]] std::uint16_t port() const { return xprt_->xp_port; }
+
+ private:
+  SVCXPRT* xprt_ = nullptr;
+  std::atomic<bool> over_{false};
+  std::vector<std::thread> threads_;
+};
+
+clnt_stat call(CLIENT* clnt, rpcproc_t procedure, int value, int* result, timeval patience = kPatience) {
+  return clnt_call(clnt, procedure, reinterpret_cast<xdrproc_t>(xdr_int), reinterpret_cast<char*>(&value),
+                   result == nullptr ? nullptr : reinterpret_cast<xdrproc_t>(xdr_int), reinterpret_cast<char*>(result),
+                   patience);
+}
+
+int times_executed(int value) {
+  const std::lock_guard lock(mu);
+  return executed[value];
+}
+
+TEST(TirpcHandles, EveryCallIsExecutedOnceWhateverThreadsServe) {
+  Service service(4);
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&, t] {
+      CLIENT* const clnt = service.client();
+      for (int i = 0; clnt != nullptr && i < 100; ++i) {
+        int result = 0;
+        const int value = t * 1000 + i + 1;
+        if (call(clnt, 1, value, &result) != RPC_SUCCESS || result != value * 2) ++wrong;
+      }
+      if (clnt == nullptr) {
+        ++wrong;
+      } else {
+        clnt_destroy(clnt);
+      }
+    });
+  }
+  for (auto& c : callers) c.join();
+  EXPECT_EQ(wrong, 0);
+  const std::lock_guard lock(mu);
+  EXPECT_EQ(executed.size(), 400u);
+  for (const auto& [value, times] : executed) EXPECT_EQ(times, 1) << value;
+}
+
+TEST(TirpcHandles, BatchedCallsAreNotLost) {
+  Service service(1);
+  CLIENT* const clnt = service.client();
+  ASSERT_NE(clnt, nullptr);
+  for (int i = 1; i <= 300; ++i) ASSERT_EQ(call(clnt, 2, i, nullptr, kAtOnce), RPC_SUCCESS) << i;
+  int result = 0;
+  EXPECT_EQ(call(clnt, 1, 1, &result, kAtOnce), RPC_TIMEDOUT);  // sent, and its answer is not waited for
+  clnt_destroy(clnt);
+  EXPECT_TRUE(iwarp::test::eventually([] {
+    const std::lock_guard lock(mu);
+    return executed.size() == 300 && executed[1] == 2;
+  }));
+}
+
+TEST(TirpcHandles, TimeoutsAreThoseOfTheCallOrOfTheHandle) {
+  Service service(2);
+  CLIENT* const clnt = service.client();
+  ASSERT_NE(clnt, nullptr);
+  int result = 0;
+  EXPECT_EQ(call(clnt, 3, 7, &result, {0, 20000}), RPC_TIMEDOUT);
+  EXPECT_EQ(call(clnt, 1, 8, &result), RPC_SUCCESS);
+  EXPECT_EQ(result, 16);
+  timeval limit{0, 30000};
+  EXPECT_TRUE(clnt_control(clnt, CLSET_TIMEOUT, reinterpret_cast<char*>(&limit)));
+  EXPECT_EQ(call(clnt, 3, 9, &result), RPC_TIMEDOUT);
+  limit = {};
+  EXPECT_TRUE(clnt_control(clnt, CLGET_TIMEOUT, reinterpret_cast<char*>(&limit)));
+  EXPECT_EQ(limit.tv_usec, 30000);
+  rpc_err error{};
+  clnt_geterr(clnt, &error);
+  EXPECT_EQ(error.re_status, RPC_TIMEDOUT);
+  clnt_destroy(clnt);
+}
+
+TEST(TirpcHandles, ControlWritesNoMoreThanItsCallersHaveRoomFor) {
+  Service service(1);
+  CLIENT* const clnt = service.client();
+  ASSERT_NE(clnt, nullptr);
+  struct {
+    sockaddr address;
+    unsigned char behind[64];
+  } room;
+  std::memset(&room, 0xA5, sizeof room);
+  ASSERT_TRUE(clnt_control(clnt, CLGET_SERVER_ADDR, reinterpret_cast<char*>(&room.address)));
+  EXPECT_EQ(room.address.sa_family, AF_INET);
+  EXPECT_EQ(ntohs(reinterpret_cast<sockaddr_in*>(&room.address)->sin_port), service.port());
+  for (const unsigned char c : room.behind) EXPECT_EQ(c, 0xA5);
+  std::uint32_t xid = 4711, word = 0;
+  EXPECT_TRUE(clnt_control(clnt, CLSET_XID, reinterpret_cast<char*>(&xid)));
+  int result = 0;
+  EXPECT_EQ(call(clnt, 1, 3, &result), RPC_SUCCESS);
+  EXPECT_TRUE(clnt_control(clnt, CLGET_XID, reinterpret_cast<char*>(&word)));
+  EXPECT_EQ(word, 4711u);
+  EXPECT_TRUE(clnt_control(clnt, CLGET_PROG, reinterpret_cast<char*>(&word)));
+  EXPECT_EQ(word, kProgram);
+  int fd = 0;
+  EXPECT_FALSE(clnt_control(clnt, CLGET_FD, reinterpret_cast<char*>(&fd)));
+  clnt_destroy(clnt);
+}
+
+TEST(TirpcHandles, NobodyListens) {
+  std::uint16_t port = 0;
+  {
+    Service service(1);
+    port = service.port();
+  }
+  EXPECT_EQ(clnt_rpcrdma_create("127.0.0.1", kProgram, 1, port, nullptr), nullptr);
+  EXPECT_EQ(rpc_createerr.cf_error.re_errno, ECONNREFUSED);
+}
+
+TEST(TirpcOptions, NoMoreIsReadThanTheCallerHas) {
+  // The struct of a program that knows the first members only, at the end of what may be read.
+  std::vector<std::byte> memory(offsetof(rpcrdma_options, max_message_bytes));
+  const std::size_t size = memory.size();
+  std::memcpy(memory.data(), &size, sizeof size);
+  const std::uint32_t credits = 7, bytes = 2048;
+  std::memcpy(memory.data() + offsetof(rpcrdma_options, credits), &credits, 4);
+  std::memcpy(memory.data() + offsetof(rpcrdma_options, inline_bytes), &bytes, 4);
+  const auto read = read_options(reinterpret_cast<const rpcrdma_options*>(memory.data()));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->client.requester.credits, 7u);
+  EXPECT_EQ(read->server.responder.inline_bytes, 2048u);
+  EXPECT_EQ(read->timeout, std::chrono::seconds(10));
+}
+
+TEST(TirpcOptions, WhatIsOutOfRangeIsRefused) {
+  const auto refused = [](auto change) {
+    rpcrdma_options o{};
+    o.size = sizeof o;
+    change(o);
+    return !read_options(&o).ok();
+  };
+  EXPECT_FALSE(refused([](rpcrdma_options&) {}));
+  EXPECT_TRUE(refused([](rpcrdma_options& o) { o.size = 0; }));
+  EXPECT_TRUE(refused([](rpcrdma_options& o) { o.size = 1u << 20; }));
+  EXPECT_TRUE(refused([](rpcrdma_options& o) { o.credits = 201; }));
+  EXPECT_TRUE(refused([](rpcrdma_options& o) { o.inline_bytes = 1000; }));
+  rpcrdma_bulk bad{};
+  bad.prog = 1;
+  bad.offset = 2;
+  EXPECT_TRUE(refused([&](rpcrdma_options& o) {
+    o.bulk = &bad;
+    o.bulk_count = 1;
+  }));
+  EXPECT_TRUE(read_options(nullptr).ok());
+}
+
+TEST(TirpcRpcbind, UniversalAddresses) {
+  EXPECT_EQ(universal_address("192.0.2.1", 20049), "192.0.2.1.78.81");
+  EXPECT_EQ(*port_of("192.0.2.1.78.81"), 20049);
+  EXPECT_EQ(*port_of("::1.0.111"), 111);
+  for (const char* bad :
+       {"", "1", ".1", "a.b", "1.2.3.4.256.1", "1.2.3.4.1.256", "1.2.3.4.-1.1", "1.2..", "1.2.3.4.1.1x"}) {
+    EXPECT_FALSE(port_of(bad).ok()) << bad;
+  }
+  EXPECT_EQ(set("/nonexistent", {1, 1, "rdma", "0.0.0.0.1.1"}).error().code, Errc::kNotConnected);
+}
+
+}  // namespace
+}  // namespace iwarp::tirpc::test

@@ -1,0 +1,195 @@
+#include "iwarp/tirpc/svc_transport.h"
+
+#include <arpa/inet.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "iwarp/tirpc/process_engine.h"
+#include "iwarp/tirpc/xdr_octets.h"
+
+namespace iwarp::tirpc {
+namespace {
+
+// Calls that a thread takes before it looks at its other descriptors again.
+constexpr unsigned kMostInARow = 16;
+
+// An address in numbers.
+socklen_t put_address(const std::string& text, std::uint16_t port, sockaddr_storage& to) {
+  to = {};
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&to);
+  if (::inet_pton(AF_INET, text.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+    return sizeof *v4;
+  }
+  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&to);
+  (void)::inet_pton(AF_INET6, text.c_str(), &v6->sin6_addr);
+  v6->sin6_family = AF_INET6;
+  v6->sin6_port = htons(port);
+  return sizeof *v6;
+}
+
+// Copies an opaque_auth to where libtirpc has room for 400 octets. The parser admits no more.
+void put_auth(const rpcrdma::OpaqueAuth& from, opaque_auth& to) {
+  to.oa_flavor = static_cast<enum_t>(from.flavor);
+  to.oa_length = static_cast<u_int>(from.body.size());
+  if (!from.body.empty()) std::memcpy(to.oa_base, from.body.data(), from.body.size());
+}
+
+}  // namespace
+
+SvcTransport::SvcTransport(const Settings& settings)
+    : settings_(settings), server_(process_engine(), settings.server), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  server_.serve_messages([this](std::shared_ptr<rpc::IncomingCall> call) { push(std::move(call)); });
+}
+
+SvcTransport::~SvcTransport() {
+  for (const Registration& r : registered_) (void)tirpc::unset(settings_.rpcbind_socket, r);
+  server_.stop();
+  {
+    const std::lock_guard lock(mu_);  // nobody pushes any more
+    waiting_.clear();
+    current_.clear();
+  }
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<void> SvcTransport::open(const char* host, std::uint16_t port) {
+  if (fd_ < 0) return make_error(Errc::kResource, "no descriptor to be had");
+  boost::system::error_code bad;
+  const auto address = host == nullptr ? boost::asio::ip::address(boost::asio::ip::address_v4::any())
+                                       : boost::asio::ip::make_address(host, bad);
+  if (bad) return make_error(Errc::kInvalidArgument, "not an address");
+  listener_ = rpc::on_iwarp(process_engine(), {.endpoint = {address, port}});
+  if (auto ok = server_.listen(listener_); !ok) return ok;
+  if (address.is_v6()) netid_ = "rdma6";
+  xprt_.xp_fd = fd_;
+  xprt_.xp_port = listener_->local().port();
+  xprt_.xp_p1 = this;
+  xprt_.xp_p3 = &extension_;
+  xprt_.xp_netid = netid_.data();
+  const socklen_t length = put_address(address.to_string(), xprt_.xp_port, local_);
+  xprt_.xp_ltaddr = {sizeof local_, length, &local_};
+  xprt_.xp_rtaddr = {sizeof remote_, 0, &remote_};
+  xprt_.xp_verf.oa_base = verifier_;
+  return {};
+}
+
+void SvcTransport::push(std::shared_ptr<rpc::IncomingCall> call) {
+  const std::lock_guard lock(mu_);
+  waiting_.push_back(std::move(call));
+  if (waiting_.size() == 1) (void)::eventfd_write(fd_, 1);
+}
+
+std::shared_ptr<SvcTransport::Current> SvcTransport::current() {
+  const std::lock_guard lock(mu_);
+  auto& mine = current_[std::this_thread::get_id()];
+  if (!mine) mine = std::make_shared<Current>();
+  return mine;
+}
+
+bool SvcTransport::receive(rpc_msg* msg) {
+  const auto mine = current();
+  mine->call.reset();  // not answered: it is told so now
+  std::shared_ptr<rpc::IncomingCall> call;
+  {
+    const std::lock_guard lock(mu_);
+    if (waiting_.empty()) return false;  // another thread was faster
+    call = std::move(waiting_.front());
+    waiting_.pop_front();
+    std::uint64_t count = 0;
+    if (waiting_.empty()) (void)::eventfd_read(fd_, &count);
+    tell_caller(*call);
+  }
+  const rpcrdma::RpcCall& head = call->head();
+  msg->rm_xid = head.xid;
+  msg->rm_direction = CALL;
+  msg->rm_call.cb_rpcvers = head.rpc_version;
+  msg->rm_call.cb_prog = head.program;
+  msg->rm_call.cb_vers = head.version;
+  msg->rm_call.cb_proc = head.procedure;
+  put_auth(head.credential, msg->rm_call.cb_cred);
+  put_auth(head.verifier, msg->rm_call.cb_verf);
+  mine->arguments_at = head.arguments_offset;
+  mine->call = std::move(call);
+  return true;
+}
+
+// Precondition: mu_ held.
+void SvcTransport::tell_caller(const rpc::IncomingCall& call) {
+  const socklen_t length = put_address(call.peer(), call.peer_port(), remote_);
+  xprt_.xp_rtaddr.len = length;
+  // For programs of before IPv6.
+  std::memcpy(&xprt_.xp_raddr, &remote_, sizeof xprt_.xp_raddr);
+  xprt_.xp_addrlen = static_cast<int>(length);
+}
+
+xprt_stat SvcTransport::status() {
+  const auto mine = current();
+  const std::lock_guard lock(mu_);
+  if (waiting_.empty() || ++mine->in_a_row >= kMostInARow) {
+    mine->in_a_row = 0;
+    return XPRT_IDLE;
+  }
+  return XPRT_MOREREQS;
+}
+
+bool SvcTransport::get_arguments(xdrproc_t xargs, void* args) {
+  const auto mine = current();
+  if (!mine->call) return false;
+  const ConstBytes octets = mine->call->message().subspan(mine->arguments_at);
+  XDR xdrs;
+  xdrmem_create(&xdrs, const_cast<char*>(reinterpret_cast<const char*>(octets.data())),
+                static_cast<u_int>(octets.size()), XDR_DECODE);
+  return SVCAUTH_UNWRAP(&SVC_XP_AUTH(&xprt_), &xdrs, xargs, static_cast<caddr_t>(args)) != FALSE;
+}
+
+bool SvcTransport::reply(rpc_msg* msg) {
+  const auto mine = current();
+  if (!mine->call) return false;
+  rpc::Octets octets;
+  XdrOctets stream(octets);
+  msg->rm_xid = mine->call->head().xid;
+  bool made = false;
+  const bool results = msg->rm_reply.rp_stat == MSG_ACCEPTED && msg->acpted_rply.ar_stat == SUCCESS;
+  if (results) {
+    // The head first, then what the credential makes of the results.
+    const auto xdr = msg->acpted_rply.ar_results.proc;
+    const auto where = msg->acpted_rply.ar_results.where;
+    msg->acpted_rply.ar_results = {nullptr, nothing};
+    made = xdr_replymsg(stream.xdr(), msg) != FALSE &&
+           SVCAUTH_WRAP(&SVC_XP_AUTH(&xprt_), stream.xdr(), xdr, where) != FALSE;
+  } else {
+    made = xdr_replymsg(stream.xdr(), msg) != FALSE;
+  }
+  if (!made) return false;
+  stream.finish();
+  const bool sent = mine->call->answer(std::move(octets)).ok();
+  mine->call.reset();
+  return sent;
+}
+
+std::vector<Registration> SvcTransport::registrations(std::uint32_t program, std::uint32_t version) const {
+  const auto local = listener_->local();
+  return {{program, version, netid_, universal_address(local.address().to_string(), local.port())}};
+}
+
+Result<void> SvcTransport::set(std::uint32_t program, std::uint32_t version) {
+  for (const Registration& r : registrations(program, version)) {
+    if (auto done = tirpc::set(settings_.rpcbind_socket, r); !done) return done;
+    registered_.push_back(r);
+  }
+  return {};
+}
+
+Result<void> SvcTransport::unset(std::uint32_t program, std::uint32_t version) {
+  std::erase_if(registered_, [&](const Registration& r) { return r.program == program && r.version == version; });
+  for (const Registration& r : registrations(program, version)) {
+    if (auto done = tirpc::unset(settings_.rpcbind_socket, r); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace iwarp::tirpc

@@ -1,0 +1,72 @@
+// A service of libtirpc over rpc::Server: Calls wait in a queue, and a descriptor is readable while there are any.
+// Internal to tirpc.
+#pragma once
+
+#include <netinet/in.h>
+#include <rpc/rpc.h>
+#include <rpc/svc_mt.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "iwarp/rpc/iwarp_transport.h"
+#include "iwarp/rpc/server.h"
+#include "iwarp/tirpc/options.h"
+#include "iwarp/tirpc/rpcbind.h"
+
+namespace iwarp::tirpc {
+
+// What xp_p1 points to. Any thread may serve it; each has the Call that it took last.
+class SvcTransport {
+ public:
+  explicit SvcTransport(const Settings& settings);
+  ~SvcTransport();
+  SvcTransport(const SvcTransport&) = delete;
+  SvcTransport& operator=(const SvcTransport&) = delete;
+
+  // Listens. `host`: null: any address of IPv4.
+  [[nodiscard]] Result<void> open(const char* host, std::uint16_t port);
+  [[nodiscard]] SVCXPRT* xprt() { return &xprt_; }
+  [[nodiscard]] Result<void> set(std::uint32_t program, std::uint32_t version);
+  [[nodiscard]] Result<void> unset(std::uint32_t program, std::uint32_t version);
+
+  // The operations of a SVCXPRT.
+  [[nodiscard]] bool receive(rpc_msg* msg);
+  [[nodiscard]] xprt_stat status();
+  [[nodiscard]] bool get_arguments(xdrproc_t xargs, void* args);
+  [[nodiscard]] bool reply(rpc_msg* msg);
+
+ private:
+  struct Current {
+    std::shared_ptr<rpc::IncomingCall> call;
+    std::size_t arguments_at = 0;
+    unsigned in_a_row = 0;  // taken without a look at the other descriptors
+  };
+
+  void push(std::shared_ptr<rpc::IncomingCall> call);
+  // Of this thread.
+  [[nodiscard]] std::shared_ptr<Current> current();
+  void tell_caller(const rpc::IncomingCall& call);
+  [[nodiscard]] std::vector<Registration> registrations(std::uint32_t program, std::uint32_t version) const;
+
+  const Settings settings_;
+  rpc::Server server_;
+  std::shared_ptr<rpc::IwarpServer> listener_;
+  int fd_;
+  std::mutex mu_;
+  std::deque<std::shared_ptr<rpc::IncomingCall>> waiting_;
+  std::unordered_map<std::thread::id, std::shared_ptr<Current>> current_;
+  std::vector<Registration> registered_;
+  SVCXPRT xprt_{};
+  SVCXPRT_EXT extension_{};
+  sockaddr_storage local_{}, remote_{};
+  char verifier_[MAX_AUTH_BYTES]{};
+  std::string netid_ = "rdma";
+};
+
+}  // namespace iwarp::tirpc

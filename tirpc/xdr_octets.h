@@ -1,0 +1,36 @@
+// An XDR stream of libtirpc that encodes into memory which grows. Internal to tirpc.
+#pragma once
+
+#include <rpc/rpc.h>
+
+#include "iwarp/rpc/message.h"
+
+namespace iwarp::tirpc {
+
+// xdr_void(), as a xdrproc_t.
+inline bool_t nothing(XDR*, ...) {
+  return TRUE;
+}
+
+// A stream for XDR_ENCODE. Neither copied nor moved: the XDR knows where this is.
+class XdrOctets {
+ public:
+  // Appends to what `octets` holds. It must outlive this object.
+  explicit XdrOctets(rpc::Octets& octets);
+  XdrOctets(const XdrOctets&) = delete;
+  XdrOctets& operator=(const XdrOctets&) = delete;
+
+  [[nodiscard]] XDR* xdr() { return &xdr_; }
+  // Cuts what was made ready and not written. To be called at the end.
+  void finish();
+
+ private:
+  struct Operations;
+  [[nodiscard]] char* claim(std::size_t n);
+
+  rpc::Octets& octets_;
+  std::size_t at_;
+  XDR xdr_{};
+};
+
+}  // namespace iwarp::tirpc
