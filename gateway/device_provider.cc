@@ -1,7 +1,7 @@
 // RdmaProvider: a device of rdma-core.
-#include <algorithm>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <algorithm>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -38,9 +38,10 @@ void raise_limit_of_locked_memory() {
   limit.rlim_cur = limit.rlim_max;
   (void)::setrlimit(RLIMIT_MEMLOCK, &limit);
   if (limit.rlim_cur >= kLittleLockedBytes) return;
-  spdlog::warn("{} KiB of locked memory (RLIMIT_MEMLOCK) are few for an RDMA device: messages will have to wait; raise "
-               "the limit (ulimit -l, LimitMEMLOCK=)",
-               limit.rlim_cur >> 10);
+  spdlog::warn(
+      "{} KiB of locked memory (RLIMIT_MEMLOCK) are few for an RDMA device: messages will have to wait; raise "
+      "the limit (ulimit -l, LimitMEMLOCK=)",
+      limit.rlim_cur >> 10);
 }
 
 // At most what the device has, and what fits the octet that carries it.

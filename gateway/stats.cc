@@ -232,6 +232,8 @@ const char* name(Incident what) {
       return "layouts_hidden";
     case Incident::kHighPort:
       return "high_port";
+    case Incident::kLargerReplyChunk:
+      return "larger_reply_chunk";
   }
   return "?";
 }

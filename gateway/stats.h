@@ -57,8 +57,9 @@ enum class Incident : std::uint8_t {
   kTlsDenied,         // a Call with AUTH_TLS, denied
   kLayoutsHidden,     // an EXCHANGE_ID whose pNFS flags were cleared
   kHighPort,          // a connection to the server from a port above 1023, where a reserved one was preferred
+  kLargerReplyChunk,  // a Call whose Reply came when it was sent once more, with a larger Reply chunk
 };
-inline constexpr std::size_t kIncidents = 14;
+inline constexpr std::size_t kIncidents = 15;
 
 // Why the gateway ended a connection that was up, and with it the one on its other side: the client reconnects and
 // sends its Calls again.

@@ -220,6 +220,7 @@ void TcpSession::handle(rpcrdma::Requester::ReplyReceived reply) {
   if (!version_told_) tell_version();
   meter_.replied(static_cast<RpcProgram>(reply.tag), reply.message.size(), round_time() - reply.since,
                  {.read = reply.read_bytes, .write = reply.written});
+  if (reply.larger_chunk) stats_.incident(Incident::kLargerReplyChunk);
   if (layouts_.on_reply(reply.message.bytes())) stats_.incident(Incident::kLayoutsHidden);
   to_tcp_.push_back({std::move(reply.message), MessageKind::kReply});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "iwarp/rpcrdma/nfs_compound.h"
 
@@ -27,7 +28,7 @@ struct OpBound {
   std::size_t result;  // most octets behind the status, of any status
 };
 
-// Not here: GETATTR, READ (from their arguments), and what has no bound.
+// Not here: what follows from the arguments, below, and what has no bound.
 constexpr std::array kOps = {
     OpBound{3, 8},                                                    // ACCESS
     OpBound{4, kStateid},                                             // CLOSE
@@ -65,16 +66,26 @@ constexpr std::array kOps = {
     OpBound{43, 16 + 8 + 2 * kChannelAttributes},                     // CREATE_SESSION
     OpBound{44, 0},                                                   // DESTROY_SESSION
     OpBound{45, 0},                                                   // FREE_STATEID
+    OpBound{46, 4 + 8 + kStateid + 3 * kBitmap},                      // GET_DIR_DELEGATION
+    OpBound{49, 12},                                                  // LAYOUTCOMMIT
+    OpBound{51, 4 + kStateid},                                        // LAYOUTRETURN
     OpBound{53, 36},                                                  // SEQUENCE
+    OpBound{56, 4 + kDelegation},                                     // WANT_DELEGATION
     OpBound{57, 0},                                                   // DESTROY_CLIENTID
     OpBound{58, 0},                                                   // RECLAIM_COMPLETE
     OpBound{59, 0},                                                   // ALLOCATE
     OpBound{60, 4 + kStateid + 8 + 4 + 8 + 8},                        // COPY
     OpBound{62, 0},                                                   // DEALLOCATE
     OpBound{63, kBitmap},                                             // IO_ADVISE
+    OpBound{64, 0},                                                   // LAYOUTERROR
+    OpBound{65, 0},                                                   // LAYOUTSTATS
     OpBound{66, 0},                                                   // OFFLOAD_CANCEL
+    OpBound{67, 8 + 8},                                               // OFFLOAD_STATUS
     OpBound{69, 12},                                                  // SEEK
+    OpBound{70, 4 + kStateid + 8 + 4 + 8},                            // WRITE_SAME
     OpBound{71, 0},                                                   // CLONE
+    OpBound{73, kChangeInfo},                                         // SETXATTR
+    OpBound{75, kChangeInfo},                                         // REMOVEXATTR
 };
 
 // Most octets of each attribute, by number; 0: no bound, or not known.
@@ -95,54 +106,123 @@ constexpr std::array<std::uint16_t, 83> kAttributes = [] {
   return out;
 }();
 
-constexpr std::uint32_t kGetattr = 9;
+// Operations with a count of octets that their result may have: what precedes it in the arguments, what follows. A
+// server that could not keep to it gives an error.
+struct CountedOp {
+  std::uint32_t op;
+  std::string_view before, behind;
+};
+constexpr std::array kCounted = {
+    CountedOp{26, "ddw", "b"},     // READDIR: maxcount
+    CountedOp{47, "sw", "b"},      // GETDEVICEINFO
+    CountedOp{50, "wwwddds", ""},  // LAYOUTGET
+    CountedOp{68, "sd", ""},       // READ_PLUS, with a few words for each segment
+    CountedOp{74, "d", ""},        // LISTXATTRS
+};
 
-// The result of GETATTR, from the bitmap of what is asked for.
-std::optional<std::size_t> attributes_bound(ReadCursor& in) {
+constexpr std::uint32_t kGetattr = 9;
+constexpr std::uint32_t kTestStateid = 55;
+
+// What an NFSv4.0 client's ACL, or the locations of a file system, take: more than Linux lets either have.
+constexpr std::size_t kAttributesGuess = 64 * 1024;
+// Operations that change nothing and whose results, attributes apart, have a bound: ACCESS, GETATTR, GETFH, LOOKUP,
+// LOOKUPP, NVERIFY, PUTFH, PUTPUBFH, PUTROOTFH, RESTOREFH, SAVEFH, VERIFY. req: RFC8267-6.2.1-1
+constexpr std::array<std::uint32_t, 12> kLooking = {3, 9, 10, 15, 16, 17, 22, 23, 24, 31, 32, 37};
+
+// The result of GETATTR, from the bitmap of what is asked for; `others` is for all those together that have no bound.
+std::optional<std::size_t> attributes_bound(ReadCursor& in, std::optional<std::size_t> others) {
   const auto words = in.be<std::uint32_t>();
   if (!in.ok() || words > in.remaining() / 4) return std::nullopt;
   std::size_t sum = kBitmap + 4;
+  bool all_known = true;
   for (std::uint32_t word = 0; word < words; ++word) {
     const auto asked = in.be<std::uint32_t>();
     for (std::size_t bit = 0; bit < 32; ++bit) {
       if ((asked >> bit & 1) == 0) continue;
       const std::size_t number = std::size_t{word} * 32 + bit;
-      if (number >= kAttributes.size() || kAttributes[number] == 0) return std::nullopt;
-      sum += kAttributes[number];
+      const bool known = number < kAttributes.size() && kAttributes[number] != 0;
+      all_known = all_known && known;
+      if (known) sum += kAttributes[number];
     }
   }
-  return sum;
+  if (all_known) return sum;
+  if (!others) return std::nullopt;
+  return sum + *others;
 }
 
 // The result of `op`; moves `in` behind its arguments.
 std::optional<std::size_t> result_bound(ReadCursor& in, std::uint32_t op) {
-  if (op == kGetattr) return attributes_bound(in);
+  if (op == kGetattr) return attributes_bound(in, std::nullopt);
   if (op == static_cast<std::uint32_t>(NfsOp::kRead)) {
     if (!skip_xdr(in, "sd")) return std::nullopt;
     const std::size_t count = in.be<std::uint32_t>();
     return 4 + 4 + (count + 3) / 4 * 4;  // never more than asked for (RFC 7530 s16.23)
+  }
+  if (op == kTestStateid) {
+    ReadCursor count = in;
+    const std::size_t stateids = count.be<std::uint32_t>();
+    if (!skip_arguments(in, op)) return std::nullopt;
+    return 4 + 4 * stateids;  // a status each
+  }
+  const auto* counted = std::find_if(kCounted.begin(), kCounted.end(), [op](const CountedOp& o) { return o.op == op; });
+  if (counted != kCounted.end()) {
+    if (!skip_xdr(in, counted->before)) return std::nullopt;
+    const auto count = in.be<std::uint32_t>();
+    if (!skip_xdr(in, counted->behind)) return std::nullopt;
+    return counted_bound(count);
   }
   const auto* found = std::find_if(kOps.begin(), kOps.end(), [op](const OpBound& o) { return o.op == op; });
   if (found == kOps.end() || !skip_arguments(in, op)) return std::nullopt;
   return found->result;
 }
 
-}  // namespace
+struct Compound {
+  std::uint32_t minor_version = 0;
+  std::uint32_t operations = 0;
+  std::size_t head = 0;  // octets of COMPOUND4res in front of the results
+};
 
-std::optional<std::size_t> compound_reply_bound(ReadCursor in) {
+std::optional<Compound> read_head(ReadCursor& in) {
   const std::size_t tag = in.be<std::uint32_t>();  // comes back as it is
   in.skip(tag);
   in.skip((4 - tag % 4) % 4);
-  const auto minor_version = in.be<std::uint32_t>();
-  const auto operations = in.be<std::uint32_t>();
-  if (!in.ok() || minor_version > 2 || operations > in.remaining() / 4) return std::nullopt;
-  std::size_t sum = 4 + 4 + (tag + 3) / 4 * 4 + 4;
-  for (std::uint32_t i = 0; i < operations; ++i) {
+  Compound out;
+  out.minor_version = in.be<std::uint32_t>();
+  out.operations = in.be<std::uint32_t>();
+  if (!in.ok() || out.minor_version > 2 || out.operations > in.remaining() / 4) return std::nullopt;
+  out.head = 4 + 4 + (tag + 3) / 4 * 4 + 4;
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::size_t> compound_reply_bound(ReadCursor in) {
+  const auto compound = read_head(in);
+  if (!compound) return std::nullopt;
+  std::size_t sum = compound->head;
+  for (std::uint32_t i = 0; i < compound->operations; ++i) {
     const auto op = in.be<std::uint32_t>();
     const auto result = result_bound(in, op);
     if (!result || !in.ok()) return std::nullopt;
     sum += kOpAndStatus + *result;
   }
+  return sum;
+}
+
+std::optional<std::size_t> compound_reply_guess(ReadCursor in) {
+  const auto compound = read_head(in);
+  if (!compound || compound->minor_version != 0) return std::nullopt;
+  std::size_t sum = compound->head;
+  bool asks = false;
+  for (std::uint32_t i = 0; i < compound->operations; ++i) {
+    const auto op = in.be<std::uint32_t>();
+    if (std::find(kLooking.begin(), kLooking.end(), op) == kLooking.end()) return std::nullopt;
+    const auto result = op == kGetattr ? attributes_bound(in, kAttributesGuess) : result_bound(in, op);
+    if (!result || !in.ok()) return std::nullopt;
+    asks = asks || *result >= kAttributesGuess;
+    sum += kOpAndStatus + *result;
+  }
+  if (!asks) return std::nullopt;
   return sum;
 }
 

@@ -77,7 +77,7 @@ bool find_back_channel(ReadCursor& in, std::string_view before, std::size_t mess
 // The head of a Call to NFS whose body is plain XDR, and its arguments.
 std::optional<RpcCall> parse_nfs_call(ConstBytes call) {
   const Result<RpcCall> head = RpcCall::parse(call);
-  // req: RFC8267-5.2-2
+  // req: RFC8267-5.2-2 RFC8267-6.5.1-1 RFC8267-6.5.2-3
   if (!head || head->program != kNfsProgram || !head->body_is_plain()) return std::nullopt;  // req: RFC8166-8.2.2.3-2
   return *head;
 }
@@ -231,6 +231,7 @@ ResultBinding ResultBinding::for_call(ConstBytes call, const DeclaredBinding* de
       fine = fine && expect_read("sd");
     } else {
       fine = fine && skip_arguments(in, op);
+      if (fine && op == static_cast<std::uint32_t>(NfsOp::kCreateSession)) out.creates_session_ = true;
       if (fine && op == static_cast<std::uint32_t>(NfsOp::kReadlink)) expect(Expectation::Kind::kReadlink, 0);
     }
     if (!fine) break;

@@ -62,12 +62,15 @@ class ResultBinding {
   [[nodiscard]] const Expectation& expectation(std::size_t i) const { return expectations_[i]; }
   // All items that lie inside the unreduced `reply`, in order, at most `limit`.
   [[nodiscard]] DdpItems items(ConstBytes reply, std::size_t limit = 16) const;
+  // The Call has a CREATE_SESSION, as far as the walk reached: its Reply tells of a session.
+  [[nodiscard]] bool creates_session() const { return creates_session_; }
 
  private:
   friend class ResultWalker;
   enum class Shape : std::uint8_t { kNone, kV2Read, kV2Readlink, kV3Read, kV3Readlink, kV4Compound, kDeclared };
 
   Shape shape_ = Shape::kNone;
+  bool creates_session_ = false;
   std::uint32_t max_items_ = 0;
   std::array<Expectation, kMaxExpectations> expectations_{};
   std::optional<BulkItem> declared_{};

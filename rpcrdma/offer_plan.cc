@@ -17,10 +17,17 @@ std::size_t header_bytes(std::size_t read_segments, std::size_t write_chunks, bo
 
 // What the Reply may be written into.
 void offer_reply_memory(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
-                        std::size_t reply_inline, std::size_t max_reply, OfferPlan& plan) {
+                        std::size_t reply_inline, std::size_t max_reply, std::optional<std::size_t> session_limit,
+                        OfferPlan& plan) {
   auto bound = reply_bound(call);
   if (const auto results_bytes = results.declared_bytes()) bound = kReplyHead + *results_bytes;
-  const std::size_t reply = std::min(bound.value_or(SIZE_MAX), max_reply);
+  // req: RFC8267-6.2.2-1
+  std::size_t reply = std::min(bound.value_or(session_limit.value_or(SIZE_MAX)), max_reply);
+  if (!bound && policy.guess_replies) {
+    const auto guess = reply_guess(call);  // req: RFC8267-5.2-3
+    plan.guessed = guess && *guess < max_reply;
+    if (plan.guessed) reply = *guess;
+  }
   plan.reply_rest = reply;
   if (reply + kMinHeaderBytes <= reply_inline) return;  // req: RFC8166-4.3.3-2
   std::size_t data = 0;
@@ -63,9 +70,10 @@ OfferPlan as_one_chunk(ConstBytes call, OfferPlan plan) {
 }  // namespace
 
 OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy, std::size_t call_inline,
-                     std::size_t reply_inline, std::size_t max_reply, const DeclaredBinding* declared) {
+                     std::size_t reply_inline, std::size_t max_reply, const DeclaredBinding* declared,
+                     std::optional<std::size_t> session_limit) {
   OfferPlan plan;
-  offer_reply_memory(call, results, policy, reply_inline, max_reply, plan);
+  offer_reply_memory(call, results, policy, reply_inline, max_reply, session_limit, plan);
   const std::size_t header = header_bytes(0, plan.write_chunks.size(), plan.reply_chunk > 0);
   // req: RFC8166-2.3.2-2 RFC8166-3.3-1 RFC8166-3.5.1-1 RFC8166-4.3.1-2
   if (header + call.size() <= call_inline) {  // req: RFC8166-3.5.3-1 V2-2.1-2

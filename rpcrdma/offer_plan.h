@@ -8,10 +8,12 @@
 //      Read chunk; by policy the rest alone is, beside the others, where the header has room for them.
 //   3. A Reply that may be too long because of the data of its READs gets a Write chunk for each of them, when the rest
 //      fits in line; every other one that may be too long gets a Reply chunk. Both in one Call only by policy.
+//   4. Without a bound the Reply chunk is the largest there is; of a likely size, where the Call may be sent again.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "iwarp/base/bytes.h"
 #include "iwarp/rpcrdma/nfs_binding.h"
@@ -30,12 +32,16 @@ struct OfferPlan {
   std::size_t reply_chunk = 0;                   // octets; 0: none
   // Most octets of the Reply that do not go into Write chunks, transport header not included.
   std::size_t reply_rest = 0;
+  // The Reply chunk is of a likely size: a Reply that does not fit calls for the largest, once.
+  bool guessed = false;
 };
 
 // `call_inline`, `reply_inline`: octets of the largest message in each direction. `max_reply`: octets of the largest
-// Reply there is room for. `declared`: of other programs than NFS, or null. req: RFC8166-4.3.3-1
+// Reply there is room for. `declared`: of other programs than NFS, or null. `session_limit`: octets of the largest
+// Reply that the Call's NFSv4.1 session lets a server send. req: RFC8166-4.3.3-1
 [[nodiscard]] OfferPlan plan_offer(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
                                    std::size_t call_inline, std::size_t reply_inline, std::size_t max_reply,
-                                   const DeclaredBinding* declared = nullptr);
+                                   const DeclaredBinding* declared = nullptr,
+                                   std::optional<std::size_t> session_limit = std::nullopt);
 
 }  // namespace iwarp::rpcrdma

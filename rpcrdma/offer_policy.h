@@ -21,6 +21,9 @@ struct OfferPolicy {
   bool empty_write_chunks = false;
   // Data of fewer octets are not worth a chunk of their own.
   std::size_t least_bytes = 512;
+  // The few Calls whose Reply has no bound and that may be sent again get a Reply chunk of a likely size first (RFC
+  // 8267 s3.1). false: the largest there is, at once.
+  bool guess_replies = true;
 };
 
 }  // namespace iwarp::rpcrdma

@@ -125,7 +125,7 @@ Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag,
   }
   if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message), now, tag, 0, {}, false, max_reply});
+  queued_.push_back({*xid, std::move(message), now, tag, 0, {}, false, max_reply, *xid});
   pump();
   return {};
 }
@@ -252,7 +252,7 @@ bool Requester::try_send(Queued& queued) {
   h.version = versions_.version();  // req: V2-5-3
 
   const auto fail_queued = [&] {
-    events_.emplace_back(CallFailed{queued.xid, Failure::kLocal, 0, 0, queued.tag});
+    events_.emplace_back(CallFailed{queued.asked_xid, Failure::kLocal, 0, 0, queued.tag});
     return true;
   };
   const auto ready = have_message(queued);
@@ -262,6 +262,7 @@ bool Requester::try_send(Queued& queued) {
   Call fresh;
   fresh.used = true;
   fresh.xid = queued.xid;
+  fresh.asked_xid = queued.asked_xid;
   fresh.since = queued.since;
   fresh.tag = queued.tag;
   fresh.times_sent = queued.times_sent + 1;
@@ -272,10 +273,13 @@ bool Requester::try_send(Queued& queued) {
   if (queued.no_write_chunks) policy.write_chunks = 0;
   const bool no_memory = options_.draft_2005.enabled && !options_.draft_2005.offer_reply_memory;
   if (no_memory) policy.write_chunks = 0;
-  OfferPlan plan = plan_offer(message, fresh.results, policy, versions_.inline_bytes(call_inline_bytes()),
-                              versions_.inline_bytes(reply_inline_bytes()),
-                              std::min(options_.max_reply_bytes, queued.max_reply), options_.declared.get());
+  policy.guess_replies = policy.guess_replies && queued.xid == queued.asked_xid;  // once. req: RFC8267-3.1-4
+  OfferPlan plan =
+      plan_offer(message, fresh.results, policy, versions_.inline_bytes(call_inline_bytes()),
+                 versions_.inline_bytes(reply_inline_bytes()), std::min(options_.max_reply_bytes, queued.max_reply),
+                 options_.declared.get(), sessions_.limit(message));
   if (no_memory) plan.reply_chunk = 0;
+  fresh.guessed = plan.guessed && !no_memory;
   const auto memory = acquire_reply_memory(plan, fresh);
   if (!memory && !plan.write_chunks.empty()) {  // a Reply chunk needs no gaps
     queued.no_write_chunks = true;
@@ -300,7 +304,9 @@ bool Requester::try_send(Queued& queued) {
     return true;
   }
 
-  if (queued.times_sent > 0) {
+  if (queued.xid != queued.asked_xid) {
+    ++stats_.calls_larger;
+  } else if (queued.times_sent > 0) {
     ++stats_.calls_again;
   } else {
     stats_.write_chunks_offered += call.write_chunks.size();
@@ -310,7 +316,7 @@ bool Requester::try_send(Queued& queued) {
     stats_.calls_reduced += plan.data.empty() ? 0 : 1;
   }
   if (whole_in_line) {
-    if (versions_.alone() || options_.retransmission) {
+    if (versions_.alone() || options_.retransmission || call.guessed) {
       call.copy = std::move(queued.copy);
       call.copy.assign(message.begin(), message.end());
     }
@@ -327,13 +333,14 @@ bool Requester::try_send(Queued& queued) {
 }
 
 bool Requester::cancel(std::uint32_t xid) {
-  const auto waits = std::find_if(queued_.begin(), queued_.end(), [&](const Queued& q) { return q.xid == xid; });
+  const auto waits = std::find_if(queued_.begin(), queued_.end(), [&](const Queued& q) { return q.asked_xid == xid; });
   if (waits != queued_.end()) {
     queued_.erase(waits);
     return true;
   }
-  Call* call = find(xid);
-  if (call == nullptr || call->cancelled) return false;
+  const auto call =
+      std::find_if(calls_.begin(), calls_.end(), [&](const Call& c) { return c.used && c.asked_xid == xid; });
+  if (call == calls_.end() || call->cancelled) return false;
   // Its memory stays exposed, and ours to keep, until the Reply: taking it away now would make the server's next RDMA
   // operation end the connection, and all other RPCs with it. req: RFC8166-4.4.1-3
   call->cancelled = true;
@@ -341,9 +348,10 @@ bool Requester::cancel(std::uint32_t xid) {
 }
 
 std::optional<TimePoint> Requester::outstanding_since(std::uint32_t xid) const {
-  const auto sent = std::find_if(calls_.begin(), calls_.end(), [&](const Call& c) { return c.used && c.xid == xid; });
+  const auto is = [xid](const auto& c) { return c.xid == xid || c.asked_xid == xid; };
+  const auto sent = std::find_if(calls_.begin(), calls_.end(), [&](const Call& c) { return c.used && is(c); });
   if (sent != calls_.end()) return sent->since;
-  const auto waits = std::find_if(queued_.begin(), queued_.end(), [&](const Queued& q) { return q.xid == xid; });
+  const auto waits = std::find_if(queued_.begin(), queued_.end(), is);
   return waits != queued_.end() ? std::optional(waits->since) : std::nullopt;
 }
 

@@ -35,6 +35,7 @@
 #include "iwarp/rpcrdma/receive_ring.h"
 #include "iwarp/rpcrdma/reply_plan.h"
 #include "iwarp/rpcrdma/responder.h"
+#include "iwarp/rpcrdma/session_limits.h"
 #include "iwarp/rpcrdma/transmit_queue.h"
 #include "iwarp/rpcrdma/transport_header.h"
 #include "iwarp/rpcrdma/version_negotiation.h"
@@ -102,6 +103,7 @@ class Requester {
     TimePoint since{};            // as given to call(), like the tag
     std::uint32_t tag = 0;        // as given to call()
     std::size_t read_bytes = 0;   // of its Call that the server fetched by RDMA Read
+    bool larger_chunk = false;    // the Call was sent twice: the Reply did not fit the first Reply chunk
   };
   // Why a Call gets no Reply.
   enum class Failure : std::uint8_t {
@@ -136,6 +138,7 @@ class Requester {
     std::uint64_t calls_in_line = 0;           // Calls sent as RDMA_MSG
     std::uint64_t calls_in_read_chunk = 0;     // Calls sent as RDMA_NOMSG
     std::uint64_t calls_again = 0;             // sent before, in a higher version or elsewhere: not counted above again
+    std::uint64_t calls_larger = 0;            // sent once more with a larger Reply chunk: likewise
     std::uint64_t calls_reduced = 0;           // Calls whose data went as Read chunks of their own
     std::uint64_t write_chunks_offered = 0;    // Write chunks of Calls
     std::uint64_t replies_reduced = 0;         // Replies whose data came into Write chunks
@@ -260,10 +263,11 @@ class Requester {
     Buffer message{};
     TimePoint since{};
     std::uint32_t tag = 0;
-    std::uint32_t times_sent = 0;   // in another version, or on another connection
+    std::uint32_t times_sent = 0;   // in another version, with a smaller Reply chunk, or on another connection
     std::vector<std::byte> copy{};  // then it may be here, and `message` empty
     bool no_write_chunks = false;   // their memory could not be had or exposed
     std::size_t max_reply = SIZE_MAX;
+    std::uint32_t asked_xid = 0;  // as given to call(); differs from `xid` in Calls with a larger Reply chunk
   };
   // Memory that the server may write to.
   struct Offered {
@@ -273,7 +277,9 @@ class Requester {
   struct Call {
     bool used = false;
     bool cancelled = false;
+    bool guessed = false;  // its Reply chunk is of a likely size
     std::uint32_t xid = 0;
+    std::uint32_t asked_xid = 0;
     std::uint32_t tag = 0;
     std::size_t max_reply = SIZE_MAX;
     TimePoint since{};
@@ -331,6 +337,7 @@ class Requester {
   // Whether the Reply to the next Call has a Receive.
   [[nodiscard]] bool has_receive() const { return shares_ ? receives_.posted() > 0 : receives_.missing() == 0; }
   void send_again(Call& call);
+  void send_with_larger_chunk(Call& call);
   // Whether the message of a queued Call is in a Buffer now; false: there is no memory now, nullopt: there never will
   // be.
   [[nodiscard]] std::optional<bool> have_message(Queued& queued);
@@ -374,6 +381,7 @@ class Requester {
   CallAssembler assembler_;  // of backward Calls, and of Replies that are fetched
   CreditWindow window_;
   VersionNegotiation versions_;
+  SessionLimits sessions_;
   OptionExchange options_known_;
   ConfigClient config_;
   DoneCredits dones_;

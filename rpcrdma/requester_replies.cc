@@ -146,7 +146,10 @@ std::optional<Requester::ReplyReceived> Requester::take_reply(Call& call, const 
 }
 
 void Requester::complete(Call& call, ReplyReceived reply) {
-  reply.xid = call.xid;
+  reply.xid = call.asked_xid;
+  reply.larger_chunk = call.xid != call.asked_xid;
+  if (reply.larger_chunk) store_be<std::uint32_t>(reply.message.bytes(), call.asked_xid);
+  if (call.results.creates_session()) sessions_.learn(reply.message.bytes());
   reply.since = call.since;
   reply.tag = call.tag;
   reply.read_bytes = call.read_bytes;
@@ -167,6 +170,8 @@ void Requester::on_error_message(const Header& header) {
   }
   if (header.error.code != HeaderError::kVers && versions_.on_other_error(header.version)) return send_again(*call);
   if (!versions_.alone()) window_.on_grant(header.credits);  // req: V2-5-2
+  if (header.error.code == HeaderError::kChunk && call->guessed && !call->cancelled)
+    return send_with_larger_chunk(*call);  // req: RFC8267-3.1-2
   // Permanent: the RPC ends here. req: RFC8166-4.5-9
   // req: RFC8267-3.1-2 RFC8267-6.4.2-7 RFC8267-6.4.2-8 RFC8267-6.6-2 RFC8267-6.7.2-3
   fail_call(*call, header.error.code == HeaderError::kVers ? Failure::kErrVers : Failure::kErrChunk, header.error);
@@ -177,7 +182,7 @@ void Requester::fail_call(Call& call, Failure why, const ErrorBody& error) {
   if (call.configuration) config_.on_refused();
   if (!call.cancelled && !call.configuration) {
     ++stats_.failed_calls;
-    events_.emplace_back(CallFailed{call.xid, why, error.version_low, error.version_high, call.tag});
+    events_.emplace_back(CallFailed{call.asked_xid, why, error.version_low, error.version_high, call.tag});
   }
   finish(call);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "iwarp/base/wire.h"
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 
@@ -12,7 +13,19 @@ void Requester::send_again(Call& call) {
   if (!fence(call)) return;
   if (call.cancelled) return finish(call);
   queued_.push_front({call.xid, std::move(call.message), call.since, call.tag, call.times_sent, std::move(call.copy),
-                      false, call.max_reply});
+                      false, call.max_reply, call.asked_xid});
+  finish(call);
+}
+
+// Short Reply chunk retry (RFC 8267 s3.1): as a new RPC, so that the server does not answer from what it remembers.
+void Requester::send_with_larger_chunk(Call& call) {
+  if (!fence(call)) return;
+  std::uint32_t xid = call.xid ^ 0x80000000u;  // clients count theirs up: none comes near. req: RFC8267-3.1-3
+  while (outstanding_since(xid)) --xid;
+  Queued larger{xid,   std::move(call.message), call.since,    call.tag, call.times_sent, std::move(call.copy),
+                false, call.max_reply,          call.asked_xid};
+  store_be<std::uint32_t>(larger.message ? larger.message.bytes() : MutBytes(larger.copy), xid);
+  queued_.push_front(std::move(larger));
   finish(call);
 }
 
@@ -47,8 +60,9 @@ std::vector<OutstandingCall> Requester::take_outstanding() {
   std::sort(sent.begin(), sent.end(), [](const Call* a, const Call* b) { return a->order < b->order; });
   std::vector<OutstandingCall> out;
   const auto add = [&out](const auto& from, std::uint32_t times_sent) {
-    out.push_back({from.xid, from.tag, from.since, times_sent, from.copy, from.max_reply});
+    out.push_back({from.asked_xid, from.tag, from.since, times_sent, from.copy, from.max_reply});
     if (from.message) out.back().message.assign(from.message.bytes().begin(), from.message.bytes().end());
+    store_be<std::uint32_t>(out.back().message, from.asked_xid);
   };
   // req: D2005-8-1
   for (const Call* c : sent) add(*c, c->times_sent);  // req: RFC8167-5.4-1 RFC8166-4.5.5-1
@@ -65,7 +79,7 @@ Result<void> Requester::call_again(OutstandingCall&& call) {
   }
   if (outstanding_since(call.xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");
   queued_.push_back(
-      {call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false, call.max_reply});
+      {call.xid, {}, call.since, call.tag, call.times_sent, std::move(call.message), false, call.max_reply, call.xid});
   pump();
   return {};
 }

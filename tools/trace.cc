@@ -176,7 +176,8 @@ Run add_trace(CLI::App& app) {
   CLI::App* cmd =
       app.add_subcommand("trace", "Show the messages of iWARP and of the RPCs that it carries, of a capture file");
   cmd->add_option("FILE", flags->file, "Capture, pcap or pcapng; - is standard input")->required();
-  cmd->add_option("--port", flags->options.port, "Only connections with this port, of TCP, SCTP or UDP around it, at either end")
+  cmd->add_option("--port", flags->options.port,
+                  "Only connections with this port, of TCP, SCTP or UDP around it, at either end")
       ->type_name("PORT")
       ->check(CLI::Range(1, 65535));
   cmd->add_option("--stream", flags->options.stream, "Only the connection of this number, the second word of a line");
@@ -217,7 +218,8 @@ Run add_trace(CLI::App& app) {
       "  iwarp trace nfs.pcap --html ladder.html     to be looked at in a browser\n"
       "  tcpdump -i eth0 -U -w - port 20049 | iwarp trace -     as it happens\n"
       "Lines: <time> <connection> tx|rx <layer> <PDU>(field=value, ...).\n"
-      "tx is what the TCP client sent, or who began the SCTP association. Lines end with '...' at 120 columns, unless -v.\n"
+      "tx is what the TCP client sent, or who began the SCTP association. Lines end with '...' at 120 columns, unless "
+      "-v.\n"
       "Exit code: 0 all decoded, 1 something was not (or was not captured), 2 wrong usage.");
   return [flags] { return run(*flags); };
 }

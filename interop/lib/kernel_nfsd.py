@@ -37,7 +37,7 @@ class KernelNfsd:
 
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
-        guest.must("bash -s", 60, stdin=_START)
+        guest.must("bash -s", 150, stdin=_START)
         guest.wait_listening(TCP_PORT, 10)
         guest.wait_listening(MOUNT_PORT, 10)
 

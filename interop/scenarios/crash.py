@@ -6,6 +6,7 @@ whole; the survivors go on: what was killed comes back and the client finishes, 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 import time
@@ -15,6 +16,7 @@ from lib.errors import ScenarioFailure, check, check_equal
 from lib.ganesha import EXPORT, Ganesha
 from lib.guest import HOST_ADDRESS, Guest, Job
 from lib.iwarp_tool import IwarpProcess
+from lib.kernel_nfsd import EXPORT as KERNEL_EXPORT
 from lib.nfs_files import sha256
 from lib.processes import free_port, wait_listening
 from lib.scenario import ONCE, Context, scenario
@@ -32,16 +34,51 @@ _TIMEOUT = 120.0
 @scenario("gateway-killed", "our gateway is killed three times under a client that writes (v3), and comes back: nothing is lost",
           variants=ONCE)
 def gateway_killed(context: Context) -> None:
+    _kill_gateway(context, "gateway-killed", "3")
+
+
+@scenario("gateway-killed-v4.1", "the same with v4.1, whose session outlives the connections", variants=ONCE)
+def gateway_killed_v41(context: Context) -> None:
+    _kill_gateway(context, "gateway-killed-v4.1", "4.1")
+
+
+def _kill_gateway(context: Context, name: str, version: str) -> None:
     ganesha, port = context.services.ganesha, free_port()
     gateway = _gateway(context, port, ganesha)
-    mount(context.guest, port, ganesha, "3")
-    job = write_blocks(context.guest, "gateway-killed")
+    mount(context.guest, port, ganesha, version)
+    job = write_blocks(context.guest, name)
     for blocks in _KILL_AFTER:
-        await_acked(context.guest, "gateway-killed", blocks)
+        await_acked(context.guest, name, blocks)
         gateway.child.kill()
-        _check_acked(context.guest, "gateway-killed", ganesha)
+        _check_acked(context.guest, name, ganesha)
         gateway = _gateway(context, port, ganesha)
-    finish_blocks(context.guest, job, "gateway-killed", ganesha)
+    finish_blocks(context.guest, job, name, ganesha)
+    check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
+
+
+@scenario("gateway-killed-back", "the same with a client of TCP (v4.1) and knfsd over siw behind the gateway", variants=ONCE)
+def gateway_killed_back(context: Context) -> None:
+    name, guest, nfsd, port = "gateway-killed-back", context.guest, context.boot.nfsd, free_port()
+
+    def start() -> IwarpProcess:
+        gateway = context.iwarp("gateway", "--tcp-listen", f"127.0.0.1:{port}", "--rdma", f"127.0.0.1:{nfsd.rdma_port}",
+                                "--insecure-ports", "--crc", "prefer-off", "--no-p2p")
+        wait_listening(port, "iwarp gateway", 10, gateway.child)
+        return gateway
+    gateway = start()
+    guest.must(f"modprobe -a nfs nfsv4; mkdir -p {_MOUNT_POINT}; "
+               f"mount -t nfs -o proto=tcp,port={port},vers=4.1,sec=sys,timeo=50 {HOST_ADDRESS}:/ {_MOUNT_POINT}", 60)
+    job = write_blocks(guest, name)
+    for blocks in _KILL_AFTER:
+        await_acked(guest, name, blocks)
+        gateway.child.kill()
+        gateway = start()
+    done = job.wait(_TIMEOUT)
+    check_equal(f"exit status of the writer ({done.output.strip()})", done.status, 0)
+    whole = b"".join(block(number, _BLOCK_BYTES) for number in range(_BLOCKS))
+    check_equal("SHA-256 of the file on the server", guest.must(f"sha256sum < {KERNEL_EXPORT}/{name}", 60).split()[0],
+                hashlib.sha256(whole).hexdigest())
+    guest.must(f"umount {_MOUNT_POINT} && rm {KERNEL_EXPORT}/{name}", 60)
     check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
 
 

@@ -80,6 +80,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Bytes longer = call;
   longer.resize(call.size() + 64, std::byte{0x7f});
   if (const auto bound = reply_bound(call)) FUZZ_CHECK(*bound > 400 && reply_bound(longer) == bound);
+  if (const auto guess = reply_guess(call)) FUZZ_CHECK(*guess > 400 && !reply_bound(call));
   (void)RpcCall::parse(call);
   (void)RpcReply::parse(reply);
   return 0;

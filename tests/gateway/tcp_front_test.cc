@@ -152,6 +152,22 @@ TEST_F(Chained, TellsTheClientThatACallFailed) {
   EXPECT_EQ(await(*c), samples::rpc_reply(2));
 }
 
+// An ACL longer than was thought: the server answers ERR_CHUNK, and is asked once more with a larger Reply chunk.
+TEST_F(Chained, AsksAgainForAnAclThatIsLongerThanExpected) {
+  auto c = tcp_client();
+  const Bytes acl = samples::words({0, 0, 15}) + pattern(300'000);
+  server.on_call = [&](TcpPeer& from, const Bytes& call) {
+    from.send(samples::rpc_reply(load_be<std::uint32_t>(call), acl));
+  };
+  c->send(samples::rpc_call(7, 100227, 3, 1, samples::file_handle() + samples::words({15})));
+  EXPECT_TRUE(await(*c) == samples::rpc_reply(7, acl));
+  ASSERT_EQ(server.calls.size(), 2u);
+  EXPECT_NE(load_be<std::uint32_t>(server.calls[1]), 7u);
+  EXPECT_EQ(tcp_front->snapshot().of(Incident::kLargerReplyChunk), 1u);
+  EXPECT_EQ(tcp_front->snapshot().of(Incident::kErrChunkReceived), 0u);
+  expect_tcp_front_adds_up();
+}
+
 TEST_F(Chained, BadInputEndsOnlyItsOwnConnection) {
   auto good = tcp_client();
   for (const Bytes& bad : {record_mark(0x7FFFFFFF), record_mark(3) + Bytes(3), record_mark(0),

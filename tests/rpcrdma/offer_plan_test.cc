@@ -122,7 +122,8 @@ TEST(OfferPlan, AReadThatMayBeLongGetsAWriteChunkOfItsCount) {
 
 TEST(OfferPlan, EveryOtherReplyThatMayBeLongGetsAReplyChunk) {
   COVERS("RFC8166-4.3.3-1");
-  EXPECT_EQ(plan(readdir_call(1)).reply_chunk, kMax);
+  EXPECT_GT(plan(readdir_call(1)).reply_chunk, 65536u);
+  EXPECT_LT(plan(readdir_call(1)).reply_chunk, 3 * 65536u);
   EXPECT_EQ(plan(rpc_call(1, 400'000, 1, 1)).reply_chunk, kMax);
   EXPECT_EQ(plan(rpc_call(1, kNfs, 3, 5, file_handle())).reply_chunk, kMax);  // READLINK
   const OfferPlan off = plan(read_call(1, 65536), {.write_chunks = 0});
@@ -131,6 +132,34 @@ TEST(OfferPlan, EveryOtherReplyThatMayBeLongGetsAReplyChunk) {
   const OfferPlan too_long = plan(read_call(1, kMax));  // more than there is room for
   EXPECT_TRUE(too_long.write_chunks.empty());
   EXPECT_EQ(too_long.reply_chunk, kMax);
+}
+
+TEST(OfferPlan, WhereTheCallMayBeSentAgainTheReplyChunkIsOfALikelySize) {
+  COVERS("RFC8267-5.2-3");
+  const Bytes getacl = rpc_call(1, 100227, 3, 1, file_handle() + words({15}));
+  const OfferPlan likely = plan(getacl);
+  EXPECT_TRUE(likely.guessed);
+  EXPECT_LT(likely.reply_chunk, 32768u);
+  const OfferPlan largest = plan(getacl, {.guess_replies = false});
+  EXPECT_FALSE(largest.guessed);
+  EXPECT_EQ(largest.reply_chunk, kMax);
+  EXPECT_FALSE(plan(readdir_call(1)).guessed);
+  EXPECT_FALSE(plan(rpc_call(1, kNfs, 3, 5, file_handle())).guessed);
+  EXPECT_FALSE(plan_offer(getacl, {}, {}, 4096, 4096, 10'000).guessed) << "there is nothing larger";
+}
+
+TEST(OfferPlan, ASessionBoundsWhatNothingElseDoes) {
+  COVERS("RFC8267-6.2.2-1");
+  const Bytes readlink = compound_call(1).w(27).bytes();
+  const Bytes read = reads({65536});
+  const auto with_limit = [](const Bytes& call, std::optional<std::size_t> limit) {
+    return plan_offer(call, ResultBinding::for_call(call), {}, 4096, 4096, kMax, nullptr, limit);
+  };
+  EXPECT_EQ(with_limit(readlink, std::nullopt).reply_chunk, kMax);
+  EXPECT_EQ(with_limit(readlink, 70'000).reply_chunk, 70'000u);
+  EXPECT_EQ(with_limit(readlink, kMax + 1).reply_chunk, kMax);
+  EXPECT_EQ(with_limit(readlink, 4000).reply_chunk, 0u) << "fits in line";
+  EXPECT_EQ(with_limit(read, 60'000).write_chunks.size(), 1u) << "a bound of its own";
 }
 
 TEST(OfferPlan, SeveralReadsGetSeveralChunksOrNone) {

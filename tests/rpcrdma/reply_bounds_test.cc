@@ -65,8 +65,11 @@ TEST(ReplyBounds, KnowsShortReplies) {
   EXPECT_TRUE(is_short(rpc_call(1, kNfs, 2, 17)));
   EXPECT_FALSE(is_short(rpc_call(1, kNfs, 3, 33)));
   EXPECT_FALSE(is_short(rpc_call(1, 100005, 3, 1)));
-  EXPECT_FALSE(is_short(rpc_call(1, 100227, 3, 1)));                                 // NFSACL GETACL
-  EXPECT_FALSE(is_short(words({1, 0, 2, kNfs, 3, 1, 6, 20, 1, 0, 1, 1, 0, 0, 0})));  // RPCSEC_GSS
+  EXPECT_FALSE(is_short(rpc_call(1, 100227, 3, 1)));  // NFSACL GETACL
+  for (const std::uint32_t service : {1u, 2u, 3u}) {  // RPCSEC_GSS
+    EXPECT_EQ(is_short(words({1, 0, 2, kNfs, 3, 1, 6, 20, 1, 0, 1, service, 0, 0, 0})), service == 1);
+    EXPECT_FALSE(is_short(words({1, 0, 2, kNfs, 3, 0, 6, 20, 1, 1, 1, service, 0, 0, 0}))) << "makes a context";
+  }
   EXPECT_FALSE(is_short(Bytes(10)));
 }
 
@@ -153,21 +156,78 @@ TEST(ReplyBounds, WhatHasNoBoundHasNone) {
   }
   EXPECT_TRUE(reply_bound(getattr_call({0x0010011a, 0x00b0a23a})));
   EXPECT_TRUE(reply_bound(getattr_call({})));
-  for (const std::uint32_t op : {kReadlink, 0u, 2u, 33u, 42u, 50u, 68u, 72u, 76u, 10044u}) {
+  for (const std::uint32_t op : {kReadlink, 0u, 2u, 33u, 42u, 52u, 61u, 72u, 76u, 10044u}) {
     Xdr x = wire::compound_call(1);
     x.w(op).fill(64);
     EXPECT_FALSE(reply_bound(x.bytes())) << op;
   }
-  Xdr readdir = wire::compound_call(1);
-  readdir.w(kReaddir).d(0).d(0).words({1024, 1024, 0});
-  EXPECT_FALSE(reply_bound(readdir.bytes()));
   Xdr later = wire::compound_call(1, 3);  // a minor version that may mean other things
   EXPECT_FALSE(reply_bound(later.w(kGetfh).bytes()));
-  for (const std::uint32_t procedure : {5u, 16u, 17u})
-    EXPECT_FALSE(reply_bound(wire::nfs_call(3, procedure).opaque(32).fill(64).bytes())) << procedure;
+  EXPECT_FALSE(reply_bound(wire::nfs_call(3, 5).opaque(32).fill(64).bytes()));  // READLINK
   EXPECT_FALSE(reply_bound(wire::nfs_call(4, 1, 100227).bytes()));
-  const Bytes gss = Xdr().words({1, 0, 2, 100003, 3, 1, 6, 20, 1, 0, 1, 1, 0, 0, 0}).opaque(32).bytes();
+  const Bytes gss = Xdr().words({1, 0, 2, 100003, 3, 1, 6, 20, 1, 0, 1, 2, 0, 0, 0}).opaque(32).bytes();
   EXPECT_FALSE(reply_bound(gss));
+}
+
+// Whose results are limited by a count of octets in the Call.
+TEST(ReplyBounds, OfListsFollowTheCount) {
+  COVERS("RFC8267-3-3");
+  for (const std::uint32_t count : {0u, 512u, 32768u, 1u << 20}) {
+    const Xdr calls[] = {wire::nfs_call(2, 16).fill(32).w(0).w(count),
+                         wire::nfs_call(3, 16).opaque(32).d(0).d(0).w(count),
+                         wire::nfs_call(3, 17).opaque(32).d(0).d(0).words({count / 8, count}),
+                         wire::compound_call(1).w(kReaddir).d(0).d(0).words({count / 8, count, 1, 1}),
+                         wire::compound_call(1).w(47).fill(16).words({1, count, 0}),
+                         wire::compound_call(1).words({50, 0, 1, 1}).d(0).d(9).d(9).fill(16).w(count),
+                         wire::compound_call(1, 2).w(68).fill(16).d(0).w(count),
+                         wire::compound_call(1, 2).w(74).d(0).w(count)};
+    for (const Xdr& call : calls) {
+      const auto bound = reply_bound(call.bytes());
+      ASSERT_TRUE(bound) << &call - calls;
+      EXPECT_GE(*bound, count + 500u);
+      EXPECT_LE(*bound, 2 * std::size_t{count} + 5000);
+      EXPECT_FALSE(reply_guess(call.bytes()));
+    }
+  }
+  const auto stateids = reply_bound(wire::compound_call(1).words({55, 3}).fill(48).bytes());
+  const auto none = reply_bound(wire::compound_call(1).words({55, 0}).bytes());
+  ASSERT_TRUE(stateids && none);
+  EXPECT_EQ(*stateids, *none + 12);
+  EXPECT_FALSE(reply_bound(wire::compound_call(1).words({55, 4}).fill(48).bytes()));
+}
+
+TEST(ReplyBounds, AnUnknownOperationTakesTheBoundAwayAndNothingElse) {
+  for (const std::uint32_t op : {76u, 200u, 10044u}) {
+    Xdr x = wire::compound_call(4, 2);
+    putfh(sequence(x)).w(kRead).fill(16).d(0).w(8192).w(op).fill(40);
+    EXPECT_FALSE(reply_bound(x.bytes())) << op;
+    EXPECT_EQ(ResultBinding::for_call(x.bytes()).max_items(), 1u) << "what comes before it is known";
+  }
+}
+
+TEST(ReplyBounds, AreGuessedOnlyForACompoundThatLooks) {
+  COVERS("RFC8267-6.2.1-1");
+  COVERS("RFC8267-3.1-5");
+  const auto asks = [](std::uint32_t minor_version, std::uint32_t operations, const Xdr& before) {
+    Xdr x = wire::compound_call(operations, minor_version);
+    putfh(x).raw(before.bytes()).w(kGetattr).words({1, 1u << 12});
+    return x.bytes();
+  };
+  const auto guess = reply_guess(asks(0, 2, {}));
+  ASSERT_TRUE(guess);
+  EXPECT_GT(*guess, 64u * 1024);
+  EXPECT_LT(*guess, 66u * 1024);
+  EXPECT_TRUE(reply_guess(asks(0, 3, Xdr().w(kLookup).opaque(9))));
+  EXPECT_FALSE(reply_guess(asks(1, 2, {})));
+  EXPECT_FALSE(reply_guess(asks(0, 3, Xdr().w(28).opaque(9)))) << "REMOVE";
+  EXPECT_FALSE(reply_guess(asks(0, 3, Xdr().w(kReadlink))));
+  EXPECT_FALSE(reply_guess(asks(0, 3, Xdr().w(200))));
+  EXPECT_FALSE(reply_guess(asks(0, 3, {}))) << "an operation is missing";
+  Xdr bounded = wire::compound_call(2, 0);
+  EXPECT_FALSE(reply_guess(getattr(putfh(bounded)).bytes()));
+  Xdr gss = Xdr().words({1, 0, 2, 100003, 4, 1, 6, 20, 1, 0, 1, 1, 0, 0, 0});
+  gss.words({0, 0, 1, kGetattr, 1, 1u << 12});
+  EXPECT_FALSE(reply_guess(gss.bytes())) << "its verifier covers the xid";
 }
 
 // The longest results, laid out by hand.

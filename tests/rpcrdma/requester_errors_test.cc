@@ -220,7 +220,7 @@ TEST_F(RequesterTest, ClosesIfItCannotFence) {
 TEST_F(RequesterTest, FailsTheCallIfMemoryCannotBeExposed) {
   COVERS("RFC8166-4.5.4-1");
   start();
-  Buffer message = to_buffer(*pool_, readdir_call(1));
+  Buffer message = to_buffer(*pool_, readlink_call(1));
   pool_->acquire(1 << 20, BufferPool::Purpose::kReply).reset();  // the Reply's buffer is there already
   client_.refuse_registrations = true;
   ASSERT_TRUE(requester_->call(std::move(message), now_).ok());
@@ -239,8 +239,8 @@ TEST_F(RequesterTest, WaitsForReplyMemory) {
   (void)received();
   answer(header(1, Proc::kMsg, 64), rpc_reply(1));
   expect_reply(rpc_reply(1));
-  ASSERT_TRUE(call(readdir_call(2)).ok());
-  ASSERT_TRUE(call(readdir_call(3)).ok());
+  ASSERT_TRUE(call(readlink_call(2)).ok());
+  ASSERT_TRUE(call(readlink_call(3)).ok());
   const Decoded d = received();
   EXPECT_TRUE(nothing_received());
   const Bytes data = rpc_reply(2, pattern(5000));

@@ -51,7 +51,7 @@ TEST_F(RequesterTest, OffersOneReplyChunkWhereTheReplyMayBeLong) {
   COVERS("RFC8267-3-2");
   COVERS("RFC8267-6.4.2-1");
   start();
-  ASSERT_TRUE(call(readdir_call(1)).ok());
+  ASSERT_TRUE(call(readlink_call(1)).ok());
   const Decoded d = received();
   EXPECT_TRUE(d.header.write_list.empty());
   ASSERT_TRUE(d.header.reply_chunk);

@@ -120,8 +120,8 @@ TEST(RpcPair, KeepsToAThresholdForEachDirection) {
       p.run();
       ASSERT_TRUE(next<Requester::ReplyReceived>(p.client));
 
-      // A READDIR, whose Reply has no known bound: in line, or in its Reply chunk, which is repeated then.
-      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, readdir_call(++xid), BufferPool::Purpose::kCall), {}).ok());
+      // A READLINK, whose Reply has no known bound: in line, or in its Reply chunk, which is repeated then.
+      ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, readlink_call(++xid), BufferPool::Purpose::kCall), {}).ok());
       p.run();
       arrived = next<Responder::CallReceived>(p.server);
       ASSERT_TRUE(arrived);

@@ -75,6 +75,10 @@ inline Bytes write_call(std::uint32_t xid, const Bytes& data) {
 inline Bytes write_reply(std::uint32_t xid) {
   return rpc_reply(xid, words({0, 0, 0, 0, 1, 0, 0}));
 }
+// Its Reply has no bound.
+inline Bytes readlink_call(std::uint32_t xid) {
+  return rpc_call(xid, kNfs, 3, 5, file_handle());
+}
 inline Bytes readdir_call(std::uint32_t xid) {
   return rpc_call(xid, kNfs, 3, 16, file_handle() + words({0, 0, 0, 0, 65536}));
 }
