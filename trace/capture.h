@@ -39,7 +39,7 @@ class Capture {
 
   // A capture of no packets yet.
   explicit Capture(const CaptureOptions& options)
-      : options_(options), sctp_({options.port, options.stream, options.verbose}, calls_) {}
+      : options_(options), sctp_({options.port, options.stream, options.verbose, options.config_program}, calls_) {}
 
   // The next packet of the file, `at` since the first one. Packets are numbered as they come, from 1.
   void packet(Duration at, LinkType link, ConstBytes captured, std::size_t wire_bytes);

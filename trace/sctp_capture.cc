@@ -157,6 +157,7 @@ SctpCapture::Stream* SctpCapture::stream_of(const Ends& ends, Association& a, st
   o.connection = std::to_string(a.number) + "/" + std::to_string(id);
   o.carrier = "sctp";
   o.verbose = options_.verbose;
+  o.config_program = options_.config_program;
   o.calls = calls_;
   o.ends = {ends[0].first.address, ends[1].first};
   Stream& s = *a.streams.emplace(id, std::make_unique<Stream>(std::move(o))).first->second;

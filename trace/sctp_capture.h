@@ -32,6 +32,7 @@ class SctpCapture {
     std::optional<std::uint16_t> port;    // only associations with this port of SCTP, or of UDP around it
     std::optional<std::uint64_t> stream;  // only the association of this number
     bool verbose = false;                 // also a record for each DATA chunk and DDP segment
+    std::uint32_t config_program = rpcrdma::kConfigProgram;  // number of the program CONFIG_RDMA
   };
   // `calls`: shared with the other connections of the capture.
   SctpCapture(const Options& options, std::shared_ptr<CallBook> calls) : options_(options), calls_(std::move(calls)) {}
