@@ -157,6 +157,7 @@ TEST_F(RdmaChannelMemory, KeepsItsPagesWhereTheyArePinned) {
   };
   RdmaChannel pinned{std::make_unique<Pinned>(engine, stream::Options{}, 4), {}, kKeep};
   for (RdmaChannel* of : {&pinned, &channel}) {
+    const auto posted = of->pool().acquire(100, Purpose::kControl);  // keeps the slab
     MutBytes octets;
     {
       const auto small = of->pool().acquire(100, Purpose::kControl);
