@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kConnections = 200;
-constexpr std::size_t kEach = 64;  // KiB
+constexpr std::size_t kEach = 72;  // KiB
 
 // A process with a gateway in it.
 class GatewayProcess {
