@@ -56,6 +56,12 @@ class KernelNfsd:
         """Port of 127.0.0.1 on the host that reaches NFS over RDMA."""
         return self.guest.forwards[RDMA_PORT]
 
+    def serve_rdma_also(self, port: int) -> int:
+        """Serve NFS over RDMA at another port of the guest, too, for what the capture has no counters of. Port of the host that reaches it."""
+        self.guest.must(f"echo 'rdma {port}' > /proc/fs/nfsd/portlist", 15)
+        self.guest.wait_listening(port, 15, rdma=True)
+        return self.guest.forwards[port]
+
     def copy_tree(self, source: str) -> None:
         """Fill the export from a directory of the host, unless it is filled."""
         self.guest.must(f"test -e {EXPORT}/complete || cp -r '/run/host{source}'/. {EXPORT}/", 120)

@@ -58,10 +58,11 @@ def _kill_gateway(context: Context, name: str, version: str) -> None:
 
 @scenario("gateway-killed-back", "the same with a client of TCP (v4.1) and knfsd over siw behind the gateway", variants=ONCE)
 def gateway_killed_back(context: Context) -> None:
-    name, guest, nfsd, port = "gateway-killed-back", context.guest, context.boot.nfsd, free_port()
+    name, guest, port = "gateway-killed-back", context.guest, free_port()
+    server = context.boot.nfsd.serve_rdma_also(context.take_rping_port())
 
     def start() -> IwarpProcess:
-        gateway = context.iwarp("gateway", "--tcp-listen", f"127.0.0.1:{port}", "--rdma", f"127.0.0.1:{nfsd.rdma_port}",
+        gateway = context.iwarp("gateway", "--tcp-listen", f"127.0.0.1:{port}", "--rdma", f"127.0.0.1:{server}",
                                 "--insecure-ports", "--crc", "prefer-off", "--no-p2p")
         wait_listening(port, "iwarp gateway", 10, gateway.child)
         return gateway

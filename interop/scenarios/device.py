@@ -10,7 +10,6 @@ from lib.ganesha import EXPORT
 from lib.guest import HOST_ADDRESS, Guest, Job
 from lib.iwarp_tool import parse_connections, total
 from lib.kernel_nfsd import EXPORT as NFSD_EXPORT
-from lib.kernel_nfsd import RDMA_PORT
 from lib.nfs_files import ODD_SIZES, sha256
 from lib.scenario import ONCE, Context, scenario
 
@@ -28,7 +27,7 @@ def both_directions(context: Context) -> None:
     far.must(f"modprobe -a nfs nfsv4 rpcrdma; mkdir -p {_MOUNT_POINT}; head -c {_WRITTEN} /dev/urandom > /tmp/written", 60)
     written = far.must("sha256sum /tmp/written", 30).split()[0]
     _front(context, near, far, written)
-    _back(context, near, far, written)
+    _back(context, far, written)
 
 
 def _front(context: Context, near: Guest, far: Guest, written: str) -> None:
@@ -57,11 +56,12 @@ def _front(context: Context, near: Guest, far: Guest, written: str) -> None:
     gateway.stop()
 
 
-def _back(context: Context, near: Guest, far: Guest, written: str) -> None:
+def _back(context: Context, far: Guest, written: str) -> None:
     """A server over the device."""
     server = context.boot.nfsd.guest
     server.must(f"head -c {2 * _MIB} /dev/urandom > {NFSD_EXPORT}/device-read", 30)
-    gateway = _Gateway(far, context, "--tcp-listen", "127.0.0.1:2050", "--rdma", f"{HOST_ADDRESS}:{near.forwards[RDMA_PORT]}")
+    port = context.boot.nfsd.serve_rdma_also(context.take_rping_port())
+    gateway = _Gateway(far, context, "--tcp-listen", "127.0.0.1:2050", "--rdma", f"{HOST_ADDRESS}:{port}")
     far.wait_listening(2050, 30)
     try:
         far.must(f"mount -t nfs -o proto=tcp,port=2050,vers=4.1,sec=sys 127.0.0.1:/ {_MOUNT_POINT}", _TIMEOUT)
