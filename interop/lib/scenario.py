@@ -16,7 +16,7 @@ from lib.processes import Children
 from lib.siw_build import BARE
 
 # Guest TCP ports that every boot forwards: one per rping case (a port is not reused within a boot), and the NFS server's.
-RPING_PORTS = range(7174, 7186)
+RPING_PORTS = range(7174, 7190)
 # Variants for what proves the same in all of them.
 ONCE = ("default",)
 
