@@ -85,11 +85,6 @@ clnt_stat call(CLIENT* clnt, rpcproc_t procedure, int value, int* result, timeva
                    patience);
 }
 
-int times_executed(int value) {
-  const std::lock_guard lock(mu);
-  return executed[value];
-}
-
 TEST(TirpcHandles, EveryCallIsExecutedOnceWhateverThreadsServe) {
   Service service(4);
   std::vector<std::thread> callers;
