@@ -102,7 +102,6 @@ Result<void> ServerCore::listen(std::shared_ptr<ServerTransport> transport) {
   {
     const std::lock_guard lock(mu_);
     if (stopped_) return make_error(Errc::kAborted, "the Server has stopped");
-    transports_.push_back(transport);
   }
   if (auto failed = transport->listen([weak = weak_from_this()](Incoming incoming) {
         if (const auto self = weak.lock()) self->on_incoming(std::move(incoming));
@@ -112,9 +111,12 @@ Result<void> ServerCore::listen(std::shared_ptr<ServerTransport> transport) {
   }
   {
     const std::lock_guard lock(mu_);
-    if (!stopped_) return {};
+    if (!stopped_) {
+      transports_.push_back(std::move(transport));
+      return {};
+    }
   }
-  transport->stop();  // stop() may have come too early for it
+  transport->stop();  // stop() came too early for it
   return make_error(Errc::kAborted, "the Server has stopped");
 }
 

@@ -7,16 +7,26 @@
 namespace iwarp::rpc::test {
 namespace {
 
-// A server in memory whose handlers the test writes.
+// A server whose handlers the test writes.
 struct Small {
-  explicit Small(ServerOptions options = {.threads = 2}) : server(std::make_shared<Server>(engine, options)) {
-    server->listen(network.server()).value();
+  explicit Small(ServerOptions options = {.threads = 2}, Carrier carrier = Carrier::kMemory)
+      : server(std::make_shared<Server>(engine, options)) {
+    if (carrier == Carrier::kMemory) {
+      server->listen(network.server()).value();
+      transport = network.client();
+    } else {
+      const auto listener = on_iwarp(engine, {.endpoint = {boost::asio::ip::address_v4::loopback(), 0}});
+      server->listen(listener).value();
+      transport = over_iwarp(engine, {.host = "127.0.0.1", .port = listener->local().port()});
+    }
+    client.emplace(engine, transport, ClientOptions{.timeout = 30s});
   }
 
   cm::Engine engine;
   MemoryNetwork network{engine.get_executor()};
   std::shared_ptr<Server> server;
-  Client client{engine, network.client(), {.timeout = 30s}};
+  std::shared_ptr<ClientTransport> transport;
+  std::optional<Client> client;
 };
 
 // Tells that what it lived in is gone.
@@ -42,7 +52,7 @@ TEST(Stopping, HandlersThatWaitElsewhereOutliveTheThreads) {
       ++went_on;
       co_return AcceptStat::kSuccess;
     });
-    auto call = s.client.async_call(proc(kEcho), {}, {}, use_future);
+    auto call = s.client->async_call(proc(kEcho), {}, {}, use_future);
     ASSERT_TRUE(eventually([&] { return waiting == 1; }));
     std::this_thread::sleep_for(5ms);  // so that it is suspended
     s.server->stop();
@@ -51,7 +61,7 @@ TEST(Stopping, HandlersThatWaitElsewhereOutliveTheThreads) {
     boost::asio::post(s.engine.get_executor(), [&] { timer.cancel(); });
     EXPECT_TRUE(eventually([&] { return gone == 1; }));
     EXPECT_EQ(went_on, 0);
-    s.client.close();
+    s.client->close();
     EXPECT_EQ(call.wait_for(kPatience), std::future_status::ready);
   }
 }
@@ -68,17 +78,20 @@ TEST(Stopping, HandlersThatWaitInTheThreadsEndWithThem) {
     co_await timer.async_wait(use_awaitable);
     co_return AcceptStat::kSuccess;
   });
-  EXPECT_TRUE(s.client.call(proc(kEcho), {}).ok());
-  auto call = s.client.async_call(proc(kHold), {}, {}, use_future);
+  EXPECT_TRUE(s.client->call(proc(kEcho), {}).ok());
+  auto call = s.client->async_call(proc(kHold), {}, {}, use_future);
   ASSERT_TRUE(eventually([&] { return waiting == 2; }));
   s.server->stop();
   EXPECT_EQ(gone, 2);
-  s.client.close();
+  s.client->close();
 }
 
-TEST(Stopping, AHandlerMayStopItsServer) {
+class StoppingInside : public ::testing::TestWithParam<Carrier> {};
+INSTANTIATE_TEST_SUITE_P(Over, StoppingInside, ::testing::Values(Carrier::kMemory, Carrier::kIwarp), carrier_name);
+
+TEST_P(StoppingInside, AHandlerMayStopItsServer) {
   for (const unsigned threads : {0u, 1u, 3u}) {
-    Small s({.threads = threads});
+    Small s({.threads = threads}, GetParam());
     std::atomic<unsigned> stopped{0};
     s.server->serve(kProgram, 1, [&](Call call) -> awaitable<Answer> {
       if (call.procedure() == kNull) co_return AcceptStat::kSuccess;
@@ -87,20 +100,20 @@ TEST(Stopping, AHandlerMayStopItsServer) {
       co_return AcceptStat::kSuccess;
     });
     std::vector<std::future<Reply>> calls;
-    for (unsigned i = 0; i < 3; ++i) calls.push_back(s.client.async_call(proc(kEcho), {}, {}, use_future));
+    for (unsigned i = 0; i < 3; ++i) calls.push_back(s.client->async_call(proc(kEcho), {}, {}, use_future));
     ASSERT_TRUE(eventually([&] { return stopped >= 1; }));
     s.server->stop();  // waits for those who are in it
     const unsigned so_many = stopped;
     std::this_thread::sleep_for(2ms);
     EXPECT_TRUE(threads == 0 || stopped == so_many);
-    s.client.close();
+    s.client->close();
     for (auto& call : calls) EXPECT_EQ(call.wait_for(kPatience), std::future_status::ready);
   }
 }
 
-TEST(Stopping, TheLastOwnerMayBeAHandler) {
+TEST_P(StoppingInside, TheLastOwnerMayBeAHandler) {
   for (const unsigned threads : {0u, 1u, 3u}) {
-    Small s({.threads = threads});
+    Small s({.threads = threads}, GetParam());
     std::weak_ptr<Server> server = s.server;
     std::atomic<int> gone{0};
     std::promise<void> let_go;
@@ -112,12 +125,12 @@ TEST(Stopping, TheLastOwnerMayBeAHandler) {
       owner.reset();
       co_return AcceptStat::kSuccess;
     });
-    auto call = s.client.async_call(proc(kEcho), {}, {}, use_future);
+    auto call = s.client->async_call(proc(kEcho), {}, {}, use_future);
     s.server.reset();
     EXPECT_FALSE(server.expired());
     let_go.set_value();
     EXPECT_TRUE(eventually([&] { return gone == 1 && server.expired(); }));
-    s.client.close();
+    s.client->close();
     EXPECT_EQ(call.wait_for(kPatience), std::future_status::ready);
   }
 }
@@ -128,17 +141,27 @@ TEST(Stopping, AtAnyMomentOfAConnection) {
     Small s({.threads = 1});
     s.server->serve(kProgram, 1, [](Call) -> awaitable<Answer> { co_return AcceptStat::kSuccess; });
     Client other(s.engine, s.network.client(), {.timeout = 30s});
-    auto one = s.client.async_call(proc(kNull), {}, {}, use_future);
+    auto one = s.client->async_call(proc(kNull), {}, {}, use_future);
     auto two = other.async_call(proc(kNull), {}, {}, use_future);
     std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
     std::jthread stopper([&] { s.server->stop(); });
     s.server->stop();
-    s.client.close();
+    s.client->close();
     other.close();
     EXPECT_EQ(one.wait_for(kPatience), std::future_status::ready);
     EXPECT_EQ(two.wait_for(kPatience), std::future_status::ready);
     EXPECT_EQ(s.server->listen(s.network.server()).error().code, Errc::kAborted);
   }
+}
+
+TEST(Stopping, EndsNoListeningOfOthers) {
+  Small s;
+  s.server->serve(kProgram, 1, [](Call) -> awaitable<Answer> { co_return AcceptStat::kSuccess; });
+  {
+    Server other(s.engine, {});
+    EXPECT_EQ(other.listen(s.network.server()).error().code, Errc::kInvalidArgument);
+  }
+  EXPECT_TRUE(s.client->call(proc(kNull), {}).ok());
 }
 
 // A connection that has ended keeps its place while a handler has a Call of it.
