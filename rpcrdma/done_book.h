@@ -32,6 +32,8 @@ struct DoneOptions {
   // Most Replies that wait, and their octets; of one connection, and of all of the book. More are not admitted.
   std::size_t max_replies = 16, max_bytes = std::size_t{8} << 20;
   std::size_t max_replies_of_all = 256, max_bytes_of_all = std::size_t{64} << 20;
+
+  friend bool operator==(const DoneOptions&, const DoneOptions&) = default;
 };
 
 // `Memory`: whatever owns the exposed octets and knows their handles; movable. The book neither looks at it nor frees

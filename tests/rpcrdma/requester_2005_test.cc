@@ -109,6 +109,24 @@ TEST_F(Requester2005, FetchesDataOfAReply) {
   expect_bad_reply();
 }
 
+// In line, and with its data taken out.
+TEST_F(Requester2005, CallsAreTheMessageAndItsXid) {
+  COVERS("D2005-4-1");
+  COVERS("D2005-4.1-2");
+  start(options());
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{2001}, kLong}) {
+    const Bytes message = write_call(kXid, pattern(bytes));
+    ASSERT_TRUE(call(message));
+    const Decoded d = received_2005();
+    EXPECT_EQ(d.header.xid, kXid);
+    EXPECT_EQ(rpc_xid(d.payload), kXid);
+    EXPECT_EQ(d.payload, bytes == kLong ? write_call_head(kXid, kLong) : message);
+    EXPECT_EQ(d.header.read_list.empty(), bytes != kLong);
+    answer(header(kXid), write_reply(kXid));
+    expect_reply(write_reply(kXid));
+  }
+}
+
 TEST_F(Requester2005, AReplyInTheReplyChunkNeedsNoDone) {
   COVERS("D2005-5.2-5");
   RequesterOptions o = options();
