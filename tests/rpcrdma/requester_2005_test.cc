@@ -257,6 +257,19 @@ TEST_F(Requester2005, ConfiguresBeforeTheFirstCall) {
   EXPECT_EQ(next<Requester::ReplyReceived>(*requester_), std::nullopt);
 }
 
+// An xid of 0 is one as any other, also while the connection is configured.
+TEST_F(Requester2005, XidsOfCallsAreNotThatOfTheConfiguration) {
+  start(options(true));
+  ASSERT_TRUE(call(null_call(9)));
+  const std::uint32_t xid = received_2005().header.xid;
+  EXPECT_FALSE(requester_->outstanding_since(0));
+  EXPECT_FALSE(requester_->cancel(0));
+  ASSERT_TRUE(call(null_call(0)));
+  answer(header(xid), rpc_reply(xid, words({4096, 0, 4})));
+  EXPECT_EQ(received_2005().payload, null_call(9));
+  EXPECT_EQ(received_2005().payload, null_call(0));
+}
+
 TEST_F(Requester2005, GoesOnWithoutConfiguration) {
   start(options(true));
   ASSERT_TRUE(call(null_call(9)));
