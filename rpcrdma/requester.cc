@@ -347,6 +347,14 @@ bool Requester::cancel(std::uint32_t xid) {
   return true;
 }
 
+bool Requester::want_again(std::uint32_t xid) {
+  const auto call = std::find_if(calls_.begin(), calls_.end(),
+                                 [&](const Call& c) { return c.used && c.cancelled && c.asked_xid == xid; });
+  if (call == calls_.end()) return false;
+  call->cancelled = false;
+  return true;
+}
+
 std::optional<TimePoint> Requester::outstanding_since(std::uint32_t xid) const {
   const auto is = [xid](const auto& c) { return c.xid == xid || c.asked_xid == xid; };
   const auto sent = std::find_if(calls_.begin(), calls_.end(), [&](const Call& c) { return c.used && is(c); });

@@ -1,0 +1,94 @@
+// Who is who: what arrives from a UDP address, with its SCTP ports, belongs to a handle, and SCTP's packets for a
+// handle go to that address. Handles are small numbers; the state cookies that this end gives out are bound to them, so
+// one that was given to a peer is given to no other as long as such a cookie is good. No sockets. One thread.
+#pragma once
+
+#include <boost/asio/ip/udp.hpp>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <set>
+
+#include "iwarp/base/time.h"
+
+namespace iwarp::sctp_cm {
+
+class UdpPort;
+
+enum class Handle : std::uint64_t {};
+// For packets of nobody that is known; kNone is none.
+inline constexpr Handle kNoHandle{0};
+inline constexpr Handle kOutOfTheBlue{1};
+
+struct Peer {
+  UdpPort* by = nullptr;  // our end
+  boost::asio::ip::udp::endpoint at;
+  std::uint16_t peer_port = 0;  // of SCTP
+  std::uint16_t own_port = 0;   // of SCTP
+
+  friend auto operator<=>(const Peer& a, const Peer& b) {
+    if (const auto c = a.by <=> b.by; c != 0) return c;
+    if (a.at != b.at) return a.at < b.at ? std::strong_ordering::less : std::strong_ordering::greater;
+    if (const auto c = a.peer_port <=> b.peer_port; c != 0) return c;
+    return a.own_port <=> b.own_port;
+  }
+  friend bool operator==(const Peer& a, const Peer& b) = default;
+};
+
+class Peers {
+ public:
+  // How long a state cookie is good, and a handle rests.
+  static constexpr std::chrono::milliseconds kCookieLife{10000};
+
+  // `max_asking`: peers that have sent an INIT and no cookie yet, at a time; a new one takes the place of the oldest,
+  // which may ask again.
+  explicit Peers(std::size_t max_asking) : max_asking_(max_asking) {}
+
+  // The association's; kNoHandle: it has none.
+  [[nodiscard]] Handle known(const Peer& peer) const;
+  // Of one that has asked; kNoHandle: it has not, or too long ago.
+  [[nodiscard]] Handle asking(const Peer& peer) const;
+  // It asks, maybe again.
+  Handle ask(const Peer& peer, TimePoint now);
+  // It gets an association, asked for or not.
+  Handle settle(const Peer& peer, TimePoint now);
+  // It has none any more.
+  void forget(Handle handle, TimePoint now);
+  // A settled one whose cookie was no good: it asks still.
+  void unsettle(Handle handle, TimePoint now);
+  // Where packets for the handle go; nullptr: nowhere any more.
+  [[nodiscard]] const Peer* find(Handle handle) const;
+  // All peers of an end that goes.
+  void drop_asking(const UdpPort* by, TimePoint now);
+  // Marks a handle as known to SCTP. True: it was not.
+  [[nodiscard]] bool first_use(Handle handle);
+
+  [[nodiscard]] std::size_t asking() const { return asking_.size(); }
+  [[nodiscard]] std::size_t settled() const { return known_.size(); }
+  // Peers that lost their place to others.
+  [[nodiscard]] std::uint64_t displaced() const { return displaced_; }
+
+ private:
+  struct Asked {
+    Handle handle;
+    std::list<Peer>::iterator place;
+  };
+  [[nodiscard]] Handle fresh(TimePoint now);
+
+  std::size_t max_asking_;
+  std::uint64_t last_ = 1;       // the greatest handle so far
+  std::uint64_t displaced_ = 0;  //
+  std::map<Peer, Handle> known_;
+  std::map<Peer, Asked> asking_;
+  std::list<Peer> order_;  // of those that ask, oldest first
+  std::map<Handle, Peer> by_handle_;
+  struct Resting {
+    Handle handle;
+    TimePoint since;
+  };
+  std::deque<Resting> resting_;  // known to SCTP, and of nobody
+  std::set<Handle> in_use_;      // known to SCTP
+};
+
+}  // namespace iwarp::sctp_cm

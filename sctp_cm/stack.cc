@@ -1,0 +1,266 @@
+#include "iwarp/sctp_cm/stack.h"
+
+#include <usrsctp.h>
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <random>
+#include <utility>
+
+namespace iwarp::sctp_cm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kBusyTick{10};  // the grain of usrsctp's timers
+constexpr std::chrono::milliseconds kIdleTick{1000};
+constexpr std::uint32_t kChunksOnQueue = 8192;  // of a direction of an association, in place of 512
+constexpr std::uint16_t kFirstOwnPort = 49152;  // dynamic ports, RFC 6335
+constexpr int kFinishSteps = 3000;
+
+}  // namespace
+
+Stack* Stack::only_ = nullptr;
+
+Result<void> validate(const TransportOptions& o) {
+  const auto invalid = [](const char* why) { return make_error(Errc::kInvalidArgument, why); };
+  using std::chrono::milliseconds;
+  const auto within = [](milliseconds t, int low, int high) {
+    return t >= milliseconds(low) && t <= milliseconds(high);
+  };
+  if (o.streams < 1 || o.streams > 1024) return invalid("TransportOptions::streams must be 1 to 1024");
+  if (o.packet_bytes < 576 || o.packet_bytes > kMaxPacketBytes)
+    return invalid("TransportOptions::packet_bytes must be 576 to 65507");
+  if (o.buffer_bytes < 65536 || o.buffer_bytes > (std::uint32_t{64} << 20))
+    return invalid("TransportOptions::buffer_bytes must be 64 KiB to 64 MiB");
+  if (!within(o.connect_timeout, 1, 600000)) return invalid("TransportOptions::connect_timeout must be 1 to 600000 ms");
+  if (!within(o.rto_min, 10, 60000)) return invalid("TransportOptions::rto_min must be 10 to 60000 ms");
+  if (!within(o.rto_max, 10, 60000) || o.rto_max < o.rto_min)
+    return invalid("TransportOptions::rto_max must be rto_min to 60000 ms");
+  if (o.max_retransmissions < 1 || o.max_retransmissions > 100)
+    return invalid("TransportOptions::max_retransmissions must be 1 to 100");
+  if (!within(o.heartbeat, 100, 3600000)) return invalid("TransportOptions::heartbeat must be 100 to 3600000 ms");
+  return {};
+}
+
+Stack::Stack(boost::asio::io_context& io, const StackOptions& options)
+    : io_(io),
+      options_(options),
+      timer_(io),
+      ticked_(Clock::now()),
+      scratch_(kMaxMessageBytes),
+      ports_(std::random_device{}()),
+      peers_(options.max_asking),
+      blue_allowance_(options.out_of_the_blue),
+      blue_since_(ticked_) {}
+
+Result<std::unique_ptr<Stack>> Stack::make(boost::asio::io_context& io, const StackOptions& options) {
+  if (options.max_associations == 0 || options.max_asking == 0)
+    return make_error(Errc::kInvalidArgument, "StackOptions::max_associations and max_asking must be 1 or more");
+  if (only_ != nullptr)
+    return make_error(Errc::kResource,
+                      "this process has an SCTP stack already: usrsctp keeps its state in global "
+                      "variables, so let all associations share that one");
+  std::unique_ptr<Stack> stack(new Stack(io, options));
+  only_ = stack.get();
+  usrsctp_init_nothreads(0, &Stack::on_output, nullptr);
+  usrsctp_enable_crc32c_offload();
+  // What DDP does not need, peers cannot reach. ASCONF first: it needs AUTH.
+  usrsctp_sysctl_set_sctp_asconf_enable(0);
+  usrsctp_sysctl_set_sctp_auth_enable(0);
+  usrsctp_sysctl_set_sctp_auto_asconf(0);
+  usrsctp_sysctl_set_sctp_reconfig_enable(0);
+  usrsctp_sysctl_set_sctp_pr_enable(0);
+  usrsctp_sysctl_set_sctp_nrsack_enable(0);
+  usrsctp_sysctl_set_sctp_pktdrop_enable(0);
+  usrsctp_sysctl_set_sctp_ecn_enable(0);
+  usrsctp_sysctl_set_sctp_max_chunks_on_queue(kChunksOnQueue);
+  stack->use(kOutOfTheBlue);
+  return stack;
+}
+
+Stack::~Stack() {
+  *alive_ = false;
+  if (!process_.alive()) return;  // a forked child: usrsctp's locks may be held by threads that it does not have
+  for (auto& [handle, held] : associations_) held.association->orphan();
+  associations_.clear();
+  for (Port& p : udp_) p.port->flush();  // the ABORTs
+  int steps = 0;
+  while (usrsctp_finish() != 0 && ++steps < kFinishSteps) usrsctp_handle_timers(10);
+  if (steps < kFinishSteps) only_ = nullptr;  // else something of it is left, and a second one would meet it
+}
+
+Result<UdpPort*> Stack::open(const udp::endpoint& at, Listener* listener) {
+  udp_.emplace_back();
+  Port& entry = udp_.back();
+  UdpPort::Handlers handlers;
+  handlers.packet = [this, &entry](const udp::endpoint& from, ConstBytes packet) { input(*entry.port, from, packet); };
+  handlers.batch = [this] { settle(); };
+  auto port = UdpPort::open(io_, at, std::move(handlers), options_.fate);
+  if (!port) {
+    udp_.pop_back();
+    return port.error();
+  }
+  entry.port = *std::move(port);
+  entry.listener = listener;
+  return entry.port.get();
+}
+
+Result<std::unique_ptr<Listener>> Stack::listen(const udp::endpoint& at, std::uint16_t sctp_port,
+                                                const TransportOptions& options, Listener::Handler handler) {
+  if (!process_.alive()) return make_error(Errc::kInvalidArgument, "an SCTP stack is of no use after fork()");
+  if (const auto valid = validate(options); !valid) return valid.error();
+  if (sctp_port == 0) return make_error(Errc::kInvalidArgument, "an SCTP port is 1 to 65535");
+  auto socket = Socket::make(options);
+  if (!socket) return socket.error();
+  if (const auto listens = socket->listen(sctp_port); !listens) return listens.error();
+  const auto port = open(at, nullptr);
+  if (!port) return port.error();
+  std::unique_ptr<Listener> listener(new Listener(*this, **port, sctp_port, *std::move(socket), std::move(handler)));
+  udp_.back().listener = listener.get();
+  arm();
+  return listener;
+}
+
+Listener::~Listener() {
+  stack_->remove(*this);
+}
+
+void Stack::remove(Listener& listener) {
+  listener.socket_.close();
+  if (!process_.alive()) return;
+  peers_.drop_asking(listener.port_, Clock::now());
+  for (auto& [handle, held] : associations_) {
+    if (held.from == &listener) held.from = nullptr;
+  }
+  for (Port& p : udp_) {
+    if (p.listener == &listener) p.listener = nullptr;
+  }
+}
+
+Result<std::shared_ptr<Association>> Stack::connect(const udp::endpoint& to, std::uint16_t sctp_port,
+                                                    const TransportOptions& options, TransportUser& user) {
+  if (!process_.alive()) return make_error(Errc::kInvalidArgument, "an SCTP stack is of no use after fork()");
+  if (const auto valid = validate(options); !valid) return valid.error();
+  if (sctp_port == 0 || to.port() == 0 || to.address().is_unspecified())
+    return make_error(Errc::kInvalidArgument, "an SCTP peer has an address, a UDP port and an SCTP port");
+  if (associations_.size() >= options_.max_associations)
+    return make_error(Errc::kResource, "no more SCTP associations: StackOptions::max_associations");
+  UdpPort*& by = to.address().is_v6() ? out6_ : out4_;
+  if (by == nullptr) {
+    const auto port = open({to.protocol(), 0}, nullptr);
+    if (!port) return port.error();
+    by = *port;
+  }
+  auto socket = Socket::make(options);
+  if (!socket) return socket.error();
+  Peer peer{by, to, sctp_port, 0};
+  do {
+    peer.own_port = static_cast<std::uint16_t>(kFirstOwnPort + ports_() % (65536 - kFirstOwnPort));
+  } while (peers_.known(peer) != kNoHandle);
+  const TimePoint now = Clock::now();
+  const Handle handle = peers_.settle(peer, now);
+  use(handle);
+  auto association = std::make_shared<Association>(*this, *std::move(socket), handle, &user,
+                                                   add_saturating(now, options.connect_timeout));
+  associations_.emplace(handle, Held{association, nullptr, false});
+  association->listen_to(&Stack::on_association);
+  if (const auto begun = association->begin(peer.own_port, sctp_port); !begun) {
+    associations_.erase(handle);
+    peers_.forget(handle, now);
+    return begun.error();
+  }
+  ++counters_.connected;
+  owe();
+  arm();
+  return association;
+}
+
+void Stack::mark(Association& association) {
+  if (association.marked) return;
+  association.marked = true;
+  marked_.push_back(association.weak_from_this());
+  owe();
+}
+
+void Stack::on_association(struct socket*, void* who, int) {
+  auto& association = *static_cast<Association*>(who);
+  if (only_ != nullptr) only_->mark(association);
+}
+
+// Something is to be done, soon and not within the call that has caused it.
+void Stack::owe() {
+  if (settling_ || owes_) return;
+  owes_ = true;
+  boost::asio::post(io_, [this, alive = alive_] {
+    if (!*alive) return;
+    owes_ = false;
+    settle();
+  });
+}
+
+// After each input: what associations have to tell, then the packets that came of it.
+void Stack::settle() {
+  if (settling_) return;
+  settling_ = true;
+  const std::shared_ptr<bool> alive = alive_;
+  bool more = false;
+  for (const auto& weak : std::exchange(marked_, {})) {
+    const std::shared_ptr<Association> association = weak.lock();
+    if (!association) continue;
+    association->marked = false;
+    const bool again = association->service();
+    if (!*alive) return;
+    if (association->over()) {
+      associations_.erase(association->handle());
+      peers_.forget(association->handle(), Clock::now());
+    } else if (again) {
+      mark(*association);
+    }
+  }
+  more = !marked_.empty();
+  for (Port& p : udp_) p.port->flush();
+  settling_ = false;
+  if (more) owe();
+  arm();
+}
+
+void Stack::on_up(Association& association) {
+  const auto it = associations_.find(association.handle());
+  if (it == associations_.end() || !it->second.accepted) return;
+  Listener* from = std::exchange(it->second.from, nullptr);
+  it->second.accepted = false;
+  if (from == nullptr) return association.abort("nobody listens any more");
+  ++counters_.accepted;
+  const Listener::Handler handler = from->handler_;  // the listener may go in it
+  handler(it->second.association);
+  if (!association.has_user()) association.abort("not taken");
+}
+
+void Stack::arm() {
+  const bool busy = !associations_.empty() || peers_.asking() > 0;
+  const TimePoint at = ticked_ + (busy ? kBusyTick : kIdleTick);
+  if (armed_ && *armed_ <= at) return;
+  armed_ = at;
+  timer_.expires_at(at);
+  timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
+    if (!*alive || error) return;
+    armed_.reset();
+    tick();
+  });
+}
+
+void Stack::tick() {
+  const TimePoint now = Clock::now();
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(now - ticked_);
+  ticked_ += passed;
+  usrsctp_handle_timers(static_cast<std::uint32_t>(passed.count()));
+  for (auto& [handle, held] : associations_) {
+    const auto by = held.association->connect_by();
+    if (!by || now < *by) continue;
+    held.association->give_up();
+  }
+  for (Port& p : udp_) p.port->tick();
+  settle();
+}
+
+}  // namespace iwarp::sctp_cm
