@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <boost/intrusive/list.hpp>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
