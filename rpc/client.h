@@ -103,6 +103,7 @@ class Reply {
   rpcrdma::RpcReply head_{};
 };
 
+class Callers;
 class ClientCore;
 
 // Thread-safe.
@@ -147,8 +148,8 @@ class Client {
               completion.cancel);
         });
   }
-  // As these, and waits. While it waits the engine's I/O is done in this thread, as by CompletionQueue::wait_for(). Not
-  // to be called in a handler of the engine.
+  // As these, and waits. While it waits the engine's I/O is done in this thread, as by CompletionQueue::wait_for(), or,
+  // where several threads wait, in one of them. Not to be called in a handler of the engine.
   [[nodiscard]] Result<Reply> call(const Procedure& what, ConstBytes arguments, const CallOptions& options = {});
   [[nodiscard]] Result<Reply> exchange(Octets message, const CallOptions& options = {});  // a whole RPC Call
 
@@ -163,6 +164,7 @@ class Client {
 
   cm::Engine& engine_;
   std::shared_ptr<ClientCore> core_;
+  std::shared_ptr<Callers> callers_;
 };
 
 }  // namespace iwarp::rpc
