@@ -68,7 +68,10 @@ struct CallOptions {
   // It completes, with an empty Reply, as soon as it was handed to the connection. What the server answers is dropped;
   // it is sent again if the connection is lost before.
   bool one_way = false;
-  // The xid of the Call; nothing: the Client chooses. kInvalidArgument: one of that xid is outstanding.
+  // The xid of the Call; nothing: the Client chooses. kInvalidArgument: one of that xid is outstanding. Who gave a Call
+  // up, for its deadline say, may send it again with its xid: while the connection is still the same the server has it
+  // already, and this Call gets its Reply. The second time, or with other octets or max_results, the connection is made
+  // anew, and so are the other Calls' (ClientOptions::retransmit).
   std::optional<std::uint32_t> xid{};
 };
 

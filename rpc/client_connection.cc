@@ -43,6 +43,7 @@ void ClientCore::round(TimePoint now, Acts& acts) {
       session_->requester.progress();
     }
     send_waiting(now, acts);
+    lost |= session_->outdated;
     lost |= !take_events(acts);
     const auto flushed = session_->channel->flush();
     if (lost || !flushed) {
@@ -53,7 +54,12 @@ void ClientCore::round(TimePoint now, Acts& acts) {
     session_->channel->arm();
     if (!session_->feed()) break;
   }
-  if (session_->starved) wake_at(now + kRetryMemory);
+  // No memory need be on its way back then.
+  if (const auto shortages = session_->pool.shortages(); shortages != session_->shortages_seen) {
+    session_->shortages_seen = shortages;
+    session_->retries = true;
+    wake_at(now + kRetryMemory);
+  }
 }
 
 // False: the connection has to be closed.
@@ -108,6 +114,15 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
       continue;
     }
     Pending& call = found->second;
+    if (const auto taken = take_up(xid, call)) {
+      if (!*taken) {
+        session_->outdated = true;
+        return;
+      }
+      to_send_.pop_front();
+      on_sent(call, acts);
+      continue;
+    }
     auto room = session_->pool.acquire(call.message.size(), BufferPool::Purpose::kCall);
     if (!room) {
       if (session_->pool.can_hold(call.message.size(), BufferPool::Purpose::kCall)) {
@@ -126,14 +141,39 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
       continue;
     }
     to_send_.pop_front();
-    call.sent = true;
     stats_.sent_again += call.sent_before ? 1 : 0;
-    if (call.one_way) {
-      if (auto done = std::exchange(call.done, {})) {
-        acts.push_back([done = std::move(done)] { done({}, {}); });
-      }
-    }
+    on_sent(call, acts);
   }
+}
+
+void ClientCore::on_sent(Pending& call, Acts& acts) {
+  call.sent = true;
+  if (!call.one_way) return;
+  if (auto done = std::exchange(call.done, {})) acts.push_back([done = std::move(done)] { done({}, {}); });
+}
+
+// Its memory stays the connection's until the Reply.
+void ClientCore::give_up(std::uint32_t xid, const Pending& call) {
+  auto& requester = session_->requester;
+  requester.cancel(xid);
+  auto& given_up = session_->given_up;
+  std::erase_if(given_up, [&](const auto& other) { return !requester.outstanding_since(other.first); });
+  // Of one that is given up for the second time the Reply is not waited for once more.
+  if (!call.chosen || given_up.contains(xid) || !requester.outstanding_since(xid)) return;
+  given_up[xid] = {keyed_sum(call.message), call.max_reply};
+}
+
+// A connection loses nothing, so the server has the Call, and two of one xid cannot be told apart there.
+std::optional<bool> ClientCore::take_up(std::uint32_t xid, const Pending& call) {
+  if (!session_->requester.outstanding_since(xid)) {
+    session_->given_up.erase(xid);
+    return std::nullopt;
+  }
+  const auto former = session_->given_up.find(xid);
+  if (former == session_->given_up.end() || !former->second.sum) return false;
+  const auto sum = std::exchange(former->second.sum, std::nullopt);  // the next time it is sent anew
+  return keyed_sum(call.message) == sum && former->second.max_reply == call.max_reply &&
+         session_->requester.want_again(xid);
 }
 
 // Until its first Reply a connection carries one Call (RFC 8166 s3.3.3): that had better be none that takes long.

@@ -127,6 +127,7 @@ void ClientCore::begin(Octets message, const CallOptions& options, Client::Done 
   // Beside the results: the head of a Reply, and a verifier of 400 octets (RFC 5531 s8.2).
   constexpr std::size_t kHead = 24 + rpcrdma::kMaxAuthBytes;
   call.max_reply = options.max_results > SIZE_MAX - kHead ? SIZE_MAX : options.max_results + kHead;
+  call.chosen = options.xid.has_value();
   call.one_way = options.one_way;
   ++stats_.calls;
   to_send_.push_back(xid);
@@ -151,8 +152,7 @@ void ClientCore::end(std::uint32_t xid, const Error& error) {
 void ClientCore::finish(std::uint32_t xid, const Error& error, Acts& acts) {
   const auto call = calls_.find(xid);
   if (call == calls_.end()) return;
-  // Its memory stays the connection's until the Reply.
-  if (session_ && call->second.sent) session_->requester.cancel(xid);
+  if (session_ && call->second.sent) give_up(xid, call->second);
   finish(call, error, {}, acts);
 }
 
@@ -222,7 +222,7 @@ void ClientCore::on_timer() {
   if (!late.empty() && no_credit) {
     lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts);
   }
-  if (session_ && session_->starved) session_->pool.wake_waiting();
+  if (session_ && std::exchange(session_->retries, false)) session_->pool.wake_waiting();
   wake_at(next);
   round(now, acts);
   leave_and_deliver(lock, std::move(acts));

@@ -6,10 +6,12 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "iwarp/rpc/client.h"
+#include "iwarp/rpc/keyed_sum.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
 
 namespace iwarp::rpc {
@@ -28,9 +30,19 @@ class ClientSession final : public BufferKeeper, public std::enable_shared_from_
   const std::unique_ptr<Channel> channel;
   rpcrdma::BufferPool pool;
   rpcrdma::Requester requester;
-  bool starved = false;             // a Call waits for memory
-  std::uint64_t releases_seen = 0;  // of the pool
-  bool heard = false;               // a Reply came
+  bool starved = false;              // a Call waits for memory
+  std::uint64_t releases_seen = 0;   // of the pool
+  std::uint64_t shortages_seen = 0;  // likewise
+  bool retries = false;              // somebody may wait for memory that the system has refused
+  bool heard = false;                // a Reply came
+  bool outdated = false;             // a Call cannot be sent on it: the server has another of that xid
+  // Calls whose xids the application chose, that were sent and given up: the server may answer them yet. One for each
+  // credit at most.
+  struct GivenUp {
+    std::optional<KeyedSum> sum{};
+    std::size_t max_reply = 0;
+  };
+  std::unordered_map<std::uint32_t, GivenUp> given_up{};
 
  private:
   const std::shared_ptr<std::mutex> mu_;
@@ -57,6 +69,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
     Client::Done done;        // empty: it was told already
     std::uint64_t order = 0;  // in which they began
     std::size_t max_reply = SIZE_MAX;
+    bool chosen = false;  // its xid, by the application
     bool one_way = false;
     bool sent = false;         // on this connection
     bool sent_before = false;  // on another
@@ -70,6 +83,11 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   void on_connected(const Error& error, std::unique_ptr<Channel> channel);
   [[nodiscard]] bool take_events(Acts& acts);
   void send_waiting(TimePoint now, Acts& acts);
+  // Nothing: no Call of that xid is outstanding on the connection. True: this very one is, and its Reply will be taken.
+  // False: it cannot be sent on this connection.
+  [[nodiscard]] std::optional<bool> take_up(std::uint32_t xid, const Pending& call);
+  void give_up(std::uint32_t xid, const Pending& call);
+  void on_sent(Pending& call, Acts& acts);
   void probe(TimePoint now);
   void lose(const Error& why, TimePoint now, Acts& acts);
   void not_reached(const Error& why, TimePoint now, Acts& acts);

@@ -4,23 +4,21 @@
 
 namespace iwarp::rpc {
 
-ReplayCache::Key ReplayCache::key_of(ConstBytes call) {
-  // FNV-1a over the head and the beginning of the arguments: those who choose their octets to be taken for one another
-  // are one client.
-  constexpr std::size_t kSummed = 1024;
-  std::uint64_t sum = 0xcbf29ce484222325u ^ call.size();
-  for (const std::byte b : call.first(std::min(call.size(), kSummed))) {
-    sum = (sum ^ std::to_integer<std::uint64_t>(b)) * 0x100000001b3u;
-  }
-  return {rpcrdma::rpc_xid(call).value_or(0), sum};
+std::optional<ReplayCache::Key> ReplayCache::key_of(ConstBytes call) {
+  const auto sum = keyed_sum(call);
+  if (!sum) return std::nullopt;
+  return Key{rpcrdma::rpc_xid(call).value_or(0), *sum};
 }
 
-ReplayCache::Client* ReplayCache::client(const std::string& name) {
+ReplayCache::Client* ReplayCache::client(const std::string& name, TimePoint now) {
+  forget_quiet(now);
   if (const auto found = clients_.find(name); found != clients_.end()) {
     quiet_.splice(quiet_.end(), quiet_, found->second.place);
+    found->second.heard = now;
+    trim(found->second, now);
     return &found->second;
   }
-  if (clients_.size() >= most_clients_) {
+  if (clients_.size() >= limits_.clients) {
     const auto idle = std::find_if(quiet_.begin(), quiet_.end(),
                                    [&](const std::string& other) { return clients_.at(other).under_way == 0; });
     if (idle == quiet_.end()) return nullptr;
@@ -29,35 +27,52 @@ ReplayCache::Client* ReplayCache::client(const std::string& name) {
   }
   Client& made = clients_[name];
   made.place = quiet_.insert(quiet_.end(), name);
+  made.heard = now;
   return &made;
 }
 
-ReplayCache::Verdict ReplayCache::begin(const std::string& name, const Key& key, const std::shared_ptr<Asker>& asker) {
-  if (most_calls_ == 0) return Verdict::kNew;
-  Octets reply;
+// A look at two of them for each Call: more go than come.
+void ReplayCache::forget_quiet(TimePoint now) {
+  for (int looked = 0; looked < 2 && !quiet_.empty(); ++looked) {
+    const auto longest = clients_.find(quiet_.front());
+    if (now - longest->second.heard <= limits_.age) return;
+    if (longest->second.under_way > 0) {
+      quiet_.splice(quiet_.end(), quiet_, longest->second.place);
+    } else {
+      clients_.erase(longest);
+      quiet_.pop_front();
+    }
+  }
+}
+
+ReplayCache::Verdict ReplayCache::begin(const std::string& name, const Key& key, const Asker& asker, TimePoint now) {
+  if (limits_.calls == 0) return Verdict::kNew;
+  std::shared_ptr<const Octets> reply;
   {
     const std::lock_guard lock(mu_);
-    Client* const known = client(name);
+    Client* const known = client(name, now);
     if (known == nullptr) return Verdict::kNew;
-    const auto [entry, fresh] = known->entries.try_emplace(key);
+    const auto [found, fresh] = known->entries.try_emplace(key);
+    Entry& entry = found->second;
     if (fresh) {
       ++known->under_way;
       return Verdict::kNew;
     }
-    if (!entry->second.done) {
-      entry->second.again.push_back(asker);
+    if (!entry.done) {
+      std::erase_if(entry.again, [](const Asker& other) { return other.connection.expired(); });
+      entry.again.push_back(asker);
       return Verdict::kUnderWay;
     }
-    reply = entry->second.reply;
+    reply = entry.reply;
   }
-  asker->tell(reply);
+  if (const auto connection = asker.connection.lock()) connection->tell(asker.call, *reply);
   return Verdict::kAnswered;
 }
 
-void ReplayCache::finish(const std::string& name, const Key& key, ConstBytes head, ConstBytes body) {
-  if (most_calls_ == 0) return;
-  std::vector<std::shared_ptr<Asker>> again;
-  Octets reply;
+void ReplayCache::finish(const std::string& name, const Key& key, ConstBytes head, ConstBytes body, TimePoint now) {
+  if (limits_.calls == 0) return;
+  std::vector<Asker> again;
+  std::shared_ptr<const Octets> reply;
   {
     const std::lock_guard lock(mu_);
     const auto known = clients_.find(name);
@@ -66,33 +81,55 @@ void ReplayCache::finish(const std::string& name, const Key& key, ConstBytes hea
     const auto entry = client.entries.find(key);
     if (entry == client.entries.end() || entry->second.done) return;
     again = std::move(entry->second.again);
-    const bool kept = head.size() + body.size() <= most_bytes_ / 4;  // bulk data are not worth the place of many others
+    // Bulk data are not worth the place of many others.
+    const bool kept = head.size() + body.size() <= limits_.bytes / 4;
     if (kept || !again.empty()) {
-      reply.reserve(head.size() + body.size());
-      reply.insert(reply.end(), head.begin(), head.end());
-      reply.insert(reply.end(), body.begin(), body.end());
+      auto whole = std::make_shared<Octets>();
+      whole->reserve(head.size() + body.size());
+      whole->insert(whole->end(), head.begin(), head.end());
+      whole->insert(whole->end(), body.begin(), body.end());
+      reply = std::move(whole);
     }
     --client.under_way;
+    client.heard = now;
+    quiet_.splice(quiet_.end(), quiet_, client.place);
     if (!kept) {
       client.entries.erase(entry);
     } else {
-      entry->second.done = true;
-      entry->second.reply = reply;
-      client.bytes += reply.size();
+      entry->second = {true, reply, now, {}};
+      client.bytes += reply->size();
       client.answered.push_back(key);
-      trim(client);
+      trim(client, now);
     }
   }
-  for (const auto& asker : again) asker->tell(reply);
+  for (const Asker& asker : again) {
+    if (const auto connection = asker.connection.lock()) connection->tell(asker.call, *reply);
+  }
 }
 
-void ReplayCache::trim(Client& client) const {
-  while (client.answered.size() > most_calls_ || client.bytes > most_bytes_) {
+void ReplayCache::trim(Client& client, TimePoint now) const {
+  while (!client.answered.empty()) {
     const auto oldest = client.entries.find(client.answered.front());
-    client.bytes -= oldest->second.reply.size();
+    const bool fits = client.answered.size() <= limits_.calls && client.bytes <= limits_.bytes;
+    if (fits && now - oldest->second.answered <= limits_.age) return;
+    client.bytes -= oldest->second.reply->size();
     client.entries.erase(oldest);
     client.answered.pop_front();
   }
+}
+
+std::size_t ReplayCache::clients() {
+  const std::lock_guard lock(mu_);
+  return clients_.size();
+}
+
+std::size_t ReplayCache::askers() {
+  const std::lock_guard lock(mu_);
+  std::size_t all = 0;
+  for (const auto& [name, client] : clients_) {
+    for (const auto& [key, entry] : client.entries) all += entry.again.size();
+  }
+  return all;
 }
 
 }  // namespace iwarp::rpc

@@ -1,73 +1,104 @@
 // What a Server has answered, and is about to, so that a Call sent again is not executed again. A Call is known by the
-// address of its client, its xid, its length and a sum over its octets. Each client has a part of its own, so that none
-// can push out what is remembered of another. Thread-safe. Internal to rpc.
+// address of its client, its xid and a keyed sum over all its octets: another credential or other arguments make
+// another Call. Each client address has a part of its own, so that none can push out what is remembered of another.
+// Those who ask again are kept as a few octets: no connection and no message waits with them. Thread-safe. Internal to
+// rpc.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "iwarp/base/time.h"
+#include "iwarp/rpc/keyed_sum.h"
 #include "iwarp/rpc/message.h"
+#include "iwarp/rpcrdma/responder.h"
 
 namespace iwarp::rpc {
 
 class ReplayCache {
  public:
-  // Who waits for the answer to a Call.
-  class Asker {
+  // A connection that Calls come on.
+  class Connection {
    public:
-    virtual ~Asker() = default;
-    // `reply`: a whole RPC Reply.
-    virtual void tell(const Octets& reply) = 0;
+    virtual ~Connection() = default;
+    // `reply`: a whole RPC Reply, to that Call of it. Without a lock of the cache.
+    virtual void tell(rpcrdma::CallToken call, const Octets& reply) = 0;
+  };
+  // Who waits for the answer to a Call; a connection that goes is not told.
+  struct Asker {
+    std::weak_ptr<Connection> connection;
+    rpcrdma::CallToken call{};
   };
   struct Key {
     std::uint32_t xid = 0;
-    std::uint64_t sum = 0;
+    KeyedSum sum{};
     friend bool operator==(const Key&, const Key&) = default;
   };
-  // Of a whole RPC Call.
-  [[nodiscard]] static Key key_of(ConstBytes call);
+  // Of a whole RPC Call. Nothing: no sum can be made, and the Call cannot be remembered.
+  [[nodiscard]] static std::optional<Key> key_of(ConstBytes call);
 
   enum class Verdict : std::uint8_t {
-    kNew,       // to be executed; finish() or forget() follows
+    kNew,       // to be executed; finish() follows
     kUnderWay,  // `asker` will be told what comes of it
     kAnswered,  // `asker` was told
   };
+  struct Limits {
+    std::size_t calls = 0;  // answered ones of a client. 0: every Call is new, and nothing is kept
+    std::size_t bytes = 0;  // of their Replies
+    std::size_t clients = 0;
+    std::chrono::seconds age{300};  // since the answer
+  };
 
-  // As ServerOptions has them; `calls` 0: every Call is new, and nothing is kept.
-  ReplayCache(std::size_t calls, std::size_t bytes, std::size_t clients)
-      : most_calls_(calls), most_bytes_(bytes), most_clients_(clients) {}
+  explicit ReplayCache(const Limits& limits) : limits_(limits) {}
 
-  [[nodiscard]] Verdict begin(const std::string& client, const Key& key, const std::shared_ptr<Asker>& asker);
+  [[nodiscard]] Verdict begin(const std::string& client, const Key& key, const Asker& asker, TimePoint now);
   // It was executed: tells all who have asked again meanwhile. `head` and `body` together are the RPC Reply.
-  void finish(const std::string& client, const Key& key, ConstBytes head, ConstBytes body);
+  void finish(const std::string& client, const Key& key, ConstBytes head, ConstBytes body, TimePoint now);
+
+  // Clients that something is remembered of.
+  [[nodiscard]] std::size_t clients();
+  // Who waits for an answer, connections that have gone included.
+  [[nodiscard]] std::size_t askers();
 
  private:
   struct Hash {
-    std::size_t operator()(const Key& key) const { return static_cast<std::size_t>(key.sum ^ key.xid); }
+    // The sum is as good as random.
+    std::size_t operator()(const Key& key) const {
+      std::size_t part = 0;
+      std::memcpy(&part, key.sum.data(), sizeof part);
+      return part;
+    }
   };
   struct Entry {
     bool done = false;
-    Octets reply;
-    std::vector<std::shared_ptr<Asker>> again;  // while it is under way: as many as connections have credits for
+    std::shared_ptr<const Octets> reply{};
+    TimePoint answered{};
+    std::vector<Asker> again{};  // while it is under way: one for each connection that lives, at most
   };
   struct Client {
-    std::unordered_map<Key, Entry, Hash> entries;
-    std::deque<Key> answered;  // the oldest first
-    std::size_t bytes = 0;     // of their Replies
-    std::size_t under_way = 0;
+    std::unordered_map<Key, Entry, Hash> entries{};
+    std::deque<Key> answered{};  // the oldest first
+    std::size_t bytes = 0;       // of their Replies
+    std::size_t under_way = 0;   // bounded by the connections and their credits
+    TimePoint heard{};
     std::list<std::string>::iterator place{};  // in quiet_
   };
   // Null: nothing more is remembered.
-  [[nodiscard]] Client* client(const std::string& name);
-  void trim(Client& client) const;
+  [[nodiscard]] Client* client(const std::string& name, TimePoint now);
+  void forget_quiet(TimePoint now);
+  // What is too old goes, and what is too much.
+  void trim(Client& client, TimePoint now) const;
 
-  const std::size_t most_calls_, most_bytes_, most_clients_;
+  const Limits limits_;
   std::mutex mu_;
   std::unordered_map<std::string, Client> clients_;
   std::list<std::string> quiet_;  // who has been quiet for longest at the front

@@ -35,12 +35,18 @@ struct ServerOptions {
   // Registered memory of a connection for Calls, and as much for Replies, octets. At least a Call and a Reply of the
   // longest kind.
   std::size_t memory_bytes = 64u << 20;
-  // Connections at a time; others are refused. Each costs some 1 MiB with the default credits.
+  // Connections at a time; others are refused. Each costs some 1 MiB with the default credits. One that has ended
+  // counts for as long as a handler has a Call of it.
   std::size_t max_connections = 1024;
   // Answered Calls that are remembered of each client address, and octets of their Replies; older ones are forgotten
   // first, and no client makes the Server forget those of another. 0: none, and what is sent again is executed again.
+  // A Call is the same when all its octets are, its xid and its credential among them. Without Poly1305 in libcrypto
+  // none is remembered.
   std::size_t remembered_calls = 256;
   std::size_t remembered_bytes = 1u << 20;  // a Reply of more than a quarter of it is not remembered
+  // For how long after the answer. A client that sends a Call again later has it executed again; with much more than
+  // the time-outs of clients, one that starts anew with the same xids may get answers of before.
+  std::chrono::seconds remembered_for{300};
   // Client addresses that are remembered. Beyond it that one is forgotten which has been quiet for longest and has no
   // Call under way.
   std::size_t remembered_clients = 1024;
@@ -112,10 +118,11 @@ class Server {
   };
   // A coroutine on a thread of the Server, or on the engine. What it throws becomes SYSTEM_ERR.
   using Handler = std::function<boost::asio::awaitable<Answer>(Call)>;
-  // Hears of whole messages, in an engine thread, without a lock; it must not block.
+  // Hears of whole messages, in an engine thread, without a lock; it must not block. One such call may be under way
+  // when stop() returns.
   using MessageHandler = std::function<void(std::shared_ptr<IncomingCall>)>;
 
-  // `engine` must outlive this object and every Call.
+  // `engine` must outlive this object and every Call: end what handlers wait for before it goes.
   explicit Server(cm::Engine& engine, ServerOptions options = {});
   // As stop().
   ~Server();
@@ -129,9 +136,12 @@ class Server {
   void serve_messages(MessageHandler handler);
   // Takes connections of that transport from now on, too.
   [[nodiscard]] Result<void> listen(std::shared_ptr<ServerTransport> transport);
-  // Takes no more connections or Calls, ends the connections, and waits for the handlers that are in threads of the
-  // Server; those on the engine are left alone, and what they give is dropped. Not to be called by a handler. Harmless
-  // when repeated.
+  // Takes no more connections or Calls, ends the connections, and waits for what runs in threads of the Server: each
+  // handler there, until it ends or is suspended. One that is suspended does not go on: it is destroyed with what it
+  // holds, now, or when what it waits for (a timer of the engine, say) is over, by whoever tells it so. Inside a
+  // handler in these threads it waits for nobody, and neither does the destructor: they end by themselves behind the
+  // handlers, and stop() elsewhere waits for them. Handlers on the engine are left alone, and what they give is
+  // dropped. Harmless when repeated, from several threads too.
   void stop();
   // Ends the connections there are; clients may come back.
   void drop_connections();

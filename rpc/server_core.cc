@@ -10,6 +10,7 @@
 namespace iwarp::rpc {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using rpcrdma::AcceptStat;
 
 // A handler throws: SYSTEM_ERR.
@@ -27,24 +28,31 @@ boost::asio::awaitable<void> run(std::shared_ptr<const Server::Handler> handler,
 // --- ServedCall
 
 ServedCall::ServedCall(std::shared_ptr<ServerCore> core, std::shared_ptr<ServerSession> session,
-                       rpcrdma::CallToken token, HeldBuffer message, const rpcrdma::RpcCall& head,
-                       const ReplayCache::Key& key)
-    : core_(std::move(core)),
-      session_(std::move(session)),
-      token_(token),
-      message_(std::move(message)),
-      head_(head),
-      key_(key) {}
+                       rpcrdma::CallToken token, HeldBuffer message, const rpcrdma::RpcCall& head)
+    : core_(std::move(core)), session_(std::move(session)), token_(token), message_(std::move(message)), head_(head) {}
 
 ServedCall::~ServedCall() {
   message_.reset();
   if (!answered_.exchange(true)) send(rpcrdma::make_error_reply(head_.xid, AcceptStat::kSystemErr), {});
 }
 
+bool ServedCall::is_new() {
+  const auto key = core_->replays().key_of(message_.bytes());
+  if (!key) return true;
+  const ReplayCache::Asker asker{session_, token_};
+  if (core_->replays().begin(session_->peer(), *key, asker, Clock::now()) != ReplayCache::Verdict::kNew) {
+    answered_ = true;  // by others
+    message_.reset();
+    return false;
+  }
+  key_ = key;
+  return true;
+}
+
 void ServedCall::send(ConstBytes head, ConstBytes body) {
   message_.reset();
   core_->count_reply();
-  core_->replays().finish(session_->peer(), key_, head, body);
+  if (key_) core_->replays().finish(session_->peer(), *key_, head, body, Clock::now());
   session_->reply(token_, head, body);
 }
 
@@ -64,19 +72,15 @@ void ServedCall::answer(const Answer& answer) {
        answer.stat == AcceptStat::kSuccess ? answer.results : Octets{});
 }
 
-void ServedCall::tell(const Octets& reply) {
-  if (answered_.exchange(true)) return;
-  message_.reset();
-  session_->reply(token_, reply, {});
-}
-
 // --- ServerCore
 
 ServerCore::ServerCore(cm::Engine& engine, ServerOptions options)
     : engine_(engine),
       options_(std::move(options)),
-      replays_(options_.remembered_calls, options_.remembered_bytes, options_.remembered_clients) {
-  if (options_.threads > 0) threads_ = std::make_shared<boost::asio::thread_pool>(options_.threads);
+      places_(std::make_shared<Places>(options_.max_connections)),
+      replays_(
+          {options_.remembered_calls, options_.remembered_bytes, options_.remembered_clients, options_.remembered_for}),
+      threads_(options_.threads > 0 ? HandlerThreads::start(options_.threads) : nullptr) {
   engine.start();
 }
 
@@ -98,23 +102,32 @@ Result<void> ServerCore::listen(std::shared_ptr<ServerTransport> transport) {
   {
     const std::lock_guard lock(mu_);
     if (stopped_) return make_error(Errc::kAborted, "the Server has stopped");
-    transports_.push_back(transport);
   }
-  return transport->listen([weak = weak_from_this()](Incoming incoming) {
-    if (const auto self = weak.lock()) self->on_incoming(std::move(incoming));
-  });
+  if (auto failed = transport->listen([weak = weak_from_this()](Incoming incoming) {
+        if (const auto self = weak.lock()) self->on_incoming(std::move(incoming));
+      });
+      !failed) {
+    return failed;
+  }
+  {
+    const std::lock_guard lock(mu_);
+    if (!stopped_) {
+      transports_.push_back(std::move(transport));
+      return {};
+    }
+  }
+  transport->stop();  // stop() came too early for it
+  return make_error(Errc::kAborted, "the Server has stopped");
 }
 
 void ServerCore::on_incoming(Incoming incoming) {
-  std::shared_ptr<ServerSession> session;
+  auto place = Places::take(places_);
+  if (!place) return;  // refused
+  const auto session =
+      std::make_shared<ServerSession>(weak_from_this(), std::move(place), engine_, std::move(incoming), options_);
   {
     const std::lock_guard lock(mu_);
-    if (stopped_ || sessions_.size() >= options_.max_connections) return;  // refused
-  }
-  session = std::make_shared<ServerSession>(weak_from_this(), engine_, std::move(incoming), options_);
-  {
-    const std::lock_guard lock(mu_);
-    if (stopped_) return;
+    if (stopped_) return;  // likewise
     sessions_.insert(session);
   }
   ++connections_;
@@ -143,18 +156,16 @@ void ServerCore::drop_connections() {
 
 void ServerCore::stop() {
   std::vector<std::shared_ptr<ServerTransport>> transports;
-  std::shared_ptr<boost::asio::thread_pool> threads;
   {
     const std::lock_guard lock(mu_);
     stopped_ = true;
     transports.swap(transports_);
-    threads.swap(threads_);
   }
   for (const auto& transport : transports) transport->stop();
   drop_connections();
-  if (!threads) return;
-  threads->stop();
-  threads->join();  // handlers that wait for something go with it
+  if (!threads_) return;
+  threads_->stop();
+  threads_->join();
 }
 
 Server::Stats ServerCore::stats() const {
@@ -181,11 +192,9 @@ Octets ServerCore::objection(const rpcrdma::RpcCall& head) {
 void ServerCore::dispatch(const std::shared_ptr<ServedCall>& call) {
   std::shared_ptr<const Server::Handler> handler;
   std::shared_ptr<const Server::MessageHandler> messages;
-  std::shared_ptr<boost::asio::thread_pool> threads;
   {
     const std::lock_guard lock(mu_);
     if (stopped_) return;
-    threads = threads_;
     const auto found = programs_.find({call->head().program, call->head().version});
     if (found != programs_.end()) {
       handler = found->second;
@@ -194,14 +203,14 @@ void ServerCore::dispatch(const std::shared_ptr<ServedCall>& call) {
     }
   }
   // Once, whatever connection it comes on.
-  if (replays_.begin(call->peer(), call->key(), call) != ReplayCache::Verdict::kNew) {
+  if (!call->is_new()) {
     ++recognized_;
     return;
   }
   if (handler) {
     ++calls_;
     const boost::asio::any_io_executor where =
-        threads ? boost::asio::any_io_executor(threads->get_executor()) : engine_.get_executor();
+        threads_ ? boost::asio::any_io_executor(threads_->get_executor()) : engine_.get_executor();
     boost::asio::co_spawn(where, run(handler, call), boost::asio::detached);
   } else if (messages) {
     ++calls_;

@@ -2,27 +2,60 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
+#include "iwarp/rpc/handler_threads.h"
 #include "iwarp/rpc/replay_cache.h"
 #include "iwarp/rpc/server.h"
 
 namespace iwarp::rpc {
 
+// The places that a Server has for connections. One that has ended keeps its place while a handler has a Call of it:
+// the memory is still in use.
+class Places {
+ public:
+  // Holds one.
+  class Place {
+   public:
+    explicit Place(std::shared_ptr<Places> all) : all_(std::move(all)) {}
+    ~Place() { --all_->taken_; }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+   private:
+    const std::shared_ptr<Places> all_;
+  };
+
+  explicit Places(std::size_t most) : most_(most) {}
+  // Null: all are taken. Any thread.
+  [[nodiscard]] static std::unique_ptr<Place> take(const std::shared_ptr<Places>& from) {
+    auto place = std::make_unique<Place>(from);
+    return ++from->taken_ <= from->most_ ? std::move(place) : nullptr;
+  }
+
+ private:
+  const std::size_t most_;
+  std::atomic<std::size_t> taken_{0};
+};
+
 // One connection. Its lock guards the channel, the pool and the Responder; nothing of the application's is called with
 // it.
-class ServerSession final : public BufferKeeper, public std::enable_shared_from_this<ServerSession> {
+class ServerSession final : public BufferKeeper,
+                            public ReplayCache::Connection,
+                            public std::enable_shared_from_this<ServerSession> {
  public:
-  ServerSession(std::weak_ptr<ServerCore> core, cm::Engine& engine, Incoming incoming, const ServerOptions& options);
+  ServerSession(std::weak_ptr<ServerCore> core, std::unique_ptr<Places::Place> place, cm::Engine& engine,
+                Incoming incoming, const ServerOptions& options);
   ~ServerSession() override;
 
-  // Takes the connection.
+  // Takes the connection, unless close() was faster.
   void accept();
   // Does what can be done now. In an engine thread.
   void turn();
@@ -32,6 +65,9 @@ class ServerSession final : public BufferKeeper, public std::enable_shared_from_
   void give_back(rpcrdma::Buffer&& buffer) noexcept override;
   [[nodiscard]] const std::string& peer() const { return peer_; }
   [[nodiscard]] std::uint16_t peer_port() const { return channel_->peer_port(); }
+
+  // ReplayCache::Connection
+  void tell(rpcrdma::CallToken token, const Octets& whole) override { reply(token, whole, {}); }
 
  private:
   struct Arrived {
@@ -48,15 +84,18 @@ class ServerSession final : public BufferKeeper, public std::enable_shared_from_
   [[nodiscard]] bool feed();
   [[nodiscard]] bool take_events(std::vector<Arrived>& arrived);
   void pay_owed();
+  void wake_at(TimePoint when);
   // False: there is no memory now.
   [[nodiscard]] bool try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body);
   void finish();
 
   // Without it.
+  void on_timer();
   void hand_over(std::vector<Arrived> arrived);
   void refuse(rpcrdma::CallToken token, ConstBytes message);
   void turn_later();
 
+  const std::unique_ptr<Places::Place> place_;  // goes last
   const std::weak_ptr<ServerCore> core_;
   boost::asio::io_context& io_;
   Incoming incoming_;
@@ -68,17 +107,18 @@ class ServerSession final : public BufferKeeper, public std::enable_shared_from_
   rpcrdma::Responder responder_;
   std::deque<Owed> owed_;  // at most a Reply for each credit
   std::uint64_t releases_seen_ = 0;
+  std::uint64_t shortages_seen_ = 0;
   std::size_t delivered_ = 0;  // Calls that are not answered yet
+  boost::asio::steady_timer timer_;
+  TimePoint wakes_at_ = TimePoint::max();
   bool over_ = false;
 };
 
 // A Call under way.
-class ServedCall final : public IncomingCall,
-                         public ReplayCache::Asker,
-                         public std::enable_shared_from_this<ServedCall> {
+class ServedCall final : public IncomingCall {
  public:
   ServedCall(std::shared_ptr<ServerCore> core, std::shared_ptr<ServerSession> session, rpcrdma::CallToken token,
-             HeldBuffer message, const rpcrdma::RpcCall& head, const ReplayCache::Key& key);
+             HeldBuffer message, const rpcrdma::RpcCall& head);
   ~ServedCall() override;
 
   [[nodiscard]] ConstBytes message() const override { return message_.bytes(); }
@@ -89,10 +129,8 @@ class ServedCall final : public IncomingCall,
   [[nodiscard]] Result<void> answer(Octets reply) override;
   // The same, of the results.
   void answer(const Answer& answer);
-  [[nodiscard]] const ReplayCache::Key& key() const { return key_; }
-
-  // ReplayCache::Asker
-  void tell(const Octets& reply) override;
+  // Whether it is to be executed. Else its answer is, or will be, that to the same Call of before. Once.
+  [[nodiscard]] bool is_new();
 
  private:
   void send(ConstBytes head, ConstBytes body);
@@ -102,7 +140,7 @@ class ServedCall final : public IncomingCall,
   const rpcrdma::CallToken token_;
   HeldBuffer message_;
   rpcrdma::RpcCall head_;
-  const ReplayCache::Key key_;
+  std::optional<ReplayCache::Key> key_;  // nothing: it is not remembered
   std::atomic<bool> answered_{false};
 };
 
@@ -130,9 +168,10 @@ class ServerCore final : public std::enable_shared_from_this<ServerCore> {
 
   cm::Engine& engine_;
   const ServerOptions options_;
+  const std::shared_ptr<Places> places_;
   ReplayCache replays_;
   std::mutex mu_;
-  std::shared_ptr<boost::asio::thread_pool> threads_;  // null: the engine
+  const std::shared_ptr<HandlerThreads> threads_;  // null: the engine
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<const Server::Handler>> programs_;
   std::shared_ptr<const Server::MessageHandler> messages_;
   std::vector<std::shared_ptr<ServerTransport>> transports_;

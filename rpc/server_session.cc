@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
+#include <chrono>
 
 #include "iwarp/base/wire.h"
 #include "iwarp/rpc/server_core.h"
@@ -8,8 +9,12 @@
 namespace iwarp::rpc {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using rpcrdma::BufferPool;
 using rpcrdma::Responder;
+
+// When the system refuses memory, what needs it tries again so often.
+constexpr std::chrono::milliseconds kRetryMemory{100};
 
 // Unused memory that a connection keeps for the next burst.
 constexpr std::size_t kIdleBytes = std::size_t{16} << 20;
@@ -23,9 +28,10 @@ BufferPool::Options memory_for(const ServerOptions& options) {
 
 }  // namespace
 
-ServerSession::ServerSession(std::weak_ptr<ServerCore> core, cm::Engine& engine, Incoming incoming,
-                             const ServerOptions& options)
-    : core_(std::move(core)),
+ServerSession::ServerSession(std::weak_ptr<ServerCore> core, std::unique_ptr<Places::Place> place, cm::Engine& engine,
+                             Incoming incoming, const ServerOptions& options)
+    : place_(std::move(place)),
+      core_(std::move(core)),
       io_(engine.io()),
       incoming_(std::move(incoming)),
       channel_(std::move(incoming_.channel)),
@@ -35,7 +41,8 @@ ServerSession::ServerSession(std::weak_ptr<ServerCore> core, cm::Engine& engine,
       responder_(
           channel_->endpoint(), pool_,
           rpcrdma::negotiate(rpcrdma::PrivateData::parse(channel_->peer_data()), rpcrdma::private_data(options_)),
-          options_) {}
+          options_),
+      timer_(io_) {}
 
 ServerSession::~ServerSession() {
   channel_->close();  // nobody uses the memory any more
@@ -45,10 +52,11 @@ void ServerSession::accept() {
   const auto accept = std::exchange(incoming_.accept, {});
   {
     const std::lock_guard lock(mu_);
+    if (over_) return;  // `accept` goes: refused
     channel_->set_wake([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->turn();
     });
-    if (!responder_.start() || !channel_->flush()) return finish();  // `accept` goes: refused
+    if (!responder_.start() || !channel_->flush()) return finish();  // likewise
   }
   const auto announce = rpcrdma::private_data(options_).encode();
   accept(announce, [self = shared_from_this()](const Error& error) { error ? self->close() : self->turn(); });
@@ -81,8 +89,38 @@ void ServerSession::round(std::vector<Arrived>& arrived) {
     if (!fine || !take_events(arrived) || !channel_->flush()) return finish();
     if (fed) continue;
     channel_->arm();
-    if (!feed()) return;
+    if (!feed()) break;
   }
+  if (over_) return;
+  // No memory need be on its way back then.
+  if (const auto shortages = pool_.shortages(); shortages != shortages_seen_) {
+    shortages_seen_ = shortages;
+    wake_at(Clock::now() + kRetryMemory);
+  }
+  if (const auto deadline = responder_.deadline()) wake_at(*deadline);
+}
+
+void ServerSession::wake_at(TimePoint when) {
+  if (when >= wakes_at_ || over_) return;
+  wakes_at_ = when;
+  timer_.expires_at(when);
+  timer_.async_wait([weak = weak_from_this()](boost::system::error_code ec) {
+    const auto self = weak.lock();
+    if (!ec && self) self->on_timer();
+  });
+}
+
+void ServerSession::on_timer() {
+  std::vector<Arrived> arrived;
+  {
+    const std::lock_guard lock(mu_);
+    wakes_at_ = TimePoint::max();
+    if (over_) return;
+    responder_.on_deadline(Clock::now());
+    pool_.wake_waiting();
+    round(arrived);
+  }
+  hand_over(std::move(arrived));
 }
 
 bool ServerSession::feed() {
@@ -114,8 +152,7 @@ void ServerSession::hand_over(std::vector<Arrived> arrived) {
       refuse(call.token, message.bytes());
       continue;
     }
-    const auto key = ReplayCache::key_of(message.bytes());
-    core->dispatch(std::make_shared<ServedCall>(core, shared_from_this(), call.token, std::move(message), *head, key));
+    core->dispatch(std::make_shared<ServedCall>(core, shared_from_this(), call.token, std::move(message), *head));
   }
 }
 
@@ -167,7 +204,7 @@ bool ServerSession::try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBy
   if (!room) return false;
   const auto end = std::copy(head.begin(), head.end(), room->bytes().begin());
   std::copy(body.begin(), body.end(), end);
-  (void)responder_.reply(token, std::move(*room));  // fails when the connection has ended
+  (void)responder_.reply(token, std::move(*room), Clock::now());  // fails when the connection has ended
   --delivered_;
   return true;
 }
@@ -189,6 +226,7 @@ void ServerSession::give_back(rpcrdma::Buffer&& buffer) noexcept {
 
 void ServerSession::finish() {
   if (std::exchange(over_, true)) return;
+  timer_.cancel();
   channel_->close();
   while (feed()) {
   }

@@ -193,6 +193,9 @@ class Requester {
   // Nobody wants the Reply any more: no event will tell of it. Memory and credit of a Call that was sent come back with
   // the Reply. False if that xid is not outstanding.
   bool cancel(std::uint32_t xid);
+  // The Reply to a Call that was sent and cancelled is wanted after all: for who sends that very Call again, which the
+  // server has already. False: there is no such.
+  bool want_again(std::uint32_t xid);
   // When the Call of that xid was given to call(); nothing if it is not outstanding. A client that repeats an old one
   // has most likely lost its Reply: only a new connection brings that, and the credit, back.
   [[nodiscard]] std::optional<TimePoint> outstanding_since(std::uint32_t xid) const;

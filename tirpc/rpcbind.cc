@@ -7,9 +7,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "iwarp/tirpc/xdr_octets.h"
 
@@ -95,20 +99,47 @@ Result<void> ask(const std::string& socket, rpcproc_t procedure, const Registrat
   return {};
 }
 
-Result<std::uint16_t> find_in(CLIENT* rpcbind, std::uint32_t program, std::uint32_t version, timeval limit) {
-  rpcblist_ptr list = nullptr;
-  const auto filter = reinterpret_cast<xdrproc_t>(xdr_rpcblist_ptr);
-  const clnt_stat stat = clnt_call(rpcbind, RPCBPROC_DUMP, nothing, nullptr, filter, &list, limit);
-  if (stat != RPC_SUCCESS) return make_error(Errc::kNotConnected, "rpcbind does not answer");
-  Result<std::uint16_t> out = make_error(Errc::kInvalidArgument, "rpcbind knows no such program of rdma or rdma6");
-  for (const rpcblist* entry = list; entry != nullptr; entry = entry->rpcb_next) {
-    const RPCB& map = entry->rpcb_map;
-    const bool rdma = std::strcmp(map.r_netid, "rdma") == 0 || std::strcmp(map.r_netid, "rdma6") == 0;
-    if (!rdma || map.r_prog != program || map.r_vers != version) continue;
-    if (const auto port = port_of(map.r_addr)) out = *port;
+// The list of a rpcbind, of which nothing is kept but what is looked for. Who answers is not trusted.
+struct Search {
+  static constexpr unsigned kMostEntries = 4096;
+  static constexpr u_int kMostText = 255;  // octets of an address, say
+
+  std::uint32_t program = 0, version = 0;
+  std::chrono::steady_clock::time_point until{};
+  std::optional<std::uint16_t> port{};
+};
+
+bool_t read_list(XDR* xdrs, Search* search) {
+  if (xdrs->x_op != XDR_DECODE) return TRUE;
+  for (unsigned i = 0; i <= Search::kMostEntries; ++i) {
+    bool_t more = FALSE;
+    if (!xdr_bool(xdrs, &more)) return FALSE;
+    if (!more) return TRUE;
+    std::uint32_t program = 0, version = 0;
+    std::array<std::array<char, Search::kMostText + 1>, 3> texts{};  // netid, address, owner
+    if (!xdr_u_int32_t(xdrs, &program) || !xdr_u_int32_t(xdrs, &version)) return FALSE;
+    for (auto& text : texts) {
+      char* into = text.data();
+      if (!xdr_string(xdrs, &into, Search::kMostText)) return FALSE;
+    }
+    if (std::chrono::steady_clock::now() > search->until) return FALSE;
+    const std::string_view netid = texts[0].data();
+    if (search->port || program != search->program || version != search->version) continue;
+    if (netid != "rdma" && netid != "rdma6") continue;
+    if (const auto port = port_of(texts[1].data())) search->port = *port;
   }
-  clnt_freeres(rpcbind, filter, &list);
-  return out;
+  return FALSE;
+}
+
+Result<std::uint16_t> find_in(CLIENT* rpcbind, std::uint32_t program, std::uint32_t version,
+                              std::chrono::milliseconds limit) {
+  Search search{program, version, std::chrono::steady_clock::now() + limit, {}};
+  const clnt_stat stat = clnt_call(rpcbind, RPCBPROC_DUMP, nothing, nullptr, reinterpret_cast<xdrproc_t>(read_list),
+                                   &search, seconds(limit));
+  if (search.port) return *search.port;  // whatever came behind it
+  if (stat == RPC_CANTDECODERES) return make_error(Errc::kNotConnected, "the answer of rpcbind cannot be read");
+  if (stat != RPC_SUCCESS) return make_error(Errc::kNotConnected, "rpcbind does not answer");
+  return make_error(Errc::kInvalidArgument, "rpcbind knows no such program of rdma or rdma6");
 }
 
 }  // namespace
@@ -128,7 +159,7 @@ Result<std::uint16_t> find_port(const std::string& host, std::uint32_t program, 
   Rpcbind rpcbind = here ? over_local(socket) : nullptr;
   if (!rpcbind) rpcbind = over_tcp(host, timeout);
   if (!rpcbind) return make_error(Errc::kNotConnected, "rpcbind does not answer");
-  return find_in(rpcbind.get(), program, version, seconds(timeout));
+  return find_in(rpcbind.get(), program, version, timeout);
 }
 
 std::string universal_address(const std::string& address, std::uint16_t port) {

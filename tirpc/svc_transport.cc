@@ -40,24 +40,53 @@ void put_auth(const rpcrdma::OpaqueAuth& from, opaque_auth& to) {
 
 }  // namespace
 
-SvcTransport::SvcTransport(const Settings& settings)
-    : settings_(settings), server_(process_engine(), settings.server), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  server_.serve_messages([this](std::shared_ptr<rpc::IncomingCall> call) { push(std::move(call)); });
+CallQueue::CallQueue() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+CallQueue::~CallQueue() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void CallQueue::push(std::shared_ptr<rpc::IncomingCall> call) {
+  const std::lock_guard lock(mu_);
+  if (closed_) return;  // it goes behind the lock
+  waiting_.push_back(std::move(call));
+  if (waiting_.size() == 1) (void)::eventfd_write(fd_, 1);
+}
+
+std::shared_ptr<rpc::IncomingCall> CallQueue::pop() {
+  const std::lock_guard lock(mu_);
+  if (waiting_.empty()) return nullptr;
+  auto call = std::move(waiting_.front());
+  waiting_.pop_front();
+  std::uint64_t count = 0;
+  if (waiting_.empty()) (void)::eventfd_read(fd_, &count);
+  return call;
+}
+
+bool CallQueue::empty() {
+  const std::lock_guard lock(mu_);
+  return waiting_.empty();
+}
+
+void CallQueue::close() {
+  std::deque<std::shared_ptr<rpc::IncomingCall>> dropped;  // behind the lock
+  const std::lock_guard lock(mu_);
+  closed_ = true;
+  dropped.swap(waiting_);
+}
+
+SvcTransport::SvcTransport(const Settings& settings) : settings_(settings), server_(process_engine(), settings.server) {
+  server_.serve_messages([queue = queue_](std::shared_ptr<rpc::IncomingCall> call) { queue->push(std::move(call)); });
 }
 
 SvcTransport::~SvcTransport() {
   for (const Registration& r : registered_) (void)tirpc::unset(settings_.rpcbind_socket, r);
   server_.stop();
-  {
-    const std::lock_guard lock(mu_);  // nobody pushes any more
-    waiting_.clear();
-    current_.clear();
-  }
-  if (fd_ >= 0) ::close(fd_);
+  queue_->close();
 }
 
 Result<void> SvcTransport::open(const char* host, std::uint16_t port) {
-  if (fd_ < 0) return make_error(Errc::kResource, "no descriptor to be had");
+  if (queue_->fd() < 0) return make_error(Errc::kResource, "no descriptor to be had");
   boost::system::error_code bad;
   const auto address = host == nullptr ? boost::asio::ip::address(boost::asio::ip::address_v4::any())
                                        : boost::asio::ip::make_address(host, bad);
@@ -65,7 +94,7 @@ Result<void> SvcTransport::open(const char* host, std::uint16_t port) {
   listener_ = rpc::on_iwarp(process_engine(), {.endpoint = {address, port}});
   if (auto ok = server_.listen(listener_); !ok) return ok;
   if (address.is_v6()) netid_ = "rdma6";
-  xprt_.xp_fd = fd_;
+  xprt_.xp_fd = queue_->fd();
   xprt_.xp_port = listener_->local().port();
   xprt_.xp_p1 = this;
   xprt_.xp_p3 = &extension_;
@@ -77,32 +106,25 @@ Result<void> SvcTransport::open(const char* host, std::uint16_t port) {
   return {};
 }
 
-void SvcTransport::push(std::shared_ptr<rpc::IncomingCall> call) {
+SvcTransport::Current SvcTransport::current() {
   const std::lock_guard lock(mu_);
-  waiting_.push_back(std::move(call));
-  if (waiting_.size() == 1) (void)::eventfd_write(fd_, 1);
+  const auto mine = current_.find(std::this_thread::get_id());
+  return mine != current_.end() ? mine->second : Current{};
 }
 
-std::shared_ptr<SvcTransport::Current> SvcTransport::current() {
+void SvcTransport::leave_current() {
+  Current ended;  // behind the lock
   const std::lock_guard lock(mu_);
-  auto& mine = current_[std::this_thread::get_id()];
-  if (!mine) mine = std::make_shared<Current>();
-  return mine;
+  if (const auto mine = current_.find(std::this_thread::get_id()); mine != current_.end()) {
+    ended = std::move(mine->second);
+    current_.erase(mine);
+  }
 }
 
 bool SvcTransport::receive(rpc_msg* msg) {
-  const auto mine = current();
-  mine->call.reset();  // not answered: it is told so now
-  std::shared_ptr<rpc::IncomingCall> call;
-  {
-    const std::lock_guard lock(mu_);
-    if (waiting_.empty()) return false;  // another thread was faster
-    call = std::move(waiting_.front());
-    waiting_.pop_front();
-    std::uint64_t count = 0;
-    if (waiting_.empty()) (void)::eventfd_read(fd_, &count);
-    tell_caller(*call);
-  }
+  leave_current();
+  const auto call = queue_->pop();
+  if (!call) return false;  // another thread was faster
   const rpcrdma::RpcCall& head = call->head();
   msg->rm_xid = head.xid;
   msg->rm_direction = CALL;
@@ -112,8 +134,9 @@ bool SvcTransport::receive(rpc_msg* msg) {
   msg->rm_call.cb_proc = head.procedure;
   put_auth(head.credential, msg->rm_call.cb_cred);
   put_auth(head.verifier, msg->rm_call.cb_verf);
-  mine->arguments_at = head.arguments_offset;
-  mine->call = std::move(call);
+  const std::lock_guard lock(mu_);
+  tell_caller(*call);
+  current_[std::this_thread::get_id()] = {call, head.arguments_offset};
   return true;
 }
 
@@ -127,10 +150,10 @@ void SvcTransport::tell_caller(const rpc::IncomingCall& call) {
 }
 
 xprt_stat SvcTransport::status() {
-  const auto mine = current();
-  const std::lock_guard lock(mu_);
-  if (waiting_.empty() || ++mine->in_a_row >= kMostInARow) {
-    mine->in_a_row = 0;
+  // Taken without a look at the other descriptors, of whatever transport.
+  static thread_local unsigned in_a_row = 0;
+  if (queue_->empty() || ++in_a_row >= kMostInARow) {
+    in_a_row = 0;
     return XPRT_IDLE;
   }
   return XPRT_MOREREQS;
@@ -138,8 +161,8 @@ xprt_stat SvcTransport::status() {
 
 bool SvcTransport::get_arguments(xdrproc_t xargs, void* args) {
   const auto mine = current();
-  if (!mine->call) return false;
-  const ConstBytes octets = mine->call->message().subspan(mine->arguments_at);
+  if (!mine.call) return false;
+  const ConstBytes octets = mine.call->message().subspan(mine.arguments_at);
   XDR xdrs;
   xdrmem_create(&xdrs, const_cast<char*>(reinterpret_cast<const char*>(octets.data())),
                 static_cast<u_int>(octets.size()), XDR_DECODE);
@@ -148,10 +171,10 @@ bool SvcTransport::get_arguments(xdrproc_t xargs, void* args) {
 
 bool SvcTransport::reply(rpc_msg* msg) {
   const auto mine = current();
-  if (!mine->call) return false;
+  if (!mine.call) return false;
   rpc::Octets octets;
   XdrOctets stream(octets);
-  msg->rm_xid = mine->call->head().xid;
+  msg->rm_xid = mine.call->head().xid;
   bool made = false;
   const bool results = msg->rm_reply.rp_stat == MSG_ACCEPTED && msg->acpted_rply.ar_stat == SUCCESS;
   if (results) {
@@ -166,8 +189,8 @@ bool SvcTransport::reply(rpc_msg* msg) {
   }
   if (!made) return false;
   stream.finish();
-  const bool sent = mine->call->answer(std::move(octets)).ok();
-  mine->call.reset();
+  const bool sent = mine.call->answer(std::move(octets)).ok();
+  leave_current();
   return sent;
 }
 

@@ -21,6 +21,31 @@
 
 namespace iwarp::tirpc {
 
+// Calls that wait for a thread of the service, and the descriptor that is readable while there are any. Thread-safe. It
+// may outlive the transport: the engine may be about to push when that is destroyed.
+class CallQueue {
+ public:
+  CallQueue();
+  ~CallQueue();
+  CallQueue(const CallQueue&) = delete;
+  CallQueue& operator=(const CallQueue&) = delete;
+
+  // Negative: there is no descriptor to be had.
+  [[nodiscard]] int fd() const { return fd_; }
+  void push(std::shared_ptr<rpc::IncomingCall> call);
+  // The oldest; null: there is none.
+  [[nodiscard]] std::shared_ptr<rpc::IncomingCall> pop();
+  [[nodiscard]] bool empty();
+  // What waits is dropped, and what comes.
+  void close();
+
+ private:
+  std::mutex mu_;
+  std::deque<std::shared_ptr<rpc::IncomingCall>> waiting_;
+  const int fd_;
+  bool closed_ = false;
+};
+
 // What xp_p1 points to. Any thread may serve it; each has the Call that it took last.
 class SvcTransport {
  public:
@@ -45,22 +70,21 @@ class SvcTransport {
   struct Current {
     std::shared_ptr<rpc::IncomingCall> call;
     std::size_t arguments_at = 0;
-    unsigned in_a_row = 0;  // taken without a look at the other descriptors
   };
 
-  void push(std::shared_ptr<rpc::IncomingCall> call);
-  // Of this thread.
-  [[nodiscard]] std::shared_ptr<Current> current();
+  // Of this thread; its call is null: there is none.
+  [[nodiscard]] Current current();
+  // Ends it; not answered, the client is told so.
+  void leave_current();
   void tell_caller(const rpc::IncomingCall& call);
   [[nodiscard]] std::vector<Registration> registrations(std::uint32_t program, std::uint32_t version) const;
 
   const Settings settings_;
   rpc::Server server_;
   std::shared_ptr<rpc::IwarpServer> listener_;
-  int fd_;
+  const std::shared_ptr<CallQueue> queue_ = std::make_shared<CallQueue>();
   std::mutex mu_;
-  std::deque<std::shared_ptr<rpc::IncomingCall>> waiting_;
-  std::unordered_map<std::thread::id, std::shared_ptr<Current>> current_;
+  std::unordered_map<std::thread::id, Current> current_;  // of threads that have a Call
   std::vector<Registration> registered_;
   SVCXPRT xprt_{};
   SVCXPRT_EXT extension_{};

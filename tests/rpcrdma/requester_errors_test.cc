@@ -274,6 +274,21 @@ TEST_F(RequesterTest, CancelledCallsKeepTheirMemoryUntilTheReply) {
   EXPECT_TRUE(requester_->idle());
 }
 
+TEST_F(RequesterTest, RepliesToCancelledCallsMayBeWantedAgain) {
+  start();
+  ASSERT_TRUE(call(readdir_call(1)).ok());
+  (void)received();
+  EXPECT_FALSE(requester_->want_again(1));  // it is wanted
+  EXPECT_TRUE(requester_->cancel(1));
+  EXPECT_FALSE(requester_->want_again(2));
+  EXPECT_TRUE(requester_->want_again(1));
+  EXPECT_FALSE(requester_->want_again(1));
+  answer(header(1, Proc::kMsg, 64), rpc_reply(1));
+  const auto reply = next<Requester::ReplyReceived>(*requester_);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->xid, 1u);
+}
+
 TEST_F(RequesterTest, FlushLeaksNothing) {
   COVERS("RFC8267-6.7.2-4");
   start();

@@ -171,6 +171,73 @@ TEST(TirpcHandles, ControlWritesNoMoreThanItsCallersHaveRoomFor) {
   clnt_destroy(clnt);
 }
 
+// libtirpc allows it: it looks whether the handle is still there. What waits and what is not answered goes with it.
+TEST(TirpcHandles, ADispatchRoutineMayDestroyItsTransport) {
+  static std::atomic<int> taken;
+  taken = 0;
+  SVCXPRT* const xprt = svc_rpcrdma_create("127.0.0.1", 0, nullptr);
+  ASSERT_NE(xprt, nullptr);
+  const int fd = xprt->xp_fd;
+  ASSERT_TRUE(svc_reg(
+      xprt, kProgram, 1,
+      [](svc_req* request, SVCXPRT* mine) {
+        if (request->rq_proc == 0) return dispatch(request, mine);
+        ++taken;
+        svc_destroy(mine);
+      },
+      nullptr));
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.emplace_back([port = xprt->xp_port] {
+      rpcrdma_options once{};
+      once.size = sizeof once;
+      once.once = 1;
+      once.timeout_ms = 5000;
+      CLIENT* const clnt = clnt_rpcrdma_create("127.0.0.1", kProgram, 1, port, &once);
+      if (clnt == nullptr) return;  // it was gone already
+      int result = 0;
+      EXPECT_NE(call(clnt, 1, 1, &result, {5, 0}), RPC_SUCCESS);
+      clnt_destroy(clnt);
+    });
+  }
+  pollfd ready{fd, POLLIN, 0};
+  while (taken == 0) {
+    if (::poll(&ready, 1, 20) == 1) svc_getreq_common(fd);
+  }
+  for (auto& c : callers) c.join();
+  svc_unreg(kProgram, 1);
+  EXPECT_EQ(taken, 1);
+}
+
+// A thread that has ended had a Call; another, whose id may be the same, takes the next.
+TEST(TirpcHandles, ThreadsOfAServiceMayEnd) {
+  SVCXPRT* const xprt = svc_rpcrdma_create("127.0.0.1", 0, nullptr);
+  ASSERT_NE(xprt, nullptr);
+  ASSERT_TRUE(svc_reg(xprt, kProgram, 1, dispatch, nullptr));
+  std::atomic<bool> over{false};
+  std::thread starter([&] {
+    while (!over) {
+      std::thread([&] {
+        pollfd ready{xprt->xp_fd, POLLIN, 0};
+        if (::poll(&ready, 1, 20) == 1) svc_getreq_common(xprt->xp_fd);
+      }).join();
+    }
+  });
+  CLIENT* const clnt = clnt_rpcrdma_create("127.0.0.1", kProgram, 1, xprt->xp_port, nullptr);
+  ASSERT_NE(clnt, nullptr);
+  for (int i = 1; i <= 20; ++i) {
+    int result = 0;
+    EXPECT_EQ(call(clnt, 2, i, nullptr, kAtOnce), RPC_SUCCESS);  // is not answered
+    EXPECT_EQ(call(clnt, 1, i, &result), RPC_SUCCESS);
+    EXPECT_EQ(result, i * 2);
+  }
+  clnt_destroy(clnt);
+  over = true;
+  starter.join();
+  svc_destroy(xprt);
+  svc_unreg(kProgram, 1);
+}
+
 TEST(TirpcHandles, NobodyListens) {
   std::uint16_t port = 0;
   {
