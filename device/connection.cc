@@ -251,6 +251,8 @@ void Connection::take_completion_events() {
   void* context = nullptr;
   while (resources_->verbs().get_cq_event(resources_->channel(), &of, &context) == 0)
     resources_->verbs().ack_cq_events(of, 1);
+  if (errno != EAGAIN && errno != EINTR)  // the descriptor would be ready for ever
+    return finish(make_error(Errc::kSystem, "the device's completion events cannot be read: was it removed?"));
   if (wake_) std::exchange(wake_, {})();
 }
 
@@ -276,6 +278,14 @@ void Connection::look_at_queue() {
 }
 
 // --- End.
+
+void Connection::on_end(std::function<void(const End&)> ended) {
+  if (life_ != Life::kOver) {
+    ended_ = std::move(ended);
+  } else if (was_established_) {
+    boost::asio::post(io_, [ended = std::move(ended), end = *end_] { ended(end); });
+  }
+}
 
 void Connection::disconnect() {
   if (life_ != Life::kUp && life_ != Life::kOver && !was_established_) return abort(make_error(Errc::kAborted, kLeft));

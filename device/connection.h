@@ -66,7 +66,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void connect(const tcp::endpoint& to, const std::optional<tcp::endpoint>& from, Agreement agreement,
                Established established);
   // Called once, when an established connection is over: no memory of it is in reach of anybody then.
-  void on_end(std::function<void(const End&)> ended) { ended_ = std::move(ended); }
+  // If it is over already: soon.
+  void on_end(std::function<void(const End&)> ended);
 
   // Orderly: what was posted goes out first. No-op when it is over.
   void disconnect();

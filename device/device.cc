@@ -56,6 +56,7 @@ Device::Opened Device::open(const VerbsTable& verbs, boost::asio::io_context& ho
     boost::system::error_code ec;
     const int events = ::dup(device->context_->async_fd);
     if (events >= 0) device->events_->assign(events, ec);
+    if (events >= 0 && ec) ::close(events);
     if (events < 0 || ec || !set_nonblocking(events)) {
       device->close();
       return {nullptr, "the events of RDMA device '" + name + "' cannot be read"};
@@ -121,6 +122,8 @@ void Device::take_events() {
     verbs_.ack_async_event(&event);
     handle(event, of_queues);
   }
+  // A device that was removed has no more to tell, and its descriptor is ready for ever.
+  if (errno != EAGAIN && errno != EINTR) lost(make_error(Errc::kSystem, "the RDMA device was removed"));
 }
 
 std::vector<Device::Hears> Device::concerned(const ibv_async_event& event) const {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <utility>
 
@@ -34,7 +35,7 @@ Result<std::unique_ptr<Listener>> Listener::listen(boost::asio::io_context& io, 
 }
 
 Listener::Listener(boost::asio::io_context& io, std::shared_ptr<Device> device, Handlers handlers)
-    : device_(std::move(device)), handlers_(std::move(handlers)), events_(io) {}
+    : io_(io), device_(std::move(device)), handlers_(std::move(handlers)), events_(io) {}
 
 Listener::~Listener() {
   boost::system::error_code ec;
@@ -62,9 +63,15 @@ Result<void> Listener::open(const tcp::endpoint& at) {
     ::close(own);
     return failure_of(ec.value(), "the device's events cannot be waited for");
   }
-  device_watch_ = device_->watch(nullptr, nullptr, [this, alive = std::weak_ptr<bool>(alive_)](const Error& why) {
-    if (!alive.expired()) lose(why);
-  });
+  // Heard in the thread of the device, which need not be this one; nor may it find the listener in the midst of a call.
+  device_watch_ =
+      device_->watch(nullptr, nullptr, [this, &io = io_, alive = std::weak_ptr<bool>(alive_)](const Error& why) {
+        boost::asio::post(io, [this, alive, why] {
+          if (!alive.expired()) lose(why);
+        });
+      });
+  // Lost since it was looked at, and told to those before.
+  if (device_->gone()) return make_error(Errc::kSystem, "the RDMA device is gone");
   wait_for_events();
   return {};
 }
@@ -99,7 +106,9 @@ void Listener::on_request(const CmEvent& event) {
   auto id = CmId::take(device_->verbs(), event.id);  // rejects it where it fails
   if (!id) return;
   auto request = std::make_unique<Request>(device_, std::move(*id), event);
-  if (of_device && handlers_.request) handlers_.request(std::move(request));
+  if (!of_device || !handlers_.request) return;
+  const auto told = handlers_.request;  // the listener, and the handlers that it has, may go meanwhile
+  told(std::move(request));
 }
 
 // No id of a device outlives it.

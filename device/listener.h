@@ -74,6 +74,7 @@ class Listener {
   void on_request(const CmEvent& event);
   void lose(const Error& why);
 
+  boost::asio::io_context& io_;
   std::shared_ptr<Device> device_;
   Handlers handlers_;
   CmId id_;

@@ -13,7 +13,7 @@ bool BulkItem::is_in(ConstBytes body) const {
   in.skip(arm->offset);
   const auto discriminant = in.be<std::uint32_t>();
   // The word stays in line, of optional-data as well: its arm is 1. req: RFC8166-3.4.4.3-2 RFC8166-3.4.4.2-1
-  // RFC8166-3.4.4.2-2
+  // And what it says is there goes into the chunk. req: RFC8166-3.4.4.2-2
   return in.ok() && discriminant == arm->value;
 }
 

@@ -32,6 +32,8 @@ struct DoneOptions {
   // Most Replies that wait, and their octets; of one connection, and of all of the book. More are not admitted.
   std::size_t max_replies = 16, max_bytes = std::size_t{8} << 20;
   std::size_t max_replies_of_all = 256, max_bytes_of_all = std::size_t{64} << 20;
+
+  friend bool operator==(const DoneOptions&, const DoneOptions&) = default;
 };
 
 // `Memory`: whatever owns the exposed octets and knows their handles; movable. The book neither looks at it nor frees
@@ -52,7 +54,10 @@ class DoneBook {
   // A Reply with Read chunks was sent. Precondition: admits(). Several with one xid may wait, as when a Call was sent
   // again: the first RDMA_DONE ends the oldest. req: D2005-3.4-7
   void add(Connection connection, std::uint32_t xid, std::size_t bytes, Memory memory, TimePoint now) {
-    entries_.push_back({connection, xid, bytes, add_saturating(now, options_.patience), std::move(memory)});
+    const TimePoint deadline = add_saturating(now, options_.patience);
+    const auto behind = std::upper_bound(entries_.begin(), entries_.end(), deadline,
+                                         [](TimePoint t, const Entry& e) { return t < e.deadline; });
+    entries_.insert(behind, {connection, xid, bytes, deadline, std::move(memory)});
     Sum& of_one = sums_[connection];
     ++of_one.replies;
     of_one.bytes += bytes;
@@ -131,7 +136,7 @@ class DoneBook {
   struct Sum {
     std::size_t replies = 0, bytes = 0;
   };
-  using Entries = std::deque<Entry>;  // the oldest first, so the next deadline in front
+  using Entries = std::deque<Entry>;  // the next deadline in front: the oldest, as times go
 
   [[nodiscard]] static bool fits(std::size_t used, std::size_t bytes, std::size_t limit) {
     return used <= limit && bytes <= limit - used;

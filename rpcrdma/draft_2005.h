@@ -30,6 +30,8 @@ struct Draft2005Options {
   bool offer_reply_memory = true;
   // Server: how long, and how many, Replies with Read chunks wait for RDMA_DONE.
   DoneOptions done{};
+
+  friend bool operator==(const Draft2005Options&, const Draft2005Options&) = default;
 };
 
 }  // namespace iwarp::rpcrdma

@@ -22,6 +22,7 @@ Result<void> ReceiveRing::fill() {
     auto buffer = pool_.acquire(receive_bytes_, BufferPool::Purpose::kControl);
     if (!buffer) break;
     const std::uint32_t slot = missing_.back();
+    // Before a message can come, each for one of any length up to this. req: D2005-2-2
     if (auto posted = queue_.post_recv(work_id(WorkOwner::kReceive, slot), buffer->slice()); !posted) return posted;
     missing_.pop_back();
     slots_[slot] = std::move(*buffer);

@@ -246,7 +246,7 @@ bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, He
 bool Requester::try_send(Queued& queued) {
   OutgoingMessage out;
   Header& h = out.header;  // req: RFC8166-4.3.2-2 RFC8166-4.3.2.3-1
-  h.xid = queued.xid;
+  h.xid = queued.xid;  // that of the message. req: D2005-4.1-2
   // req: D2005-3.3-2 D2005-4.1-4
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
   h.version = versions_.version();  // req: V2-5-3
@@ -324,7 +324,7 @@ bool Requester::try_send(Queued& queued) {
     pad_call(out);
   }
   if (out.payload) {
-    out.in_line.push_back({0, out.payload.size()});
+    out.in_line.push_back({0, out.payload.size()});  // octet for octet. req: D2005-4-1
     stats_.send_payload_bytes += out.payload.size();
   }
   versions_.on_call_sent();

@@ -52,7 +52,7 @@ void Requester::ask_configuration() {
   if (!room) return;  // with progress()
   Call call;
   call.used = call.configuration = true;
-  call.xid = ~queued_.front().xid;  // far from those that count up
+  call.xid = call.asked_xid = ~queued_.front().xid;  // far from those that count up
   call.since = queued_.front().since;
   const ConfigMessage message = config_.call(call.xid);
   std::copy(message.bytes().begin(), message.bytes().end(), room->bytes().begin());

@@ -172,6 +172,7 @@ void Responder::send_reply(std::uint32_t slot, Buffer message, TimePoint now) {
   // Only when both sides allow it, and only a tag that came with this very Call; and only when there is no choice, so
   // that the peer need not guess which. req: RFC8797-4.1-1 RFC8797-4.1-2 RFC8797-4.1-3 RFC8797-3.2-2 RFC8797-3.2-3
   if (limits_.remote_invalidation) out.invalidate = sole;
+  // However few Receives for Calls there are: the client has one for each Reply. req: D2005-3.3-1
   transmit_.send(std::move(out));
 }
 

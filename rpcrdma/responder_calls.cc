@@ -80,7 +80,7 @@ void Responder::on_call(Buffer message, ParsedHeader& parsed) {
   if (const auto error = check_call(h)) return answer_error(*error);
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed.payload_offset);
   if (h.proc == Proc::kMsg && (!xid_matches(h, payload) || rpc_direction(payload) != RpcDirection::kCall)) {
-    return answer_err_chunk(h.xid, h.version);  // req: RFC8166-4.5.2-3
+    return answer_err_chunk(h.xid, h.version);  // by the header's xid. req: RFC8166-4.5.2-3 D2005-4.1-2
   }
   if (is_outstanding(h.xid)) {
     ++stats_.duplicate_xids;

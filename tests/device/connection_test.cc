@@ -8,6 +8,27 @@ namespace {
 
 using DeviceConnection = ConnectionFixture;
 
+TEST_F(DeviceConnection, EndsWhenItsCompletionsCannotBeHeardOf) {
+  establish();
+  verbs.break_completions(id);
+  ASSERT_TRUE(ends());
+  EXPECT_EQ(end->reason.code, Errc::kSystem);
+}
+
+// Whoever asks late is told as well, once.
+TEST_F(DeviceConnection, TellsItsEndToWhoAsksAfterIt) {
+  establish();
+  connection->abort(make_error(Errc::kAborted));
+  settle(io);
+  ASSERT_TRUE(end);
+  end.reset();
+  connection->on_end([this](const End& how) { end = how; });
+  EXPECT_FALSE(end) << "inside the call";
+  ASSERT_TRUE(ends());
+  EXPECT_EQ(end->reason.code, Errc::kAborted);
+  EXPECT_TRUE(end->was_established);
+}
+
 TEST_F(DeviceConnection, IsAcceptedAndToldOnce) {
   establish();
   EXPECT_EQ(verbs.last_param.responder_resources, 8);

@@ -61,6 +61,20 @@ TEST(Device, IsGoneOnce) {
   EXPECT_EQ(heard, 1);
 }
 
+// A device that was removed: its events cannot be read, and their descriptor is ready for ever.
+TEST(Device, WhoseEventsCannotBeReadIsGone) {
+  boost::asio::io_context io;
+  FakeVerbs verbs;
+  const auto device = verbs.open(io);
+  int heard = 0;
+  const auto watch = device->watch(nullptr, nullptr, [&](const Error&) { ++heard; });
+  verbs.break_async();
+  ASSERT_TRUE(run_until(io, [&] { return heard == 1; }));
+  EXPECT_TRUE(device->gone());
+  io.restart();
+  EXPECT_EQ(io.poll(), 0U) << "nobody looks at it any more";
+}
+
 TEST(Device, MayBeUsedAfterItsLoopIsGone) {
   FakeVerbs verbs;
   std::shared_ptr<Device> device;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -83,6 +84,11 @@ class FakeVerbs {
   void hold_connects();
   void release_connects();
   std::size_t device_of_address = 0;  // what ids get that are bound or resolved
+  bool there = true;                  // the devices; false: get_devices() finds none
+  std::function<void()> in_listen;    // called once, inside listen()
+  // From now on their events cannot be read, and their descriptors are ready: the devices were removed.
+  void break_async();
+  void break_completions(rdma_cm_id* id);
 
  private:
   struct Channel;
@@ -105,6 +111,7 @@ class FakeVerbs {
   std::set<ibv_pd*> pds_;
   std::map<ibv_mr*, Region> regions_;
   std::deque<ibv_async_event> async_;
+  bool async_broken_ = false, completions_broken_ = false;
   std::uint32_t next_key_ = 100;
   int unacknowledged_async_ = 0;
   rdma_cm_id* last_id_ = nullptr;

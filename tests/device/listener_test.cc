@@ -96,6 +96,64 @@ TEST_F(DeviceListener, IsLostWhenTheDeviceFails) {
   EXPECT_FALSE(Listener::listen(io, device, {boost::asio::ip::make_address("10.0.0.1"), 1}, {}));
 }
 
+// Between the first look at the device and the watch over it: nobody else would tell.
+TEST_F(DeviceListener, DoesNotMissALossWhileItIsSetUp) {
+  device = verbs.open(io);
+  verbs.in_listen = [this] {
+    device->lost(make_error(Errc::kSystem, "removed"));
+    settle(io);  // whoever watches has been told
+  };
+  const auto made = Listener::listen(io, device, {boost::asio::ip::make_address("10.0.0.1"), 1},
+                                     {{}, [this](const Error& why) { lost.push_back(why); }});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Errc::kSystem);
+  settle(io);
+  EXPECT_TRUE(lost.empty()) << "the caller has been told";
+  EXPECT_EQ(verbs.live(), 0U);
+}
+
+// The device is of another thread than the listener, which hears of the loss in its own; and may go just then.
+TEST_F(DeviceListener, HearsOfALossInItsOwnThread) {
+  boost::asio::io_context home;
+  device = verbs.open(home);
+  for (const bool goes : {false, true}) {
+    auto made = Listener::listen(io, device, {boost::asio::ip::make_address("10.0.0.1"), 1},
+                                 {{}, [this](const Error& why) { lost.push_back(why); }});
+    if (goes) {
+      ASSERT_FALSE(made) << "it is gone by now";
+      break;
+    }
+    ASSERT_TRUE(made);
+    listener = std::move(*made);
+    auto other = Listener::listen(io, device, {boost::asio::ip::make_address("10.0.0.1"), 2},
+                                  {{}, [](const Error&) { FAIL() << "it has gone before it heard"; }});
+    ASSERT_TRUE(other);
+    device->lost(make_error(Errc::kSystem, "removed"));
+    settle(home);
+    EXPECT_TRUE(lost.empty()) << "not in the thread of the device";
+    other->reset();
+    settle(io);
+    EXPECT_EQ(lost.size(), 1U);
+  }
+}
+
+TEST_F(DeviceListener, ItsHandlerMayGoInsideItself) {
+  device = verbs.open(io);
+  std::string text = "long enough not to lie in the function itself, of which the handler makes use at its end";
+  std::string said;
+  auto made = Listener::listen(io, device, {boost::asio::ip::make_address("10.0.0.1"), 1},
+                               {[this, text, &said](std::unique_ptr<Request>) {
+                                  listener.reset();
+                                  said = text;
+                                },
+                                {}});
+  ASSERT_TRUE(made);
+  listener = std::move(*made);
+  verbs.request(verbs.last_id(), {});
+  ASSERT_TRUE(run_until(io, [&] { return listener == nullptr; }));
+  EXPECT_EQ(said, text);
+}
+
 TEST_F(DeviceListener, RefusesAnAddressOfAnotherDevice) {
   verbs.device_of_address = 1;
   device = verbs.open(io);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "iwarp/rpcrdma/config_rdma.h"
+#include "iwarp/rpcrdma/padding.h"
+
 namespace iwarp::fuzz {
 
 using namespace rpcrdma;
@@ -29,6 +32,10 @@ void PeerMemory::fill_read_memory(ConstBytes content) {
   for (Exposed& e : read_) std::copy_n(content.begin(), std::min(content.size(), e.bytes.size()), e.bytes.begin());
 }
 
+Segment PeerMemory::to_read(std::size_t octets) const {
+  return read_[0].segment(0, std::min(octets, read_[0].bytes.size()));
+}
+
 Bytes rpc_message(Script& in, std::uint32_t xid, RpcDirection direction) {
   const std::uint8_t kind = in.u8(), changes = in.u8();
   const std::uint32_t n = in.u16() % 5000;
@@ -37,7 +44,7 @@ Bytes rpc_message(Script& in, std::uint32_t xid, RpcDirection direction) {
   if (direction == RpcDirection::kCall) {
     switch (kind % 8) {
       case 0:
-        out = null_call(xid);
+        out = kind < 128 ? null_call(xid) : rpc_call(xid, kConfigProgram, 1, 1, words({in.u32(), in.u32(), in.u8()}));
         break;
       case 1:
         out = getattr_call(xid);
@@ -118,6 +125,18 @@ Header made_header(Script& in, std::uint32_t xid, const PeerMemory& memory) {
     h.option = {in.u32(), {info.begin(), info.end()}};
     return h;
   }
+  constexpr std::uint8_t kPadded = 64, kDone = 128;
+  const std::uint8_t of_2005 = shape & (kPadded | kDone);
+  h.draft_2005 = of_2005 == kPadded || of_2005 == kDone;
+  if (of_2005 == kDone) {
+    h.proc = Proc::kDone;
+    return h;
+  }
+  if (of_2005 == kPadded) {
+    const std::uint8_t align = in.u8();
+    h.proc = Proc::kMsgp;
+    h.padding = {align < 240 ? std::uint32_t{1} << align % 16 : in.u32(), in.flag() ? in.u32() : 1024};
+  }
   for (int i = 0; i < (counts & 3); ++i) {
     const std::uint32_t position = (shape & 8) != 0 ? 0 : in.u8() * 4;
     h.read_list.push_back({position, memory.segment(in, true)});
@@ -134,6 +153,26 @@ Header made_header(Script& in, std::uint32_t xid, const PeerMemory& memory) {
   return h;
 }
 
+Bytes encoded(const Header& header, const Bytes& rpc) {
+  if (header.proc == Proc::kMsg) return encode(header, rpc);
+  if (header.proc != Proc::kMsgp) return encode(header);
+  DdpItems items;
+  ArgumentWalker walker(rpc);
+  for (auto item = walker.next(); item && items.size() < kMaxPaddedItems; item = walker.next()) {
+    if (item->in_message) items.push_back(*item);
+  }
+  constexpr std::size_t kSend = 4096;
+  const auto layout = good_padding(header.padding)
+                          ? plan_padding(rpc.size(), {items.data(), items.size()}, header.encoded_size(),
+                                         header.padding.align, header.padding.threshold, kSend)
+                          : std::nullopt;
+  if (!layout) return encode(header, rpc);
+  Header padded = header;
+  padded.padding = layout->padding;
+  Bytes out(layout->padded_bytes);
+  return write_padded(rpc, *layout, out) ? encode(padded, out) : encode(header, rpc);
+}
+
 void arrive(FakeEndpoint& at, const Bytes& message, std::optional<Stag> invalidated) {
   if (at.broken) return;
   if (at.receives.empty() || at.receives.front().second.bytes.size() < message.size()) {
@@ -143,7 +182,7 @@ void arrive(FakeEndpoint& at, const Bytes& message, std::optional<Stag> invalida
   }
 }
 
-void check_inbox(FakeEndpoint& peer, std::uint32_t highest) {
+void check_inbox(FakeEndpoint& peer, std::uint32_t highest, bool draft_2005) {
   for (const Bytes& message : peer.inbox) {
     const ParseResult result = Header::parse(message, kAnyHeader);
     const auto* parsed = std::get_if<ParsedHeader>(&result);
@@ -151,7 +190,8 @@ void check_inbox(FakeEndpoint& peer, std::uint32_t highest) {
     FUZZ_CHECK(parsed != nullptr || load_be<std::uint32_t>(ConstBytes(message).subspan(12, 4)) == 4);
     if (parsed == nullptr || parsed->header.proc == Proc::kError) continue;
     FUZZ_CHECK(parsed->header.version >= kVersion1 && parsed->header.version <= highest);
-    if (parsed->header.proc != Proc::kMsg) continue;
+    FUZZ_CHECK(draft_2005 || (parsed->header.proc != Proc::kMsgp && parsed->header.proc != Proc::kDone));
+    if (parsed->header.proc != Proc::kMsg && parsed->header.proc != Proc::kMsgp) continue;
     FUZZ_CHECK(xid_matches(parsed->header, ConstBytes(message).subspan(parsed->payload_offset)));
   }
 }

@@ -17,7 +17,10 @@ class PeerMemory {
 
   // A segment inside one of the regions, at its bounds or beyond.
   [[nodiscard]] rpcrdma::Segment segment(Script& in, bool for_reading) const;
+  // All of it that may be read begins with these octets.
   void fill_read_memory(ConstBytes content);
+  // The first octets of the longest such.
+  [[nodiscard]] rpcrdma::Segment to_read(std::size_t octets) const;
 
  private:
   std::vector<Exposed> read_, write_;
@@ -29,14 +32,18 @@ class PeerMemory {
 // A header with chunk lists of the fuzzer's choice.
 [[nodiscard]] rpcrdma::Header made_header(Script& in, std::uint32_t xid, const PeerMemory& memory);
 
+// Header and message as they go into one Send; those of an RDMA_MSGP padded as it says, where that is possible.
+[[nodiscard]] Bytes encoded(const rpcrdma::Header& header, const Bytes& rpc);
+
 // Delivers a message if the endpoint has a Receive for it; a connection ends where a real one would.
 void arrive(FakeEndpoint& at, const Bytes& message, std::optional<Stag> invalidated = std::nullopt);
 
-// Everything sent must be a header that parses and says no version above `highest`.
-void check_inbox(FakeEndpoint& peer, std::uint32_t highest);
+// Everything sent must be a header that parses, says no version above `highest`, and is none of the draft of 2005
+// without `draft_2005`.
+void check_inbox(FakeEndpoint& peer, std::uint32_t highest, bool draft_2005);
 
 // What the checks read, whichever version it is.
-inline constexpr rpcrdma::Limits kAnyHeader{1000, 1000, 1000, {.version_2 = true}};
+inline constexpr rpcrdma::Limits kAnyHeader{1000, 1000, 1000, {.version_2 = true, .draft_2005 = true}};
 
 // The two ends under test; each runs a script to its end.
 void run_responder(Script script);

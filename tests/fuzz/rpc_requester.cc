@@ -30,6 +30,11 @@ class RequesterWorld {
     client_.limits_now.send_queue_depth = (a & 2) != 0 ? 2 : 16;
     if ((a & 8) != 0) options_.highest_version = kVersion2;
     if ((a & 24) == 24) options_.lowest_version = kVersion2;
+    if ((a & 24) == 16) {
+      options_.draft_2005.enabled = true;
+      options_.draft_2005.configure = (a & 64) != 0;
+      options_.draft_2005.offer_reply_memory = (a & 32) != 0;
+    }
     if ((a & 32) != 0) options_.offers = {.write_chunks = 3, .with_reply_chunk = true, .least_bytes = 0};
     options_.backward_chunks = (a & 64) != 0;
     options_.max_backward_call_bytes = 5000;
@@ -83,7 +88,7 @@ class RequesterWorld {
         const Header h = made_header(in, xid, peer_);
         const Bytes rpc = rpc_message(in, xid, RpcDirection::kCall);
         peer_.fill_read_memory(rpc);
-        arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc : Bytes{}));
+        arrive(client_, encoded(h, rpc));
         break;
       }
       case 9:
@@ -127,9 +132,18 @@ class RequesterWorld {
   // The server answers: in line, through the chunks that were offered, or with a header of its own making.
   void reply(Script& in, std::uint32_t xid) {
     const std::uint8_t how = in.u8();
+    if (requester_->configuration().state() == ConfigClient::State::kAsking && !calls_.empty()) {
+      const std::uint32_t asked = calls_.rbegin()->first;  // far from the others
+      const Bytes terms = (how & 2) != 0 ? words({in.u32(), in.u32(), in.u32()})
+                                         : words({1024u + in.u16(), std::uint32_t{1} << in.u8() % 20, in.u8()});
+      return arrive(client_, encode(header(asked), (how & 4) != 0 ? read_error(asked) : rpc_reply(asked, terms)));
+    }
     if ((how & 1) != 0) {
       const Header h = made_header(in, xid, peer_);
-      arrive(client_, encode(h, h.proc == Proc::kMsg ? rpc_message(in, xid, RpcDirection::kReply) : Bytes{}));
+      const bool needs = h.proc == Proc::kMsg || h.proc == Proc::kMsgp || options_.draft_2005.enabled;
+      const Bytes rpc = needs ? rpc_message(in, xid, RpcDirection::kReply) : Bytes{};
+      peer_.fill_read_memory(rpc);
+      arrive(client_, encoded(h, rpc));
       return;
     }
     const auto seen = calls_.find(xid);
@@ -154,6 +168,12 @@ class RequesterWorld {
           write(s, iwarp::test::pattern(std::min<std::uint32_t>(written, s.length)));
           s.length = written;
         }
+      }
+      if (options_.draft_2005.enabled && (how & 128) != 0) {  // in a Read chunk
+        peer_.fill_read_memory(rpc);
+        h.proc = Proc::kNomsg;
+        h.reply_chunk.reset();
+        h.read_list.push_back({0, peer_.to_read(rpc.size())});
       }
       const auto& first = call.reply_chunk ? call.reply_chunk->segments : SmallVector<Segment, 4>{};
       if (!first.empty() && (how & 8) != 0) invalidated = invalidate(first[0].handle);
@@ -216,11 +236,11 @@ class RequesterWorld {
       const auto* received = std::get_if<OptionReceived>(&*option);
       FUZZ_CHECK(received == nullptr || received->message.size() > 0);
     }
-    check_inbox(server_, options_.highest_version);
+    check_inbox(server_, options_.highest_version, options_.draft_2005.enabled);
     for (const Bytes& message : server_.inbox) {
       const ParseResult result = Header::parse(message, kAnyHeader);
       const auto& h = std::get<ParsedHeader>(result).header;
-      if (h.proc == Proc::kMsg || h.proc == Proc::kNomsg) calls_[h.xid] = h;
+      if (h.proc != Proc::kError && h.proc != Proc::kDone && h.proc != Proc::kOptional) calls_[h.xid] = h;
     }
     server_.inbox.clear();
   }

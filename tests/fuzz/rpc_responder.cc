@@ -39,6 +39,13 @@ class ResponderWorld {
     options_.max_backward_reply_bytes = 5000;
     options_.backward_retransmission = (limits & 64) != 0;
     if ((limits & 128) != 0) FUZZ_CHECK(options_.extensions.add(1, OptionRegistry::Payload::kNever).ok());
+    if ((limits & 144) == 128) {
+      options_.draft_2005.enabled = true;
+      options_.draft_2005.configure = (limits & 64) != 0;
+      options_.draft_2005.align = 256;
+      options_.draft_2005.done.max_replies = 3;
+      options_.draft_2005.done.late = (limits & 32) != 0 ? DoneOptions::Late::kClose : DoneOptions::Late::kFree;
+    }
     client_.raw = true;
     FakeEndpoint::join(server_, client_);
     BufferPool::Options pool = pool_options(options_);
@@ -70,7 +77,7 @@ class ResponderWorld {
         const bool backward = in.u8() >= 240;
         const Bytes rpc = rpc_message(in, xid, backward ? RpcDirection::kReply : RpcDirection::kCall);
         peer_.fill_read_memory(rpc);
-        arrive(server_, encode(h, h.proc == Proc::kMsg ? rpc : Bytes{}));
+        arrive(server_, encoded(h, rpc));
         break;
       }
       case 3: {
@@ -147,7 +154,7 @@ class ResponderWorld {
     if (calls_.empty()) return;
     const std::size_t i = which % calls_.size();
     if (auto message = buffer(rpc_message(in, calls_[i].xid, RpcDirection::kReply), BufferPool::Purpose::kReply)) {
-      if (responder_->reply(calls_[i].token, std::move(*message)).ok()) {
+      if (responder_->reply(calls_[i].token, std::move(*message), now_).ok()) {
         FUZZ_CHECK(!responder_->reply(calls_[i].token, Buffer{}).ok());  // a token names one Call once
         calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(i));
       }
@@ -176,7 +183,8 @@ class ResponderWorld {
       const auto* received = std::get_if<OptionReceived>(&*option);
       FUZZ_CHECK(received == nullptr || !received->message);
     }
-    check_inbox(client_, options_.highest_version);
+    FUZZ_CHECK(responder_->replies_kept() <= options_.draft_2005.done.max_replies);
+    check_inbox(client_, options_.highest_version, options_.draft_2005.enabled);
     for (const Bytes& message : client_.inbox) {
       const ParseResult result = Header::parse(message, kAnyHeader);
       const auto& h = std::get<ParsedHeader>(result).header;

@@ -16,6 +16,7 @@
 
 #include "iwarp/rpcrdma/rpc_message.h"
 #include "tests/rpcrdma/rpc_samples.h"
+#include "tests/support/covers.h"
 #include "tests/support/eventually.h"
 
 namespace iwarp::gateway {
@@ -150,6 +151,7 @@ class RpcbindTest : public ::testing::Test {
 };
 
 TEST_F(RpcbindTest, RegistersAndWithdraws) {
+  COVERS("D2005-10-1");
   FakeRpcbind fake;
   {
     Rpcbind rpcbind(options);

@@ -99,6 +99,23 @@ TEST(DoneBook, WithoutDoneItEndsAfterATime) {
   EXPECT_EQ(patient.deadline(), TimePoint::max());
 }
 
+// One without a limit in time, as of an owner that does not say what time it is, holds up no other.
+TEST(DoneBook, DeadlinesAreKeptInOrder) {
+  Book book({.patience = seconds(2)});
+  book.add(kOne, 7, 10, memory(70), TimePoint::max());
+  book.add(kOne, 8, 10, memory(80), kStart + seconds(1));
+  book.add(kOne, 8, 10, memory(81), kStart + seconds(1));
+  book.add(kOne, 9, 10, memory(90), kStart);
+  EXPECT_EQ(book.deadline(), kStart + seconds(2));
+  EXPECT_EQ(book.on_deadline(kStart + seconds(2)).size(), 1u);
+  EXPECT_EQ(book.deadline(), kStart + seconds(3));
+  EXPECT_EQ(which(book.on_done(kOne, 8)), 80) << "the older one of two";
+  EXPECT_EQ(book.on_deadline(kStart + seconds(3)).size(), 1u);
+  EXPECT_EQ(book.deadline(), TimePoint::max());
+  EXPECT_TRUE(book.on_deadline(kStart + seconds(1000)).empty());
+  EXPECT_EQ(which(book.on_done(kOne, 7)), 70);
+}
+
 TEST(DoneBook, IsBounded) {
   Book book(kSmall);
   EXPECT_TRUE(book.admits(kOne, 100));

@@ -137,6 +137,28 @@ TEST_F(OverQueuePairs, ConnectionsReceiveFromOneSharedQueue) {
   }
 }
 
+// Of any length up to that of a Receive, into Receives that were there before, in the order sent.
+TEST_F(OverQueuePairs, SendsArriveInOrder) {
+  COVERS("D2005-2-2");
+  Connection c(pd_, {.draft_2005 = {.enabled = true, .configure = false}}, {.draft_2005 = {.enabled = true}});
+  ask(c, null_call(1));
+  serve(c, null_call(1), rpc_reply(1));  // and with it credits
+  // With a Reply chunk, since nobody knows how long its Reply may be.
+  const std::size_t longest = 4096 - kMinHeaderBytes - WriteChunk{{{}}}.encoded_size() - rpc_call(0, 1, 1, 1).size();
+  std::vector<Bytes> calls;
+  for (const std::size_t bytes : {longest, std::size_t{0}, longest - 4, std::size_t{4}, longest, std::size_t{1000}}) {
+    calls.push_back(rpc_call(static_cast<std::uint32_t>(10 + calls.size()), 400'000, 1, 1, pattern(bytes)));
+    ask(c, calls.back());
+  }
+  c.run();
+  EXPECT_EQ(c.client.stats().calls_in_line, 1 + calls.size());
+  for (const Bytes& call : calls) {
+    const auto arrived = next<Responder::CallReceived>(c.server);
+    ASSERT_TRUE(arrived);
+    EXPECT_EQ(to_bytes(arrived->message.bytes()), call);
+  }
+}
+
 TEST_F(OverQueuePairs, BackwardChunksAreExposedAndFenced) {
   COVERS("RFC8167-5.3-1");
   Connection c(pd_, {.backward_chunks = true}, {.backward_chunks = true});

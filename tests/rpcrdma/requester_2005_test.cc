@@ -109,6 +109,24 @@ TEST_F(Requester2005, FetchesDataOfAReply) {
   expect_bad_reply();
 }
 
+// In line, and with its data taken out.
+TEST_F(Requester2005, CallsAreTheMessageAndItsXid) {
+  COVERS("D2005-4-1");
+  COVERS("D2005-4.1-2");
+  start(options());
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{2001}, kLong}) {
+    const Bytes message = write_call(kXid, pattern(bytes));
+    ASSERT_TRUE(call(message));
+    const Decoded d = received_2005();
+    EXPECT_EQ(d.header.xid, kXid);
+    EXPECT_EQ(rpc_xid(d.payload), kXid);
+    EXPECT_EQ(d.payload, bytes == kLong ? write_call_head(kXid, kLong) : message);
+    EXPECT_EQ(d.header.read_list.empty(), bytes != kLong);
+    answer(header(kXid), write_reply(kXid));
+    expect_reply(write_reply(kXid));
+  }
+}
+
 TEST_F(Requester2005, AReplyInTheReplyChunkNeedsNoDone) {
   COVERS("D2005-5.2-5");
   RequesterOptions o = options();
@@ -237,6 +255,19 @@ TEST_F(Requester2005, ConfiguresBeforeTheFirstCall) {
   EXPECT_EQ(received_2005().header.read_list.size(), 1u);
   // Nobody hears of the configuration.
   EXPECT_EQ(next<Requester::ReplyReceived>(*requester_), std::nullopt);
+}
+
+// An xid of 0 is one as any other, also while the connection is configured.
+TEST_F(Requester2005, XidsOfCallsAreNotThatOfTheConfiguration) {
+  start(options(true));
+  ASSERT_TRUE(call(null_call(9)));
+  const std::uint32_t xid = received_2005().header.xid;
+  EXPECT_FALSE(requester_->outstanding_since(0));
+  EXPECT_FALSE(requester_->cancel(0));
+  ASSERT_TRUE(call(null_call(0)));
+  answer(header(xid), rpc_reply(xid, words({4096, 0, 4})));
+  EXPECT_EQ(received_2005().payload, null_call(9));
+  EXPECT_EQ(received_2005().payload, null_call(0));
 }
 
 TEST_F(Requester2005, GoesOnWithoutConfiguration) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "iwarp/rpcrdma/padding.h"
+#include "iwarp/rpcrdma/receive_ring.h"
 #include "tests/rpcrdma/responder_fixture.h"
 
 namespace iwarp::rpcrdma::test {
@@ -118,6 +119,51 @@ TEST_F(Responder2005, ChunksOfEveryKindInOneRpc) {
   ASSERT_EQ(d.header.write_list.size(), 1u);
   EXPECT_EQ(d.header.write_list[0].length(), 0u) << "unused";
   send_done(kXid);
+}
+
+// No Receive is left and none can be posted, since the Calls still lie in their buffers: the Replies go out all the
+// same.
+TEST_F(Responder2005, RepliesNeedNoReceivesForCalls) {
+  COVERS("D2005-3.3-1");
+  start(options());
+  BufferPool::Options memory;
+  memory.control_bytes = 2 * BufferPool::charged_bytes(4096);
+  BufferPool receives(server_, memory);
+  ReceiveRing ring(server_, receives, 2, 4096);
+  server_.receives.clear();  // those of start(), which are still in its ring
+  Responder responder(server_, *pool_, {}, options(), &ring);
+  server_.deliver = [&](const Completion& c) { responder.on_completion(c); };
+  ASSERT_TRUE(responder.start());
+  ASSERT_EQ(server_.receives.size(), 2u);
+  std::vector<Responder::CallReceived> calls;
+  for (std::uint32_t xid = 1; xid <= 2; ++xid) {
+    send(header(xid), null_call(xid));
+    auto call = next<Responder::CallReceived>(responder);
+    ASSERT_TRUE(call);
+    calls.push_back(std::move(*call));
+  }
+  EXPECT_TRUE(server_.receives.empty());
+  for (const auto& call : calls) {
+    ASSERT_TRUE(responder.reply(call.token, to_buffer(*pool_, rpc_reply(call.xid))));
+    const Decoded d = received_2005();
+    EXPECT_EQ(d.header.xid, call.xid);
+    EXPECT_EQ(d.payload, rpc_reply(call.xid));
+    EXPECT_TRUE(server_.receives.empty());
+  }
+  calls.clear();
+  responder.progress();
+  EXPECT_EQ(server_.receives.size(), 2u);
+  server_.disconnect();
+}
+
+TEST_F(Responder2005, WhereTheXidsDifferThatOfTheHeaderIsAnswered) {
+  COVERS("D2005-4.1-2");
+  start(options());
+  send(header(7), null_call(8));
+  const Decoded d = received_2005();
+  EXPECT_EQ(d.header.proc, Proc::kError);
+  EXPECT_EQ(d.header.xid, 7u);
+  EXPECT_EQ(next_call(), std::nullopt);
 }
 
 TEST_F(Responder2005, WithoutDoneTheMemoryIsFreedAfterATime) {

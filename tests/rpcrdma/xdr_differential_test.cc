@@ -6,35 +6,18 @@
 #include "iwarp/rpcrdma/nfs_binding.h"
 #include "iwarp/rpcrdma/reply_bounds.h"
 #include "iwarp/rpcrdma/transport_header.h"
+#include "tests/rpcrdma/oracle_values.h"
 #include "tests/rpcrdma/wire_vectors.h"
-#include "tests/rpcrdma/xdr_oracle.h"
 #include "tests/support/covers.h"
 
 namespace iwarp::rpcrdma {
 namespace {
 
 using test::Bytes;
+using test::generate;
+using test::octets;
+using test::recode;
 using test::Xdr;
-
-const std::uint8_t* octets(const Bytes& b) {
-  return reinterpret_cast<const std::uint8_t*>(b.data());
-}
-std::uint8_t* octets(Bytes& b) {
-  return reinterpret_cast<std::uint8_t*>(b.data());
-}
-
-// A random encoding that starts with `forced` words; empty if this seed gives none.
-Bytes generate(oracle_type type, std::uint32_t seed, std::vector<std::uint32_t> forced) {
-  Bytes out(65536);
-  out.resize(oracle_generate(type, seed, forced.data(), forced.size(), octets(out), out.size()));
-  return out;
-}
-
-Bytes recode(oracle_type type, const Bytes& in, std::size_t& used) {
-  Bytes out(65536);
-  out.resize(oracle_recode(type, octets(in), in.size(), octets(out), out.size(), &used));
-  return out;
-}
 
 // Whether it parses; then it is encoded as it was. Beyond XDR are two rules only.
 bool codes_as_rpcgen(const Bytes& message, const Limits& limits) {

@@ -7,10 +7,12 @@
 #include "nfs42.h"
 #include "rpcrdma1.h"
 #include "xdr_oracle2.h"
+#include "xdr_oracle2005.h"
 
 typedef union {
   rdma_msg header;
   oracle_header2 header2;
+  oracle_value2005 value2005;
   nfs_argop4 argop;
   nfs_resop4 resop;
   t3_read_result read;
@@ -25,6 +27,12 @@ static bool_t code(enum oracle_type type, XDR* xdrs, any_value* v) {
       return xdr_rdma_msg(xdrs, &v->header);
     case ORACLE_HEADER2:
       return oracle_code_header2(xdrs, &v->header2);
+    case ORACLE_HEADER2005:
+      return oracle_code_header2005(xdrs, &v->value2005);
+    case ORACLE_CONFIG_REQUEST:
+      return oracle_code_config_request(xdrs, &v->value2005);
+    case ORACLE_CONFIG_REPLY:
+      return oracle_code_config_reply(xdrs, &v->value2005);
     case ORACLE_ARGOP:
       return xdr_nfs_argop4(xdrs, &v->argop);
     case ORACLE_RESOP:

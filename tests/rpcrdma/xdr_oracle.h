@@ -11,10 +11,13 @@ extern "C" {
 #endif
 
 enum oracle_type {
-  ORACLE_HEADER,   // rdma_msg of RFC 8166
-  ORACLE_HEADER2,  // rpcrdma2_xprt_hdr of version 2
-  ORACLE_ARGOP,    // nfs_argop4: operation number and arguments
-  ORACLE_RESOP,    // nfs_resop4: operation number, status, result
+  ORACLE_HEADER,          // rdma_msg of RFC 8166
+  ORACLE_HEADER2,         // rpcrdma2_xprt_hdr of version 2
+  ORACLE_HEADER2005,      // rdma_msg of the draft of 2005
+  ORACLE_CONFIG_REQUEST,  // config_rdma_req of it
+  ORACLE_CONFIG_REPLY,    // config_rdma_reply
+  ORACLE_ARGOP,           // nfs_argop4: operation number and arguments
+  ORACLE_RESOP,           // nfs_resop4: operation number, status, result
   ORACLE_V3_READ_RESULT,
   ORACLE_V3_READLINK_RESULT,
   ORACLE_V3_WRITE_ARGS,
@@ -30,6 +33,10 @@ size_t oracle_generate(enum oracle_type type, uint32_t seed, const uint32_t* for
 // it; *used is what it consumed.
 size_t oracle_recode(enum oracle_type type, const uint8_t* in, size_t size, uint8_t* out, size_t capacity,
                      size_t* used);
+
+// Whole messages of CONFIG_RDMA, as libtirpc and rpcgen make them of these three words. Return the octets written.
+size_t oracle_config_call(uint32_t xid, const uint32_t request[3], uint8_t* out, size_t capacity);
+size_t oracle_config_reply(uint32_t xid, const uint32_t answer[3], uint8_t* out, size_t capacity);
 
 // Back channel's request, response and cached response size of an encoded CREATE_SESSION operation. Returns 0 if it is
 // none.

@@ -1,0 +1,77 @@
+#include "iwarp/sctp_cm/session_driver.h"
+
+#include <chrono>
+#include <utility>
+
+namespace iwarp::sctp_cm {
+namespace {
+
+TimePoint clock_now() {
+  return std::chrono::steady_clock::now();
+}
+
+}  // namespace
+
+SessionDriver::SessionDriver(boost::asio::io_context& io, Sessions& sessions, endpoint::Endpoint& endpoint,
+                             sctp::Role role, std::function<void()> when_moved, const session::Options& options)
+    : sessions_(sessions), timer_(io), half_(endpoint, options), role_(role), when_moved_(std::move(when_moved)) {}
+
+void SessionDriver::begin(sctp::StreamId stream) {
+  stream_ = stream;
+  begun_ = true;
+  half_.start(clock_now());
+  arm();
+}
+
+void SessionDriver::on_event(const sctp::Session::Event& event) {
+  half_.on_event(event, role_, clock_now());
+  drive();
+}
+
+void SessionDriver::posted(bool receives) {
+  if (receives) half_.resume(clock_now());
+  drive();
+}
+
+void SessionDriver::disconnect() {
+  half_.disconnect(clock_now());
+  drive();
+}
+
+void SessionDriver::abort() {
+  half_.abort(make_error(Errc::kAborted), clock_now());
+  drive();
+}
+
+void SessionDriver::drive() {
+  if (driving_ || !begun_) return;
+  driving_ = true;
+  while (true) {
+    const MutBytes message = half_.next(sessions_.max_segment_bytes(), clock_now());
+    if (message.empty()) break;
+    const auto taken = sessions_.send_segment(stream_, message);
+    if (!taken || !*taken) break;  // room, or the end, is told
+    half_.taken(clock_now());
+  }
+  if (half_.must_terminate()) sessions_.terminate(stream_);
+  driving_ = false;
+  arm();
+  when_moved_();
+}
+
+void SessionDriver::arm() {
+  const auto deadline = half_.deadline();
+  if (deadline == armed_) return;
+  armed_ = deadline;
+  timer_.cancel();
+  if (!deadline) return;
+  timer_.expires_at(*deadline);
+  timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
+    if (!*alive || error) return;
+    armed_.reset();
+    half_.on_deadline(clock_now());
+    drive();
+  });
+}
+
+}  // namespace iwarp::sctp_cm

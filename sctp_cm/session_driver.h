@@ -1,0 +1,54 @@
+// Drives a session::Half over Sessions: an endpoint::Endpoint whose segments travel over SCTP. The owner of the
+// endpoint posts to it, calls posted(), and polls in when_moved(). One thread: that of the io_context.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "iwarp/sctp_cm/sessions.h"
+#include "iwarp/session/half.h"
+
+namespace iwarp::sctp_cm {
+
+class SessionDriver {
+ public:
+  // Outlived by `sessions` and `endpoint`. `when_moved`: events or completions may be there to be polled; called from
+  // the event loop, and inside posted(), disconnect() and abort().
+  SessionDriver(boost::asio::io_context& io, Sessions& sessions, endpoint::Endpoint& endpoint, sctp::Role role,
+                std::function<void()> when_moved, const session::Options& options = {});
+  ~SessionDriver() { *alive_ = false; }
+  SessionDriver(const SessionDriver&) = delete;
+  SessionDriver& operator=(const SessionDriver&) = delete;
+
+  // The session is on that stream, opened or about to be accepted.
+  void begin(sctp::StreamId stream);
+  // News of it, from SessionsUser; on_room() likewise.
+  void on_event(const sctp::Session::Event& event);
+  void on_room() { drive(); }
+  // Work was posted to the endpoint; `receives`: Receives.
+  void posted(bool receives = false);
+  // Orderly, behind what was posted; at once.
+  void disconnect();
+  void abort();
+  [[nodiscard]] sctp::StreamId stream() const { return stream_; }
+  [[nodiscard]] const session::Half& half() const { return half_; }
+
+ private:
+  void drive();
+  void arm();
+
+  Sessions& sessions_;
+  boost::asio::steady_timer timer_;
+  std::optional<TimePoint> armed_;
+  session::Half half_;
+  sctp::Role role_;
+  sctp::StreamId stream_{};
+  bool begun_ = false, driving_ = false;
+  std::function<void()> when_moved_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace iwarp::sctp_cm

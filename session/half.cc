@@ -1,0 +1,184 @@
+#include "iwarp/session/half.h"
+
+#include <cassert>
+#include <new>
+#include <variant>
+
+#include "iwarp/rdmap/terminate_message.h"
+
+namespace iwarp::session {
+
+using endpoint::Input;
+using endpoint::Phase;
+
+namespace {
+
+constexpr std::size_t kKeepingBytes = 32;
+
+}  // namespace
+
+// Without memory a step is left half done, and nothing can follow it.
+template <class F>
+void Half::attempt(F&& step) {
+  try {
+    step();
+  } catch (const std::bad_alloc&) {
+    endpoint_.end(Input::kAbort, make_error(Errc::kResource, "no memory to go on with the DDP Stream Session"));
+  }
+  follow();
+}
+
+// After each call that may have moved the phase.
+void Half::follow() {
+  const Phase phase = endpoint_.phase();
+  if (!endpoint_.receiving()) {
+    held_.clear();
+    held_bytes_ = 0;
+  }
+  if (phase == followed_) return;
+  followed_ = phase;
+  // What has not begun to leave is forgotten: a message leaves as a whole.
+  const bool in_order = phase == Phase::kEndWait && endpoint_.ending() == endpoint::Ending::kOrderly;
+  if (phase > Phase::kDraining && !in_order) message_.clear();
+}
+
+void Half::start(TimePoint now) {
+  endpoint_.at(now);
+  started_ = true;
+  // Over SCTP either side may send first. req: RFC6581-7-13
+  endpoint_.start(endpoint::Opening::kAtOnce);
+  follow();
+}
+
+void Half::on_event(const sctp::Session::Event& event, sctp::Role role, TimePoint now) {
+  endpoint_.at(now);
+  attempt([&] {
+    if (const auto* e = std::get_if<sctp::Session::Established>(&event)) {
+      established(*e, role);
+    } else if (const auto* d = std::get_if<sctp::Session::Delivered>(&event)) {
+      delivered(d->segment);
+    } else if (const auto* rejected = std::get_if<sctp::Session::Rejected>(&event)) {
+      private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());
+      told_ = true;  // nothing is left to be terminated
+      endpoint_.end(Input::kStartupFailed, make_error(Errc::kPeerRejected));
+    } else if (const auto* over = std::get_if<sctp::Session::Ended>(&event)) {
+      ended(over->error);
+    }
+  });
+}
+
+void Half::established(const sctp::Session::Established& e, sctp::Role role) {
+  private_data_.assign(e.private_data.begin(), e.private_data.end());
+  endpoint::Terms terms{.ird = e.settled.depths.ird, .ord = e.settled.depths.ord};
+  // req: RFC6581-7-25
+  (role == sctp::Role::kActive ? terms.rtr : terms.rtr_to_come) = e.settled.rtr;
+  endpoint_.establish(terms);
+}
+
+void Half::ended(const Error& error) {
+  if (endpoint_.phase() <= Phase::kStartup) {
+    // An RDMAP Terminate goes before the Session Terminate. req: RFC5043-6.2-6
+    if (error.tell_peer) return endpoint_.violation(error, rdmap::make_terminate(error, {}, 0, false));
+    return endpoint_.end(Input::kStartupFailed, error);
+  }
+  if (error.code != Errc::kPeerClosed)
+    return endpoint_.end(Input::kLost, error.code == Errc::kAborted ? make_error(Errc::kConnectionLost) : error);
+  peer_has_ended_ = true;
+  if (endpoint_.holding() && endpoint_.receiving()) return endpoint_.end_is_behind();
+  endpoint_.end(Input::kPeerEnd, error);
+}
+
+void Half::delivered(ConstBytes segment) {
+  if (!endpoint_.receiving()) return;
+  if (endpoint_.holding()) return keep(segment);
+  endpoint_.heard_segment();
+  endpoint_.receive(segment);
+  endpoint_.let_go();
+  if (endpoint_.holding()) keep(segment);
+}
+
+void Half::keep(ConstBytes segment) {
+  const std::size_t cost = segment.size() + kKeepingBytes;
+  if (held_bytes_ + cost > options_.max_held_bytes) {
+    const Error error = make_error(Errc::kUntaggedNoBuffer, "the peer has sent too much behind a Send without Receive");
+    return endpoint_.violation(error, rdmap::make_terminate(error, segment, segment.size(), false));
+  }
+  held_.emplace_back(segment.begin(), segment.end());
+  held_bytes_ += cost;
+}
+
+void Half::resume(TimePoint now) {
+  endpoint_.at(now);
+  attempt([&] {
+    while (!held_.empty() && endpoint_.receiving()) {
+      endpoint_.receive(held_.front());
+      endpoint_.let_go();
+      if (endpoint_.holding() || !endpoint_.receiving()) return;
+      held_bytes_ -= held_.front().size() + kKeepingBytes;
+      held_.pop_front();
+    }
+    if (peer_has_ended_ && endpoint_.receiving()) endpoint_.end(Input::kPeerEnd, make_error(Errc::kPeerClosed));
+  });
+}
+
+MutBytes Half::next(std::size_t max_segment_bytes, TimePoint now) {
+  endpoint_.at(now);
+  attempt([&] {
+    while (message_.empty() && endpoint_.ready()) {
+      endpoint::Endpoint::Segment segment;
+      std::vector<ddp::Pin> payload;
+      if (!endpoint_.next_segment(max_segment_bytes, segment, payload)) {
+        follow();
+        continue;  // a violation leaves a Terminate to send
+      }
+      // One piece of memory, which is what SCTP takes; nothing stays pinned. req: RFC5043-2-4
+      const ConstBytes head = segment.head_and_copy();
+      message_.reserve(sctp::kSsnBytes + segment.header_bytes + segment.payload_bytes);
+      message_.resize(sctp::kSsnBytes);
+      message_.insert(message_.end(), head.begin(), head.end());
+      for (const ddp::Pin& pin : payload) message_.insert(message_.end(), pin.bytes().begin(), pin.bytes().end());
+      done_ = segment.done;
+    }
+    if (message_.empty() && endpoint_.drained()) endpoint_.finish();
+  });
+  return message_;
+}
+
+void Half::taken(TimePoint now) {
+  assert(!message_.empty());
+  endpoint_.at(now);
+  message_.clear();
+  attempt([&] {
+    endpoint_.sent(done_);
+    endpoint_.progress();
+    if (endpoint_.drained() && !endpoint_.ready()) endpoint_.finish();
+  });
+}
+
+bool Half::must_terminate() {
+  if (told_ || !started_ || !message_.empty()) return false;
+  const Phase phase = endpoint_.phase();
+  if (phase != Phase::kEndWait && phase != Phase::kClosed) return false;
+  return told_ = true;
+}
+
+void Half::disconnect(TimePoint now) {
+  endpoint_.at(now);
+  attempt([&] {
+    endpoint_.disconnect();
+    if (endpoint_.drained() && message_.empty()) endpoint_.finish();
+  });
+}
+
+void Half::abort(const Error& reason, TimePoint now) {
+  endpoint_.at(now);
+  endpoint_.end(Input::kAbort, reason);
+  follow();
+}
+
+void Half::on_deadline(TimePoint now) {
+  endpoint_.at(now);
+  attempt([&] { endpoint_.on_deadline(); });
+}
+
+}  // namespace iwarp::session

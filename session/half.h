@@ -1,0 +1,84 @@
+// Puts an endpoint::Endpoint on a DDP Stream Session of sctp, as stream::Connection puts one on MPA and TCP: segments
+// leave as messages and come in the order of the DDP-SSN, a Session Terminate is the end of the stream, the loss of the
+// association is a reset. It knows no SCTP, clock or thread.
+//
+// Driving contract: after any input (1) while next() gives a message and the session takes segments, give it to SCTP
+// and report with taken(); (2) ask must_terminate(); (3) drain the endpoint's events and completions; (4) re-read
+// deadline(). The owner of the endpoint posts to it; then (1) to (4) as well. Not thread-safe.
+//
+// A Send that waits for a Receive (endpoint::Options::receive_wait) holds up its own session only: what comes behind it
+// is kept here, within Options::max_held_bytes.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "iwarp/endpoint/endpoint.h"
+#include "iwarp/sctp/session.h"
+
+namespace iwarp::session {
+
+struct Options {
+  // Octets that are kept behind a Send that waits for a Receive, with some 32 a segment for the keeping. Default 320
+  // KiB, as over TCP. A peer that sends more meanwhile ends its session with a Terminate 1/2/2.
+  std::size_t max_held_bytes = std::size_t{320} << 10;
+};
+
+class Half {
+ public:
+  // `endpoint` outlives it, and is of this session alone.
+  explicit Half(endpoint::Endpoint& endpoint, const Options& options = {}) : endpoint_(endpoint), options_(options) {}
+  Half(const Half&) = delete;
+  Half& operator=(const Half&) = delete;
+
+  // The session is being set up: an Initiate leaves, or is accepted.
+  void start(TimePoint now);
+  // News of the session, in order; `role`: this end's. Requested is the application's business and not given here.
+  void on_event(const sctp::Session::Event& event, sctp::Role role, TimePoint now);
+
+  // The next message that is to leave: room for the DDP-SSN, then the segment, of at most `max_segment_bytes` (MULPDU);
+  // empty: none. Valid, and given again, until taken() or an input that ends the stream.
+  [[nodiscard]] MutBytes next(std::size_t max_segment_bytes, TimePoint now);
+  // SCTP has taken it. Precondition: next() gave one, and nothing was called since.
+  void taken(TimePoint now);
+  // True once: the session is to be terminated, behind what was given to SCTP. Whether it still can is its business.
+  [[nodiscard]] bool must_terminate();
+
+  // As those of stream::Connection: an orderly end behind what was posted; an abrupt one.
+  void disconnect(TimePoint now);
+  void abort(const Error& reason, TimePoint now);
+  // A Receive was posted.
+  void resume(TimePoint now);
+  // When on_deadline() is wanted.
+  [[nodiscard]] std::optional<TimePoint> deadline() const { return endpoint_.deadline(); }
+  // Does nothing before deadline().
+  void on_deadline(TimePoint now);
+
+  // What the peer's application said in its Accept or Reject; empty before, or on the passive side.
+  [[nodiscard]] ConstBytes private_data() const { return private_data_; }
+  // Octets that are kept.
+  [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
+
+ private:
+  template <class F>
+  void attempt(F&& step);
+  void established(const sctp::Session::Established& e, sctp::Role role);
+  void ended(const Error& error);
+  void delivered(ConstBytes segment);
+  void keep(ConstBytes segment);
+  void follow();
+
+  endpoint::Endpoint& endpoint_;
+  Options options_;
+  std::vector<std::byte> message_;  // encoded, not taken
+  endpoint::Endpoint::Done done_{};
+  std::deque<std::vector<std::byte>> held_;
+  std::size_t held_bytes_ = 0;
+  std::vector<std::byte> private_data_;
+  endpoint::Phase followed_ = endpoint::Phase::kIdle;
+  bool started_ = false, peer_has_ended_ = false, told_ = false;
+};
+
+}  // namespace iwarp::session

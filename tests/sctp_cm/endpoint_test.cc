@@ -1,0 +1,269 @@
+// Endpoints over sessions over SCTP over real UDP sockets: what RDMA promises, promised over SCTP.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "iwarp/sctp_cm/session_driver.h"
+#include "tests/sctp_cm/sessions_net.h"
+#include "tests/support/covers.h"
+#include "tests/support/region.h"
+
+namespace iwarp::sctp_cm {
+namespace {
+
+// An end of a session: endpoint, memory, driver.
+struct End {
+  End(boost::asio::io_context& io, Sessions& sessions, sctp::Role role, unsigned number,
+      const endpoint::Options& options)
+      : key{PdId{number}, ddp::StreamId{number}},
+        core(stags, key, options),
+        driver(io, sessions, core, role, [this] { collect(); }) {}
+
+  test::Region& region(std::size_t bytes, ddp::Access access = test::kLocal) {
+    regions.push_back(
+        std::make_unique<test::Region>(stags, key.pd, bytes, access, 0x10000, ddp::StreamId::kAny, random()));
+    return *regions.back();
+  }
+  void post(const rdmap::SendWr& wr) {
+    const auto ok = core.post_send(wr);
+    EXPECT_TRUE(ok) << ok.error().why;
+    driver.posted();
+  }
+  void post(const rdmap::RecvWr& wr) {
+    EXPECT_TRUE(core.post_recv(wr));
+    driver.posted(true);
+  }
+  void collect() {
+    while (const auto event = core.poll_event()) {
+      if (const auto* e = std::get_if<endpoint::Ended>(&*event))
+        ended = *e;
+      else
+        established = true;
+    }
+    while (const auto c = core.poll_send()) sends.push_back(*c);
+    while (const auto c = core.poll_recv()) recvs.push_back(*c);
+    when_collected();
+  }
+
+  ddp::StagTable stags;
+  ddp::StreamKey key;
+  std::mt19937_64 random{5};
+  std::vector<std::unique_ptr<test::Region>> regions;
+  endpoint::Endpoint core;
+  SessionDriver driver;
+  bool established = false;
+  std::optional<endpoint::Ended> ended;
+  std::vector<rdmap::Completion> sends, recvs;
+  std::function<void()> when_collected = [] {};
+};
+
+// Gives the events of sessions to the ends that they are of.
+struct Router final : SessionsUser {
+  std::map<std::uint16_t, std::unique_ptr<End>> ends;
+  std::function<void(sctp::StreamId)> when_requested = [](sctp::StreamId) {};
+  bool ready = false;
+  std::optional<Error> end;
+
+  void on_ready() override { ready = true; }
+  void on_event(sctp::StreamId stream, const sctp::Session::Event& event) override {
+    if (std::holds_alternative<sctp::Session::Requested>(event)) return when_requested(stream);
+    if (const auto it = ends.find(raw(stream)); it != ends.end()) it->second->driver.on_event(event);
+  }
+  void on_room() override {
+    for (auto& [stream, end_of] : ends) end_of->driver.on_room();
+  }
+  void on_end(const Error& why) override { end = why; }
+};
+
+class SctpEndpoints : public SctpTransport {
+ protected:
+  void open(StackOptions network = {}, const TransportOptions& transport = {}) {
+    start(network);
+    auto l = stack->listen({boost::asio::ip::make_address("127.0.0.1"), 0}, kSctpPort, transport,
+                           [this](std::shared_ptr<Association> accepted) {
+                             b = std::make_unique<Sessions>(io, sctp::AssociationOptions{},
+                                                            sctp::Association::Side::kAccepted, at_b);
+                             accepted->set_user(b.get());
+                             b->attach(std::move(accepted));
+                           });
+    ASSERT_TRUE(l);
+    listener = *std::move(l);
+    a = std::make_unique<Sessions>(io, sctp::AssociationOptions{}, sctp::Association::Side::kConnected, at_a);
+    auto association = stack->connect(listener->local(), kSctpPort, transport, *a);
+    ASSERT_TRUE(association);
+    a->attach(*association);
+    at_b.when_requested = [this](sctp::StreamId stream) {
+      auto end = std::make_unique<End>(io, *b, sctp::Role::kPassive, 200u + raw(stream), options);
+      end->driver.begin(stream);
+      at_b.ends[raw(stream)] = std::move(end);
+      EXPECT_TRUE(b->accept(stream, {16, 16}, {}));
+    };
+    ASSERT_TRUE(run([&] { return at_a.ready && at_b.ready; }));
+  }
+  // A session with an endpoint at each end.
+  std::pair<End*, End*> join(const sctp::SessionOptions& session = {}) {
+    const auto stream = a->open(session, {});
+    EXPECT_TRUE(stream);
+    auto end = std::make_unique<End>(io, *a, sctp::Role::kActive, 100u + raw(*stream), options);
+    end->driver.begin(*stream);
+    End* here = (at_a.ends[raw(*stream)] = std::move(end)).get();
+    EXPECT_TRUE(run(
+        [&] { return here->established && at_b.ends.contains(raw(*stream)) && at_b.ends[raw(*stream)]->established; }));
+    return {here, at_b.ends[raw(*stream)].get()};
+  }
+  void TearDown() override {
+    at_a.ends.clear();
+    at_b.ends.clear();
+    a.reset();
+    b.reset();
+    SctpTransport::TearDown();
+  }
+
+  endpoint::Options options;
+  Router at_a, at_b;
+  std::unique_ptr<Sessions> a, b;
+};
+
+// Send, Write and Read, each way, with data verified.
+void transfer(const std::function<bool(const std::function<bool()>&)>& run, End& x, End& y) {
+  constexpr std::size_t kBytes = 100000;
+  auto& source = x.region(kBytes);
+  auto& target = y.region(kBytes, test::kRemoteAll);
+  auto& inbox = y.region(kBytes);
+  auto& back = x.region(kBytes, test::kRemoteAll);
+  std::minstd_rand random(9);
+  std::generate(source.bytes().begin(), source.bytes().end(), [&] { return static_cast<std::byte>(random() >> 8); });
+  const std::size_t sends = x.sends.size(), recvs = y.recvs.size();
+  y.post(rdmap::RecvWr{.wr_id = 1, .sges = test::list({inbox.all()})});
+  x.post(test::write_wr(2, test::list({source.all()}), target));
+  x.post(test::send_wr(3, test::list({source.all()})));
+  x.post(test::read_wr(4, test::list({back.all()}), target));
+  ASSERT_TRUE(run([&] { return x.sends.size() == sends + 3 && y.recvs.size() == recvs + 1; }));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(x.sends[sends + i].wr_id, 2 + i);
+    EXPECT_EQ(x.sends[sends + i].status, Errc::kOk);
+  }
+  EXPECT_EQ(y.recvs[recvs].byte_len, kBytes);
+  EXPECT_EQ(target.bytes(), source.bytes());
+  EXPECT_EQ(inbox.bytes(), source.bytes());
+  EXPECT_EQ(back.bytes(), source.bytes());
+}
+
+TEST_F(SctpEndpoints, SendWriteAndReadBothWays) {
+  COVERS("RFC5043-2-4");
+  open();
+  const auto [x, y] = join();
+  transfer([&](auto done) { return run(done); }, *x, *y);
+  transfer([&](auto done) { return run(done); }, *y, *x);
+}
+
+class BadEndpoints : public SctpEndpoints, public ::testing::WithParamInterface<unsigned> {};
+
+TEST_P(BadEndpoints, SendWriteAndReadOverABadNetwork) {
+  StackOptions network;
+  network.fate = bad_network(GetParam(), 2, 4, 1);
+  TransportOptions fast;
+  fast.rto_min = 20ms;
+  fast.rto_max = 200ms;
+  open(network, fast);
+  const auto [x, y] = join();
+  const auto [v, w] = join();
+  for (int i = 0; i < 3; ++i) {
+    transfer([&](auto done) { return run(done); }, *x, *y);
+    transfer([&](auto done) { return run(done); }, *w, *v);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, BadEndpoints, ::testing::Values(21u, 22u));
+
+TEST_F(SctpEndpoints, AProtectionErrorEndsItsOwnSessionOnly) {
+  COVERS("RFC5043-11.3-4");
+  COVERS("RFC5043-11.3-5");
+  open();
+  const auto [x, y] = join();
+  const auto [v, w] = join();
+  auto& source = x->region(100);
+  auto& local = y->region(100);  // no peer may write there
+  x->post(test::write_wr(1, test::list({source.all()}), local));
+  ASSERT_TRUE(run([&] { return x->ended && y->ended; }));
+  EXPECT_TRUE(y->ended->sent);
+  EXPECT_TRUE(x->ended->received);
+  EXPECT_EQ(x->ended->reason.code, Errc::kRemoteTerminate);
+  EXPECT_FALSE(v->ended);
+  transfer([&](auto done) { return run(done); }, *v, *w);
+  ASSERT_TRUE(run([&] { return !a->association().idle(); }));
+}
+
+TEST_F(SctpEndpoints, AHoldStopsItsOwnSessionOnly) {
+  options.receive_wait = 10s;
+  open();
+  const auto [x, y] = join();
+  const auto [v, w] = join();
+  auto& source = x->region(100);
+  for (int i = 0; i < 20; ++i) x->post(test::send_wr(1, test::list({source.all()})));
+  ASSERT_TRUE(run([&] { return y->driver.half().held_bytes() >= 2000; }));
+  transfer([&](auto done) { return run(done); }, *v, *w);
+  EXPECT_EQ(y->recvs.size(), 0u);
+  auto& sink = y->region(100);
+  for (int i = 0; i < 20; ++i) y->post(rdmap::RecvWr{.wr_id = 7, .sges = test::list({sink.all()})});
+  ASSERT_TRUE(run([&] { return y->recvs.size() == 20; }));
+}
+
+TEST_F(SctpEndpoints, CloseInOrderBehindWhatWasPosted) {
+  open();
+  const auto [x, y] = join();
+  auto& source = x->region(100000);
+  auto& sink = y->region(100000);
+  y->post(rdmap::RecvWr{.wr_id = 1, .sges = test::list({sink.all()})});
+  x->post(test::send_wr(2, test::list({source.all()})));
+  x->driver.disconnect();
+  ASSERT_TRUE(run([&] { return x->ended && y->ended; }));
+  EXPECT_EQ(x->sends.at(0).status, Errc::kOk);
+  EXPECT_EQ(y->recvs.at(0).status, Errc::kOk);
+  EXPECT_EQ(x->ended->reason.code, Errc::kAborted);
+  EXPECT_EQ(y->ended->reason.code, Errc::kPeerClosed);
+  ASSERT_TRUE(run([&] { return a->association().idle() && b->association().idle(); }));
+  join();
+}
+
+TEST_F(SctpEndpoints, TheNegotiatedDepthsHold) {
+  open();
+  sctp::SessionOptions session;
+  session.offer.depths = {2, 1};
+  session.offer.max_ird = 2;
+  const auto [x, y] = join(session);
+  auto& target = y->region(50000, test::kRemoteAll);
+  auto& sink = x->region(50000);
+  for (std::size_t i = 0; i < 20; ++i) x->post(test::read_wr(i, test::list({sink.sge(0, 2500)}), target, 2500 * i));
+  ASSERT_TRUE(run([&] { return x->sends.size() == 20; }));
+  for (const auto& c : x->sends) EXPECT_EQ(c.status, Errc::kOk);
+}
+
+TEST_F(SctpEndpoints, PeerToPeerBeginsWithTheRtr) {
+  COVERS("RFC6581-7-25");
+  open();
+  sctp::SessionOptions session;
+  session.offer.peer_to_peer = true;
+  const auto [x, y] = join(session);
+  transfer([&](auto done) { return run(done); }, *y, *x);  // the passive side first
+  transfer([&](auto done) { return run(done); }, *x, *y);
+}
+
+TEST_F(SctpEndpoints, ManySessionsOfOneAssociationComeAndGo) {
+  open();
+  for (int i = 0; i < 100; ++i) {
+    const auto [x, y] = join();
+    auto& source = x->region(1000);
+    auto& sink = y->region(1000);
+    y->post(rdmap::RecvWr{.wr_id = 1, .sges = test::list({sink.all()})});
+    x->post(test::send_wr(2, test::list({source.all()})));
+    ASSERT_TRUE(run([&] { return !y->recvs.empty(); }));
+    (i % 2 == 0 ? x : y)->driver.disconnect();
+    ASSERT_TRUE(run([&] { return x->ended && y->ended; }));
+  }
+  EXPECT_FALSE(at_a.end);
+  EXPECT_EQ(stack->associations(), 2u);
+}
+
+}  // namespace
+}  // namespace iwarp::sctp_cm
