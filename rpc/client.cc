@@ -24,12 +24,12 @@ Result<Reply> Client::call(const Procedure& what, ConstBytes arguments, const Ca
 }
 
 Result<Reply> Client::exchange(Octets message, const CallOptions& options) {
-  struct Answer {
+  struct Outcome {
     Callers::Caller caller{};
     Error error{};
     Reply reply{};
   };
-  const auto answer = std::make_shared<Answer>();
+  const auto answer = std::make_shared<Outcome>();
   core_->begin(
       std::move(message), options,
       [answer, engine = &engine_](const Error& error, Reply reply) {
@@ -41,6 +41,10 @@ Result<Reply> Client::exchange(Octets message, const CallOptions& options) {
   callers_->wait(answer->caller);
   if (answer->error) return answer->error;
   return std::move(answer->reply);
+}
+
+void Client::serve(std::uint32_t program, std::uint32_t version, Handler handler) {
+  core_->serve(program, version, std::move(handler));
 }
 
 void Client::close() {
