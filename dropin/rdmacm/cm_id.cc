@@ -99,6 +99,10 @@ std::unique_ptr<Event> Id::push(std::unique_ptr<Event> event) {
   return !gone && channel != nullptr ? channel->push(std::move(event)) : std::move(event);
 }
 
+void Id::push(RequestOrder::Events& events) {
+  for (auto& event : events) event = push(std::move(event));
+}
+
 int Id::complete() {
   if (!synchronous) return 0;
   forget_event();

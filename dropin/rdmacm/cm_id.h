@@ -92,6 +92,8 @@ class Id : public std::enable_shared_from_this<Id> {
   void tell(std::unique_ptr<Event> event);
   // The same with the lock held: what is of no use comes back, to go without the lock.
   [[nodiscard]] std::unique_ptr<Event> push(std::unique_ptr<Event> event);
+  // Likewise of several: what is of no use stays in `events`.
+  void push(RequestOrder::Events& events);
   // Of a synchronous id: waits for the event of the call that has begun. -1, with errno, when that says so.
   [[nodiscard]] int complete();
   // Acknowledges the event that a synchronous id has kept.

@@ -191,7 +191,7 @@ class Accepting {
     RequestOrder::Events requests;  // what is left in it goes without the lock
     const std::lock_guard lock(cm_mutex());
     requests = listener->order.told(peer_);
-    for (auto& request : requests) request = listener->push(std::move(request));
+    listener->push(requests);
   }
 
  private:
@@ -287,11 +287,15 @@ int accept(Id& id, const rdma_conn_param* param) {
 int reject(Id& id, const void* data, std::uint8_t size) {
   if (!id.process.alive() || size > (presents_roce() ? kRejectionRoom : most_private_data(false))) return fail(EINVAL);
   std::shared_ptr<cm::ConnectRequest> request;
+  RequestOrder::Events requests;  // what is left in it goes without the lock
+  const auto listener = id.requested_from.lock();
   {
     const std::lock_guard lock(cm_mutex());
     if (id.state != State::kRequested) return fail(EINVAL);
     id.state = State::kOver;
     request = std::move(id.request);
+    if (listener != nullptr) requests = listener->order.rejected(id.peer().address());
+    if (listener != nullptr) listener->push(requests);
   }
   return request->reject(octets_of(data, size)) ? 0 : fail(EINVAL);
 }

@@ -33,7 +33,7 @@ void tell_overdue(Id& listener) {
   RequestOrder::Events requests;  // what is left in it goes without the lock
   const std::lock_guard lock(cm_mutex());
   requests = listener.order.overdue(std::chrono::steady_clock::now());
-  for (auto& request : requests) request = listener.push(std::move(request));
+  listener.push(requests);
 }
 
 void tell_in_order(const std::shared_ptr<Id>& listener, const boost::asio::ip::address& peer,
@@ -48,7 +48,8 @@ void tell_in_order(const std::shared_ptr<Id>& listener, const boost::asio::ip::a
   timer->async_wait([weak = std::weak_ptr<Id>(listener), timer](const boost::system::error_code&) {
     if (const auto self = weak.lock()) quietly([&] { tell_overdue(*self); });
   });
-  listener->order.keep(peer, std::move(request), std::chrono::steady_clock::now());
+  // By the timer's clock: when it rings the request is overdue.
+  listener->order.keep(peer, std::move(request), timer->expiry() - RequestOrder::kLimit);
 }
 
 void offer(const std::shared_ptr<Id>& listener, std::unique_ptr<cm::ConnectRequest> request) {

@@ -21,7 +21,13 @@ RequestOrder::Events RequestOrder::told(const Address& peer) {
   const auto found = accepting_.find(peer);
   if (found == accepting_.end() || --found->second > 0) return {};
   accepting_.erase(found);
-  return take([&](const Waiting& w) { return w.peer == peer; });
+  return next(peer);
+}
+
+RequestOrder::Events RequestOrder::next(const Address& peer) {
+  if (accepting_.contains(peer)) return {};
+  const auto first = std::ranges::find(waiting_, peer, &Waiting::peer);
+  return take([&](const Waiting& w) { return first != waiting_.end() && &w == &*first; });
 }
 
 RequestOrder::Events RequestOrder::overdue(TimePoint now) {
