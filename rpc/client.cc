@@ -1,13 +1,14 @@
 #include "iwarp/rpc/client.h"
 
-#include <atomic>
-
+#include "iwarp/rpc/callers.h"
 #include "iwarp/rpc/client_core.h"
 
 namespace iwarp::rpc {
 
 Client::Client(cm::Engine& engine, std::shared_ptr<ClientTransport> transport, ClientOptions options)
-    : engine_(engine), core_(std::make_shared<ClientCore>(engine, std::move(transport), std::move(options))) {}
+    : engine_(engine),
+      core_(std::make_shared<ClientCore>(engine, std::move(transport), std::move(options))),
+      callers_(Callers::of(engine)) {}
 
 Client::~Client() {
   close();
@@ -23,25 +24,27 @@ Result<Reply> Client::call(const Procedure& what, ConstBytes arguments, const Ca
 }
 
 Result<Reply> Client::exchange(Octets message, const CallOptions& options) {
-  struct Answer {
-    std::atomic<bool> here{false};
+  struct Outcome {
+    Callers::Caller caller{};
     Error error{};
     Reply reply{};
   };
-  const auto answer = std::make_shared<Answer>();
+  const auto answer = std::make_shared<Outcome>();
   core_->begin(
       std::move(message), options,
       [answer, engine = &engine_](const Error& error, Reply reply) {
         answer->error = error;
         answer->reply = std::move(reply);
-        answer->here = true;
-        engine->look_again();
+        answer->caller.tell(*engine);
       },
       nullptr);
-  while (!engine_.wait_until([&] { return answer->here.load(); }, TimePoint::max())) {
-  }
+  callers_->wait(answer->caller);
   if (answer->error) return answer->error;
   return std::move(answer->reply);
+}
+
+void Client::serve(std::uint32_t program, std::uint32_t version, Handler handler) {
+  core_->serve(program, version, std::move(handler));
 }
 
 void Client::close() {

@@ -29,8 +29,9 @@
 #include "iwarp/cm/engine.h"
 #include "iwarp/cm/token.h"
 #include "iwarp/rpc/channel.h"
-#include "iwarp/rpc/held_buffer.h"
+#include "iwarp/rpc/incoming.h"
 #include "iwarp/rpc/message.h"
+#include "iwarp/rpc/reply.h"
 #include "iwarp/rpcrdma/requester.h"
 
 namespace iwarp::rpc {
@@ -75,34 +76,7 @@ struct CallOptions {
   std::optional<std::uint32_t> xid{};
 };
 
-// What the server has answered. Move-only; it holds memory of the connection, so let it go soon.
-class Reply {
- public:
-  // None.
-  Reply() = default;
-  // By the Client.
-  Reply(HeldBuffer message, const rpcrdma::RpcReply& head) : message_(std::move(message)), head_(head) {}
-
-  // Whether the procedure was executed and there are results.
-  [[nodiscard]] bool success() const { return head_.success(); }
-  // Whether the server has taken the Call; false: it has denied it (RFC 5531 s9), and message() says why.
-  [[nodiscard]] bool accepted() const { return head_.accepted; }
-  // How an accepted Call went.
-  [[nodiscard]] rpcrdma::AcceptStat accept_stat() const { return head_.accept_stat; }
-  // The results of the procedure; empty unless success(). Valid as long as this object is not moved from.
-  [[nodiscard]] ConstBytes results() const {
-    return success() ? message_.bytes().subspan(head_.results_offset) : ConstBytes{};
-  }
-  // The whole RPC Reply, likewise.
-  [[nodiscard]] ConstBytes message() const { return message_.bytes(); }
-  // Gives the memory back now; nothing is left.
-  void reset() { *this = Reply(); }
-
- private:
-  HeldBuffer message_;
-  rpcrdma::RpcReply head_{};
-};
-
+class Callers;
 class ClientCore;
 
 // Thread-safe.
@@ -147,10 +121,15 @@ class Client {
               completion.cancel);
         });
   }
-  // As these, and waits. While it waits the engine's I/O is done in this thread, as by CompletionQueue::wait_for(). Not
-  // to be called in a handler of the engine.
+  // As these, and waits. While it waits the engine's I/O is done in this thread, as by CompletionQueue::wait_for(), or,
+  // where several threads wait, in one of them. Not to be called in a handler of the engine.
   [[nodiscard]] Result<Reply> call(const Procedure& what, ConstBytes arguments, const CallOptions& options = {});
   [[nodiscard]] Result<Reply> exchange(Octets message, const CallOptions& options = {});  // a whole RPC Call
+
+  // Serves a version of a program to the server, which may call its clients where they have a connection to it
+  // (Call::caller(); RFC 8167), in place of who did so before. `handler` runs on the engine, so it must not block. Its
+  // Answer travels in line: what is longer than that becomes SYSTEM_ERR. Nothing connects for it: only Calls do.
+  void serve(std::uint32_t program, std::uint32_t version, Handler handler);
 
   // Ends all Calls with kAborted, and the connection. Later Calls end likewise. Harmless when repeated.
   void close();
@@ -163,6 +142,7 @@ class Client {
 
   cm::Engine& engine_;
   std::shared_ptr<ClientCore> core_;
+  std::shared_ptr<Callers> callers_;
 };
 
 }  // namespace iwarp::rpc

@@ -71,8 +71,8 @@ bool ClientCore::take_events(Acts& acts) {
       if (const auto call = calls_.find(failed->xid); call != calls_.end()) {
         finish(call, error_of(failed->why), {}, acts);
       }
-    } else if (const auto* backward = std::get_if<Requester::BackwardCall>(&*event)) {
-      answer_backward(*backward);
+    } else if (auto* backward = std::get_if<Requester::BackwardCall>(&*event)) {
+      on_backward(std::move(*backward), acts);
     } else {
       return false;
     }
@@ -93,15 +93,6 @@ void ClientCore::on_reply(Requester::ReplyReceived reply, Acts& acts) {
   const auto head = rpcrdma::RpcReply::parse(reply.message.bytes());
   if (!head) return finish(call, head.error(), {}, acts);
   finish(call, {}, Reply(HeldBuffer(session_, std::move(reply.message)), *head), acts);
-}
-
-// There is no program here that a server could call.
-void ClientCore::answer_backward(const Requester::BackwardCall& call) {
-  auto room = session_->pool.acquire(rpcrdma::kErrorReplyBytes, BufferPool::Purpose::kBackward);
-  if (!room) return session_->requester.abandon_backward(call.token);
-  const auto error = rpcrdma::make_error_reply(call.xid, rpcrdma::AcceptStat::kProgUnavail);
-  std::copy(error.begin(), error.end(), room->bytes().begin());
-  (void)session_->requester.reply_backward(call.token, std::move(*room));
 }
 
 void ClientCore::send_waiting(TimePoint now, Acts& acts) {
@@ -196,6 +187,7 @@ void ClientCore::probe(TimePoint now) {
 
 // The connection is over: what was sent and not answered goes again with the next one, in its order.
 void ClientCore::lose(const Error& why, TimePoint now, Acts& acts) {
+  session_->over = true;
   session_->channel->close();
   while (session_->feed()) {
   }

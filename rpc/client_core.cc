@@ -177,7 +177,10 @@ void ClientCore::close() {
     while (!calls_.empty()) finish(calls_.begin(), make_error(Errc::kAborted, "the Client is closed"), {}, acts);
     to_send_.clear();
     timer_.cancel();
-    if (session_) session_->channel->close();
+    if (session_) {
+      session_->over = true;
+      session_->channel->close();
+    }
     gone_ = std::move(session_);
     transport_->cancel();
   }

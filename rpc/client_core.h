@@ -4,6 +4,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,6 +25,10 @@ class ClientSession final : public BufferKeeper, public std::enable_shared_from_
   ~ClientSession() override;
 
   void give_back(rpcrdma::Buffer&& buffer) noexcept override;
+  // Answers a backward Call. Any thread, without the lock.
+  void answer_backward(rpcrdma::CallToken token, ConstBytes reply);
+  // Likewise, with the lock.
+  void put_backward(rpcrdma::CallToken token, ConstBytes reply);
   // Feeds what has completed to the Requester; whether anything had.
   bool feed();
 
@@ -35,6 +40,7 @@ class ClientSession final : public BufferKeeper, public std::enable_shared_from_
   std::uint64_t shortages_seen = 0;  // likewise
   bool retries = false;              // somebody may wait for memory that the system has refused
   bool heard = false;                // a Reply came
+  bool over = false;                 // nothing is sent on it any more
   bool outdated = false;             // a Call cannot be sent on it: the server has another of that xid
   // Calls whose xids the application chose, that were sent and given up: the server may answer them yet. One for each
   // credit at most.
@@ -57,6 +63,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   void begin(Octets message, const CallOptions& options, Client::Done done,
              const std::shared_ptr<cm::Canceller>& cancel);
   void close();
+  void serve(std::uint32_t program, std::uint32_t version, Handler handler);
   // Does what can be done now: for the event loop, and for the application.
   void turn();
   void turn_for_application();
@@ -94,7 +101,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   void finish(Calls::iterator call, const Error& error, Reply reply, Acts& acts);
   void finish(std::uint32_t xid, const Error& error, Acts& acts);
   void on_reply(rpcrdma::Requester::ReplyReceived reply, Acts& acts);
-  void answer_backward(const rpcrdma::Requester::BackwardCall& call);
+  void on_backward(rpcrdma::Requester::BackwardCall call, Acts& acts);
   void end(std::uint32_t xid, const Error& error);
   void on_timer();
   void wake_at(TimePoint when);
@@ -110,6 +117,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   std::shared_ptr<ClientSession> session_;
   std::shared_ptr<ClientSession> gone_;  // the last one, to go without the lock
   Calls calls_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<const Handler>> programs_;  // for the server
   std::deque<std::uint32_t> to_send_;
   std::uint32_t next_xid_;
   std::uint64_t begun_ = 0;

@@ -43,7 +43,10 @@ Octets encode_call(const Procedure& what, const Credential& credential, const Cr
                    ConstBytes arguments) {
   const ConstBytes who = cut(credential.body, rpcrdma::kMaxAuthBytes);
   const ConstBytes proof = cut(verifier.body, rpcrdma::kMaxAuthBytes);
-  Octets made(6 * 4 + 8 + padded(who.size()) + 8 + padded(proof.size()) + arguments.size());
+  const std::size_t head = 6 * 4 + 8 + padded(who.size()) + 8 + padded(proof.size());
+  Octets made;
+  made.reserve(head + arguments.size());  // which may be long: they are written once
+  made.resize(head);
   WriteCursor out(made);
   for (const std::uint32_t word : {0u, static_cast<std::uint32_t>(rpcrdma::RpcDirection::kCall), rpcrdma::kRpcVersion,
                                    what.program, what.version, what.procedure, credential.flavor}) {
@@ -52,16 +55,16 @@ Octets encode_call(const Procedure& what, const Credential& credential, const Cr
   put_opaque(out, who);
   out.be(verifier.flavor);
   put_opaque(out, proof);
-  out.bytes(arguments);
+  made.insert(made.end(), arguments.begin(), arguments.end());
   return made;
 }
 
 Octets encode_reply(std::uint32_t xid, rpcrdma::AcceptStat stat, ConstBytes results) {
   const auto head = rpcrdma::make_error_reply(xid, stat);
-  Octets made(head.size() + results.size());
-  WriteCursor out(made);
-  out.bytes(head);
-  out.bytes(results);
+  Octets made;
+  made.reserve(head.size() + results.size());
+  made.assign(head.begin(), head.end());
+  made.insert(made.end(), results.begin(), results.end());
   return made;
 }
 

@@ -11,7 +11,6 @@
 //   server.listen(on_iwarp(engine, {.endpoint = {tcp::v4(), 20049}})).value();
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -19,7 +18,7 @@
 
 #include "iwarp/cm/engine.h"
 #include "iwarp/rpc/channel.h"
-#include "iwarp/rpc/held_buffer.h"
+#include "iwarp/rpc/incoming.h"
 #include "iwarp/rpc/message.h"
 #include "iwarp/rpcrdma/responder.h"
 
@@ -52,59 +51,7 @@ struct ServerOptions {
   std::size_t remembered_clients = 1024;
 };
 
-class IncomingCall;
-
-// A Call, for its handler. Copies are the same Call.
-class Call {
- public:
-  // By the Server.
-  explicit Call(std::shared_ptr<IncomingCall> call) : call_(std::move(call)) {}
-
-  // What is called.
-  [[nodiscard]] std::uint32_t program() const;
-  [[nodiscard]] std::uint32_t version() const;    // of the program
-  [[nodiscard]] std::uint32_t procedure() const;  // of that version
-  // Their octets, XDR, whatever chunks they came in. Untrusted. Valid as long as this object, or until done_reading().
-  [[nodiscard]] ConstBytes arguments() const;
-  // Who calls, as it came. As long as arguments().
-  [[nodiscard]] rpcrdma::OpaqueAuth credential() const;
-  // The client's address, without its port.
-  [[nodiscard]] const std::string& peer() const;
-  // The arguments are not needed any more: their memory serves other Calls.
-  void done_reading();
-
- private:
-  std::shared_ptr<IncomingCall> call_;
-};
-
-// What a handler gives: the results, or how the Call was not executed. Implicitly made of either.
-struct Answer {
-  Answer(Octets octets) : results(std::move(octets)) {}  // XDR, a multiple of 4 octets
-  Answer(rpcrdma::AcceptStat s) : stat(s) {}             // kSuccess: without results
-
-  rpcrdma::AcceptStat stat = rpcrdma::AcceptStat::kSuccess;  // how it went
-  Octets results{};                                          // if kSuccess
-};
-
 class ServerCore;
-
-// A Call as it came, for those who make whole RPC messages themselves (ServerOptions and Server::serve_messages()).
-// Thread-safe. Destroyed without an answer, the client hears SYSTEM_ERR: no credit is lost.
-class IncomingCall {
- public:
-  virtual ~IncomingCall() = default;
-  // The whole RPC Call; empty after done_reading(). Valid until then.
-  [[nodiscard]] virtual ConstBytes message() const = 0;
-  // Its head. Likewise.
-  [[nodiscard]] virtual const rpcrdma::RpcCall& head() const = 0;
-  // As those of Call.
-  [[nodiscard]] virtual const std::string& peer() const = 0;
-  [[nodiscard]] virtual std::uint16_t peer_port() const = 0;  // of that address; 0: there is none
-  virtual void done_reading() = 0;                            // likewise
-  // Answers it with a whole RPC Reply, whose xid is set here. kInvalidArgument: it is answered already, or that is no
-  // Reply. A client that has gone meanwhile is no error: it gets the Reply when it asks again.
-  [[nodiscard]] virtual Result<void> answer(Octets reply) = 0;
-};
 
 // Thread-safe.
 class Server {
@@ -117,7 +64,7 @@ class Server {
     std::uint64_t connections = 0;  // taken
   };
   // A coroutine on a thread of the Server, or on the engine. What it throws becomes SYSTEM_ERR.
-  using Handler = std::function<boost::asio::awaitable<Answer>(Call)>;
+  using Handler = rpc::Handler;
   // Hears of whole messages, in an engine thread, without a lock; it must not block. One such call may be under way
   // when stop() returns.
   using MessageHandler = std::function<void(std::shared_ptr<IncomingCall>)>;

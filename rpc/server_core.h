@@ -62,6 +62,8 @@ class ServerSession final : public BufferKeeper,
   // Answers a Call with what both together are. Any thread.
   void reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body);
   void close();
+  // Calls the client. `done` hears how it went, by the event loop. Any thread.
+  void call_back(Octets message, Caller::Done done, const std::shared_ptr<cm::Canceller>& cancel);
   void give_back(rpcrdma::Buffer&& buffer) noexcept override;
   [[nodiscard]] const std::string& peer() const { return peer_; }
   [[nodiscard]] std::uint16_t peer_port() const { return channel_->peer_port(); }
@@ -74,22 +76,33 @@ class ServerSession final : public BufferKeeper,
     rpcrdma::CallToken token{};
     rpcrdma::Buffer message{};
   };
+  // What is to be done without the lock.
+  struct Work {
+    std::vector<Arrived> arrived{};
+    std::vector<std::function<void()>> told{};
+    [[nodiscard]] bool empty() const { return arrived.empty() && told.empty(); }
+  };
   struct Owed {
     rpcrdma::CallToken token{};
     Octets reply;
   };
 
   // Those below need the lock.
-  void round(std::vector<Arrived>& arrived);
+  void round(Work& work);
   [[nodiscard]] bool feed();
-  [[nodiscard]] bool take_events(std::vector<Arrived>& arrived);
+  [[nodiscard]] bool take_events(Work& work);
   void pay_owed();
   void wake_at(TimePoint when);
   // False: there is no memory now.
   [[nodiscard]] bool try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body);
   void finish();
+  // One that the client was sent has ended.
+  void end_backward(std::uint32_t xid, const Error& error, rpcrdma::Buffer message, Work& work);
 
   // Without it.
+  void leave(Work work);
+  void leave_later(Work work);
+  void cancel_backward(std::uint32_t xid);
   void on_timer();
   void hand_over(std::vector<Arrived> arrived);
   void refuse(rpcrdma::CallToken token, ConstBytes message);
@@ -105,7 +118,9 @@ class ServerSession final : public BufferKeeper,
   std::mutex mu_;
   rpcrdma::BufferPool pool_;
   rpcrdma::Responder responder_;
-  std::deque<Owed> owed_;  // at most a Reply for each credit
+  std::map<std::uint32_t, Caller::Done> backward_;  // by xid
+  std::uint32_t next_backward_xid_ = 1;             // of this connection alone
+  std::deque<Owed> owed_;                           // at most a Reply for each credit
   std::uint64_t releases_seen_ = 0;
   std::uint64_t shortages_seen_ = 0;
   std::size_t delivered_ = 0;  // Calls that are not answered yet
@@ -126,6 +141,7 @@ class ServedCall final : public IncomingCall {
   [[nodiscard]] const std::string& peer() const override { return session_->peer(); }
   [[nodiscard]] std::uint16_t peer_port() const override { return session_->peer_port(); }
   void done_reading() override { message_.reset(); }
+  [[nodiscard]] Caller caller() const override;
   [[nodiscard]] Result<void> answer(Octets reply) override;
   // The same, of the results.
   void answer(const Answer& answer);
@@ -158,6 +174,7 @@ class ServerCore final : public std::enable_shared_from_this<ServerCore> {
 
   void dispatch(const std::shared_ptr<ServedCall>& call);
   void remove(ServerSession* session);
+  [[nodiscard]] cm::Engine& engine() { return engine_; }
   [[nodiscard]] ReplayCache& replays() { return replays_; }
   void count_reply() { ++replies_; }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "iwarp/base/wire.h"
+#include "iwarp/rpc/delivery.h"
 #include "iwarp/rpc/server_core.h"
 
 namespace iwarp::rpc {
@@ -63,12 +64,25 @@ void ServerSession::accept() {
 }
 
 void ServerSession::turn() {
-  std::vector<Arrived> arrived;
+  Work work;
   {
     const std::lock_guard lock(mu_);
-    round(arrived);
+    round(work);
   }
-  hand_over(std::move(arrived));
+  leave(std::move(work));
+}
+
+void ServerSession::leave(Work work) {
+  hand_over(std::move(work.arrived));
+  deliver(io_, std::move(work.told));
+}
+
+// By the event loop: this is a thread of the application.
+void ServerSession::leave_later(Work work) {
+  if (work.empty()) return;
+  boost::asio::post(io_, [self = shared_from_this(), parcel = std::make_shared<Work>(std::move(work))] {
+    self->leave(std::move(*parcel));
+  });
 }
 
 // For the application's threads.
@@ -76,17 +90,17 @@ void ServerSession::turn_later() {
   boost::asio::post(io_, [self = shared_from_this()] { self->turn(); });
 }
 
-void ServerSession::round(std::vector<Arrived>& arrived) {
+void ServerSession::round(Work& work) {
   if (!over_) channel_->disarm();
   while (!over_) {
     const bool fed = feed();
-    const bool fine = take_events(arrived);
+    const bool fine = take_events(work);
     if (const auto releases = pool_.releases(); releases != releases_seen_) {
       releases_seen_ = releases;
       responder_.progress();
       pay_owed();
     }
-    if (!fine || !take_events(arrived) || !channel_->flush()) return finish();
+    if (!fine || !take_events(work) || !channel_->flush()) return finish();
     if (fed) continue;
     channel_->arm();
     if (!feed()) break;
@@ -111,16 +125,16 @@ void ServerSession::wake_at(TimePoint when) {
 }
 
 void ServerSession::on_timer() {
-  std::vector<Arrived> arrived;
+  Work work;
   {
     const std::lock_guard lock(mu_);
     wakes_at_ = TimePoint::max();
     if (over_) return;
     responder_.on_deadline(Clock::now());
     pool_.wake_waiting();
-    round(arrived);
+    round(work);
   }
-  hand_over(std::move(arrived));
+  leave(std::move(work));
 }
 
 bool ServerSession::feed() {
@@ -131,11 +145,18 @@ bool ServerSession::feed() {
 }
 
 // False: the connection has to be closed. A Call that is repeated while it is under way is dropped by the Responder.
-bool ServerSession::take_events(std::vector<Arrived>& arrived) {
+bool ServerSession::take_events(Work& work) {
   while (auto event = responder_.poll_event()) {
     if (auto* call = std::get_if<Responder::CallReceived>(&*event)) {
       ++delivered_;
-      arrived.push_back({call->token, std::move(call->message)});
+      work.arrived.push_back({call->token, std::move(call->message)});
+    } else if (auto* reply = std::get_if<Responder::BackwardReply>(&*event)) {
+      end_backward(reply->xid, {}, std::move(reply->message), work);
+    } else if (const auto* failed = std::get_if<Responder::BackwardFailed>(&*event)) {
+      end_backward(failed->xid,
+                   failed->timed_out ? make_error(Errc::kTimeout, "the client does not answer in time")
+                                     : make_error(Errc::kRecordTooLong, "the client cannot take the Call"),
+                   {}, work);
     } else if (std::holds_alternative<Responder::MustClose>(*event)) {
       return false;
     }
@@ -171,7 +192,7 @@ void ServerSession::refuse(rpcrdma::CallToken token, ConstBytes message) {
 }
 
 void ServerSession::reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body) {
-  std::vector<Arrived> arrived;
+  Work work;
   {
     const std::lock_guard lock(mu_);
     if (over_) return;
@@ -183,12 +204,9 @@ void ServerSession::reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes 
       owed.reply.insert(owed.reply.end(), body.begin(), body.end());
       owed_.push_back(std::move(owed));
     }
-    round(arrived);
+    round(work);
   }
-  if (arrived.empty()) return;
-  // By the event loop: this is a thread of the application.
-  boost::asio::post(io_, [self = shared_from_this(), parcel = std::make_shared<std::vector<Arrived>>(
-                                                         std::move(arrived))] { self->hand_over(std::move(*parcel)); });
+  leave_later(std::move(work));
 }
 
 bool ServerSession::try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body) {
@@ -234,6 +252,10 @@ void ServerSession::finish() {
   while (responder_.poll_event()) {
   }
   owed_.clear();
+  for (auto& [xid, done] : backward_) {
+    boost::asio::post(io_, [done = std::move(done)] { done(make_error(Errc::kConnectionLost), {}); });
+  }
+  backward_.clear();
   boost::asio::post(io_, [core = core_, self = shared_from_this()] {
     if (const auto alive = core.lock()) alive->remove(self.get());
   });

@@ -246,7 +246,7 @@ bool Requester::expose(const OfferPlan& plan, ConstBytes message, Call& call, He
 bool Requester::try_send(Queued& queued) {
   OutgoingMessage out;
   Header& h = out.header;  // req: RFC8166-4.3.2-2 RFC8166-4.3.2.3-1
-  h.xid = queued.xid;  // that of the message. req: D2005-4.1-2
+  h.xid = queued.xid;      // that of the message. req: D2005-4.1-2
   // req: D2005-3.3-2 D2005-4.1-4
   h.credits = window_.requested();  // req: RFC8166-3.3.1-1 RFC8166-4.2.3-1
   h.version = versions_.version();  // req: V2-5-3

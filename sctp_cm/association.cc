@@ -135,7 +135,7 @@ bool Association::service() {
     }
     tell_up();  // what tells of an indication comes right behind COMM_UP, or not at all
     if (over_ || ending_) continue;
-    if (const auto* data = std::get_if<Socket::Data>(&read)) {
+    if (const auto* data = std::get_if<Socket::Data>(&read)) {  // of any stream. req: RFC5043-11.2-1
       take(*data);
     } else if (std::holds_alternative<Socket::Dry>(read)) {
       if (user_ != nullptr && socket_.all_arrived()) user_->on_all_arrived();

@@ -32,12 +32,12 @@ sockaddr_conn address(Handle handle, std::uint16_t port) {
 
 bool configure(struct socket* so, const TransportOptions& o) {
   sctp_initmsg init{};
-  init.sinit_num_ostreams = o.streams;  // req: RFC5043-8-4
+  init.sinit_num_ostreams = o.streams;  // req: RFC5043-8-2, RFC5043-8-4
   init.sinit_max_instreams = o.streams;
   init.sinit_max_attempts = kInitAttempts;
   init.sinit_max_init_timeo = static_cast<std::uint16_t>(count(o.rto_max));
   sctp_rtoinfo rto{};
-  rto.srto_initial = std::min<std::uint32_t>(1000, count(o.rto_max));
+  rto.srto_initial = std::clamp<std::uint32_t>(1000, count(o.rto_min), count(o.rto_max));
   rto.srto_min = count(o.rto_min);
   rto.srto_max = count(o.rto_max);
   sctp_assocparams association{};

@@ -37,7 +37,7 @@ void Half::follow() {
   }
   if (phase == followed_) return;
   followed_ = phase;
-  // What has not begun to leave is forgotten: a message leaves as a whole.
+  // What has not begun to leave is forgotten: a message leaves as a whole. A Terminate is next. req: RFC5043-11.3-4
   const bool in_order = phase == Phase::kEndWait && endpoint_.ending() == endpoint::Ending::kOrderly;
   if (phase > Phase::kDraining && !in_order) message_.clear();
 }
@@ -58,7 +58,7 @@ void Half::on_event(const sctp::Session::Event& event, sctp::Role role, TimePoin
     } else if (const auto* d = std::get_if<sctp::Session::Delivered>(&event)) {
       delivered(d->segment);
     } else if (const auto* rejected = std::get_if<sctp::Session::Rejected>(&event)) {
-      private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());
+      private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());  // req: RFC5043-6.3-2
       told_ = true;  // nothing is left to be terminated
       endpoint_.end(Input::kStartupFailed, make_error(Errc::kPeerRejected));
     } else if (const auto* over = std::get_if<sctp::Session::Ended>(&event)) {

@@ -27,7 +27,9 @@ using std::chrono::milliseconds;
 struct Handle {
   Handle(const Settings& settings, const std::string& host, std::uint16_t port)
       : client(process_engine(),
-               rpc::over_iwarp(process_engine(), {.host = host, .port = port, .connect_timeout = settings.timeout}),
+               rpc::over_iwarp(
+                   process_engine(),
+                   {.host = host, .port = port, .policy = settings.policy, .connect_timeout = settings.timeout}),
                settings.client) {
     std::array<std::byte, 4> random{};
     if (verbs::fill_random(random)) xid = load_be<std::uint32_t>(random);

@@ -56,6 +56,7 @@ Result<Settings> read_options(const rpcrdma_options* options) {
   }
   out.client.retransmit = o.once == 0;
   if (o.timeout_ms != 0) out.timeout = std::chrono::milliseconds(o.timeout_ms);
+  if (o.no_crc != 0) out.policy.crc = mpa::Policy::Crc::kPreferOff;
   if (o.rpcbind_socket != nullptr) out.rpcbind_socket = o.rpcbind_socket;
   return out;
 }

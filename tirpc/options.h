@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "iwarp/mpa/policy.h"
 #include "iwarp/rpc/client.h"
 #include "iwarp/rpc/server.h"
 #include "iwarp/tirpc/rpcrdma.h"
@@ -14,6 +15,7 @@ struct Settings {
   rpc::ClientOptions client{};
   rpc::ServerOptions server{};
   std::chrono::milliseconds timeout{10000};
+  mpa::Policy policy{};  // of connections, at either end
   std::string rpcbind_socket = "/run/rpcbind.sock";
 };
 

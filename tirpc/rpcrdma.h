@@ -51,6 +51,7 @@ struct rpcrdma_options {
   uint32_t bulk_count;
   uint32_t once;              /* client, not 0: what is outstanding fails with the connection, and is not sent again */
   const char* rpcbind_socket; /* "/run/rpcbind.sock"; copied */
+  uint32_t no_crc;            /* not 0: no CRC of MPA, where the peer wants none either */
 };
 
 /* Calls that version of the program. `port` 0: that which the rpcbind of `host` knows for it under rdma or rdma6. NULL:

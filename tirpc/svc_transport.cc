@@ -91,7 +91,7 @@ Result<void> SvcTransport::open(const char* host, std::uint16_t port) {
   const auto address = host == nullptr ? boost::asio::ip::address(boost::asio::ip::address_v4::any())
                                        : boost::asio::ip::make_address(host, bad);
   if (bad) return make_error(Errc::kInvalidArgument, "not an address");
-  listener_ = rpc::on_iwarp(process_engine(), {.endpoint = {address, port}});
+  listener_ = rpc::on_iwarp(process_engine(), {.endpoint = {address, port}, .policy = settings_.policy});
   if (auto ok = server_.listen(listener_); !ok) return ok;
   if (address.is_v6()) netid_ = "rdma6";
   xprt_.xp_fd = queue_->fd();

@@ -25,6 +25,7 @@ struct XdrOctets::Operations {
   static bool_t get_bytes(XDR*, char*, u_int) { return FALSE; }
   static bool_t put_bytes(XDR* xdrs, const char* from, u_int n) {
     if (n == 0) return TRUE;
+    if (self(xdrs).append(from, n)) return TRUE;
     char* const to = self(xdrs).claim(n);
     if (to == nullptr) return FALSE;
     std::memcpy(to, from, n);
@@ -57,6 +58,14 @@ char* XdrOctets::claim(std::size_t n) {
   char* const to = reinterpret_cast<char*>(octets_.data() + at_);
   at_ += n;
   return to;
+}
+
+bool XdrOctets::append(const char* from, std::size_t n) {
+  if (at_ != octets_.size() || n > kMost - at_) return false;
+  const auto* const octets = reinterpret_cast<const std::byte*>(from);
+  octets_.insert(octets_.end(), octets, octets + n);
+  at_ += n;
+  return true;
 }
 
 void XdrOctets::finish() {

@@ -26,7 +26,10 @@ class XdrOctets {
 
  private:
   struct Operations;
+  // Room for so many, to be written at once; null: they are too many.
   [[nodiscard]] char* claim(std::size_t n);
+  // Octets that come last, written once; false: they do not, or are too many.
+  [[nodiscard]] bool append(const char* from, std::size_t n);
 
   rpc::Octets& octets_;
   std::size_t at_;

@@ -110,7 +110,7 @@ double seconds(std::chrono::milliseconds time) {
 
 std::string list_of_tests() {
   std::string text = "Tests:\n";
-  for (const Test t : all_tests()) text += fmt::format("  {:<13}{}\n", name(t), describe(t));
+  for (const Test t : all_tests()) text += fmt::format("  {:<14}{}\n", name(t), describe(t));
   return text;
 }
 
@@ -126,12 +126,18 @@ constexpr const char* kFooter =
     "and 99.9 % did not exceed; medians of the samples' figures\n"
     "  TCP, ratio (range)       plain TCP's average; iwarp / TCP: median, least and largest of the pairs\n"
     "  CPU                      seconds of processor time for 10^9 octets, this end + the other\n"
+    "RPC tests: --threads are clients, with a connection each; those of iwarp share an engine, and make the next Call "
+    "as\n"
+    "soon as a Reply is there. The same messages over plain TCP: with record marks, a thread for each client and\n"
+    "connection. The data of rpc_read and rpc_write travel in chunks.\n"
     "Much depends on the congestion control of TCP (--congestion): it is named below the table.\n"
     "Examples:\n"
     "  iwarp perf run write_bw,read_bw\n"
     "  iwarp perf run write_bw --all --gbit --plot sweep.svg\n"
     "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
     "  iwarp perf run read_bw --baseline best --congestion cubic --crc off\n"
+    "  iwarp perf run rpc_null --threads 64\n"
+    "  iwarp perf run rpc_read,rpc_write --size 1m --crc off\n"
     "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json";
 
 }  // namespace
@@ -154,7 +160,8 @@ void PerfRunFlags::add(CLI::App& run) {
                              tools::seconds(search_time(Test::kTcpBw)), tools::seconds(search_time(Test::kTcpRate))))
       ->check(CLI::IsMember({"quick", "best"}))
       ->capture_default_str();
-  run.add_option("--depth", depth, "Operations outstanding (throughput: 32, 16 above 64 KiB; send_rate: 512)")
+  run.add_option("--depth", depth,
+                 "Operations outstanding (throughput: 32, 16 above 64 KiB; send_rate: 512; RPC: 1, at most 200)")
       ->check(CLI::Range(1, 4096));
   run.add_option(
          "--list", list,

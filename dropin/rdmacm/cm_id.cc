@@ -92,11 +92,11 @@ void Id::tell(rdma_cm_event_type type, int status) {
 void Id::tell(std::unique_ptr<Event> event) {
   std::unique_ptr<Event> unused;  // goes without the lock
   const std::lock_guard lock(cm_mutex());
-  if (!gone && channel != nullptr) {
-    unused = channel->push(std::move(event));
-  } else {
-    unused = std::move(event);
-  }
+  unused = push(std::move(event));
+}
+
+std::unique_ptr<Event> Id::push(std::unique_ptr<Event> event) {
+  return !gone && channel != nullptr ? channel->push(std::move(event)) : std::move(event);
 }
 
 int Id::complete() {
@@ -124,7 +124,7 @@ int Id::release() {
   if (!process.alive()) return 0;
   forget_event();
   // These go without the lock, in this order: the port is free then, and the peer has been told.
-  std::deque<std::unique_ptr<Event>> dropped;
+  std::deque<std::unique_ptr<Event>> dropped, kept_back;
   std::shared_ptr<Channel> last_channel;
   std::shared_ptr<Id> self;
   std::shared_ptr<cm::Connection> last_connection;
@@ -135,6 +135,7 @@ int Id::release() {
     std::unique_lock lock(cm_mutex());
     gone = true;
     dropped = channel->take_events_of(*this);
+    kept_back = order.take_all();
     acknowledged().wait(lock, [&] { return unacknowledged == 0; });
     last_listener = std::move(listener);
     last_request = std::move(request);

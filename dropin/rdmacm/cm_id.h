@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dropin/rdmacm/event_channel.h"
+#include "dropin/rdmacm/request_order.h"
 #include "dropin/rdmacm/shown.h"
 #include "dropin/verbs/agreement.h"
 #include "dropin/verbs/interface.h"
@@ -89,6 +90,8 @@ class Id : public std::enable_shared_from_this<Id> {
   // Puts an event into the channel, unless the id is being destroyed. Without the lock.
   void tell(rdma_cm_event_type type, int status = 0);
   void tell(std::unique_ptr<Event> event);
+  // The same with the lock held: what is of no use comes back, to go without the lock.
+  [[nodiscard]] std::unique_ptr<Event> push(std::unique_ptr<Event> event);
   // Of a synchronous id: waits for the event of the call that has begun. -1, with errno, when that says so.
   [[nodiscard]] int complete();
   // Acknowledges the event that a synchronous id has kept.
@@ -108,6 +111,8 @@ class Id : public std::enable_shared_from_this<Id> {
   bool bound_by_application = false;
   std::optional<bool> v6_only;  // RDMA_OPTION_ID_AFONLY
   std::unique_ptr<cm::Listener> listener;
+  RequestOrder order;                // of one that listens
+  std::weak_ptr<Id> requested_from;  // of a request: who listens
   std::shared_ptr<cm::ConnectRequest> request;
   std::shared_ptr<cm::Canceller> canceller;  // of what is being connected or accepted
   std::shared_ptr<cm::Connection> connection;

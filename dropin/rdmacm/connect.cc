@@ -169,6 +169,36 @@ void on_outcome(const std::weak_ptr<Id>& id, const std::shared_ptr<verbs::QueueP
   }
 }
 
+// The listener of a request that is being accepted: the next one of that peer waits for how this ends.
+class Accepting {
+ public:
+  // Precondition: the lock is held.
+  Accepting(const std::shared_ptr<Id>& listener, const boost::asio::ip::address& peer) : peer_(peer) {
+    if (listener == nullptr) return;
+    listener->order.accepting(peer);
+    listener_ = listener;
+  }
+  ~Accepting() {
+    quietly([&] { told(); });
+  }
+  Accepting(const Accepting&) = delete;
+  Accepting& operator=(const Accepting&) = delete;
+
+  // Once: the event of how it ended is in the channel, or there is to be none.
+  void told() {
+    const auto listener = std::exchange(listener_, {}).lock();
+    if (listener == nullptr) return;
+    RequestOrder::Events requests;  // what is left in it goes without the lock
+    const std::lock_guard lock(cm_mutex());
+    requests = listener->order.told(peer_);
+    for (auto& request : requests) request = listener->push(std::move(request));
+  }
+
+ private:
+  std::weak_ptr<Id> listener_;
+  boost::asio::ip::address peer_;
+};
+
 cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {
   cm::ConnectOptions options;
   const auto peer = id.peer();
@@ -233,17 +263,22 @@ int accept(Id& id, const rdma_conn_param* param) {
   }
   const auto canceller = std::make_shared<cm::Canceller>();
   std::shared_ptr<cm::ConnectRequest> request;
+  std::shared_ptr<Accepting> accepting;
+  const auto listener = id.requested_from.lock();
   {
     const std::lock_guard lock(cm_mutex());
     if (id.state != State::kRequested) return fail(EINVAL);
+    accepting = std::make_shared<Accepting>(listener, id.peer().address());
     id.state = State::kAccepting;
     id.canceller = canceller;
     request = id.request;
   }
   request->accept(
       qp, options,
-      [weak = id.weak_from_this(), qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
+      [weak = id.weak_from_this(), qp, accepting](const Error& error,
+                                                  const std::shared_ptr<cm::Connection>& connection) {
         on_outcome(weak, qp, false, error, connection);
+        quietly([&] { accepting->told(); });
       },
       canceller);
   return id.complete();

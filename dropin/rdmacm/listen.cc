@@ -1,5 +1,7 @@
 // Listening, and the requests that come.
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <span>
 #include <string_view>
 
@@ -27,6 +29,28 @@ std::uint16_t depth_asked(const cm::ConnectRequest& request, std::uint16_t told)
 // Ends that present themselves differently would misunderstand each other. In words, for traces.
 constexpr std::string_view kOtherKind = "one end presents itself as RoCE, the other does not";
 
+void tell_overdue(Id& listener) {
+  RequestOrder::Events requests;  // what is left in it goes without the lock
+  const std::lock_guard lock(cm_mutex());
+  requests = listener.order.overdue(std::chrono::steady_clock::now());
+  for (auto& request : requests) request = listener.push(std::move(request));
+}
+
+void tell_in_order(const std::shared_ptr<Id>& listener, const boost::asio::ip::address& peer,
+                   std::unique_ptr<Event> request) {
+  const auto timer = std::make_shared<boost::asio::steady_timer>(engine().io(), RequestOrder::kLimit);
+  std::unique_ptr<Event> unused;  // goes without the lock
+  const std::lock_guard lock(cm_mutex());
+  if (listener->gone || !listener->order.must_wait(peer)) {
+    unused = listener->push(std::move(request));
+    return;
+  }
+  timer->async_wait([weak = std::weak_ptr<Id>(listener), timer](const boost::system::error_code&) {
+    if (const auto self = weak.lock()) quietly([&] { tell_overdue(*self); });
+  });
+  listener->order.keep(peer, std::move(request), std::chrono::steady_clock::now());
+}
+
 void offer(const std::shared_ptr<Id>& listener, std::unique_ptr<cm::ConnectRequest> request) {
   const PrivateData data = parse_private_data(request->private_data());
   const Agreement offered = data.trailer.value_or(Agreement{});
@@ -46,7 +70,8 @@ void offer(const std::shared_ptr<Id>& listener, std::unique_ptr<cm::ConnectReque
   event->shown.c.param.conn.responder_resources = static_cast<std::uint8_t>(id->asked.ird);
   event->shown.c.param.conn.initiator_depth = static_cast<std::uint8_t>(id->asked.ord);
   id->request = std::move(request);
-  listener->tell(std::move(event));
+  id->requested_from = listener;
+  tell_in_order(listener, id->peer().address(), std::move(event));
 }
 
 // Precondition: the lock is held, and it listens.

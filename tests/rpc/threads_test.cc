@@ -42,6 +42,58 @@ TEST_P(Threads, EveryCallIsExecutedOnce) {
   for (const auto& [which, times] : seen) EXPECT_EQ(times, 1) << which;
 }
 
+// A server with an engine of its own.
+struct Apart {
+  Apart() {
+    server.serve(kProgram, 1, program.handler());
+    server.listen(listener).value();
+  }
+  ~Apart() { program.let_go.set_value(); }
+  std::shared_ptr<ClientTransport> way(cm::Engine& from) const {
+    return over_iwarp(from, {.host = "127.0.0.1", .port = listener->local().port()});
+  }
+
+  cm::Engine engine;
+  Program program;
+  Server server{engine, {.threads = 2}};
+  std::shared_ptr<IwarpServer> listener = on_iwarp(engine, {.endpoint = {boost::asio::ip::address_v4::loopback(), 0}});
+};
+
+// Of either mode of the engine: in manual mode nobody does the I/O but a thread that waits, and each hands it on.
+TEST(Callers, WaitForTheirOwnReplies) {
+  for (const auto mode : {cm::Engine::Mode::kAutomatic, cm::Engine::Mode::kManual}) {
+    const Apart apart;
+    cm::Engine engine(mode);
+    std::vector<std::thread> callers;
+    for (std::uint32_t t = 0; t < 12; ++t) {
+      callers.emplace_back([&, t] {
+        Client client(engine, apart.way(engine));
+        for (std::uint32_t i = 0; i < 40 + t; ++i) {  // the last ones are fewer and fewer
+          const auto reply = client.call(proc(kAdd), words({t, i}));
+          ASSERT_TRUE(reply.ok()) << reply.error().why;
+          EXPECT_EQ(word(reply->results()), t + i);
+        }
+      });
+    }
+    for (auto& caller : callers) caller.join();
+    EXPECT_TRUE(Client(engine, apart.way(engine)).call(proc(kNull), {}).ok()) << "by one thread as before";
+  }
+}
+
+TEST(Callers, AreToldOfTheEndOfTheirTime) {
+  const Apart apart;
+  cm::Engine engine;
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&, t] {
+      Client client(engine, apart.way(engine));
+      const auto reply = client.call(proc(kHold), words({1}), {.timeout = 50ms * (t + 1)});
+      EXPECT_EQ(reply.ok() ? Errc::kOk : reply.error().code, Errc::kTimeout);
+    });
+  }
+  for (auto& caller : callers) caller.join();
+}
+
 TEST_P(Threads, SlowHandlersDoNotHoldUpOthers) {
   World w(GetParam(), {.threads = 2});
   Client client(w.engine, w.transport);

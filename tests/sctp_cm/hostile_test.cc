@@ -19,7 +19,7 @@ class SctpHostile : public SctpTransport {
   }
   Octets answer(RawPeer& peer) {
     Octets in;
-    (void)run([&] { return !(in = peer.receive()).empty(); }, 2s);
+    (void)run([&] { return !(in = peer.receive()).empty(); }, 10s);
     return in;
   }
   // An honest peer gets its message across.
@@ -162,8 +162,10 @@ TEST_F(SctpHostile, RandomChunksOfAPeerHarmNobodyElse) {
   Hearer& there = *passive_users[0];
   std::minstd_rand random(7);
   std::size_t rounds = 0;
+  std::vector<std::unique_ptr<RawPeer>> peers;  // all to the end: a UDP port that serves again is that of a known peer
   for (; rounds < 60; ++rounds) {
-    RawPeer peer(io, listener->local());
+    peers.push_back(std::make_unique<RawPeer>(io, listener->local()));
+    RawPeer& peer = *peers.back();
     peer.send(peer.init());
     const Octets ack = answer(peer);
     ASSERT_FALSE(ack.empty());

@@ -51,19 +51,22 @@ TEST_F(SctpSessions, RefuseWhatIsTooLong) {
 // The largest segment leaves in one DATA chunk, of a packet that IP does not fragment.
 TEST_F(SctpSessions, TheLargestSegmentIsNotFragmented) {
   COVERS("RFC5043-9-4");
-  std::size_t fragments = 0, longest = 0;
+  struct Seen {
+    std::size_t fragments = 0, longest = 0;
+  };
+  const auto seen = std::make_shared<Seen>();  // packets leave until the fixture is gone
   StackOptions options;
-  options.fate = [&](ConstBytes packet) {
-    longest = std::max(longest, packet.size());
-    if (packet[12] == std::byte{0} && (packet[13] & std::byte{3}) != std::byte{3}) ++fragments;  // B and E
+  options.fate = [seen](ConstBytes packet) {
+    seen->longest = std::max(seen->longest, packet.size());
+    if (packet[12] == std::byte{0} && (packet[13] & std::byte{3}) != std::byte{3}) ++seen->fragments;  // B and E
     return Fate::kPass;
   };
   open(options);
   const auto stream = join();
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(send(*a, stream, std::string(a->max_segment_bytes(), 'x')));
   ASSERT_TRUE(run([&] { return at_b.of[raw(stream)].segments.size() == 20; }));
-  EXPECT_EQ(fragments, 0u);
-  EXPECT_LE(longest, TransportOptions{}.packet_bytes);
+  EXPECT_EQ(seen->fragments, 0u);
+  EXPECT_LE(seen->longest, TransportOptions{}.packet_bytes);
 }
 
 TEST_F(SctpSessions, AreRejectedByTheApplication) {

@@ -41,6 +41,7 @@ TEST_F(SctpTransport, CarriesMessagesBothWaysWithStreamsAndBoundaries) {
 
 TEST_F(SctpTransport, TheStreamsOfBothEndsAreSettled) {
   COVERS("RFC5043-8-4");
+  COVERS("RFC5043-8-2");
   start();
   TransportOptions few;
   few.streams = 10;
@@ -70,6 +71,34 @@ TEST_F(SctpTransport, TheIndicationIsThatOfTheApplication) {
   EXPECT_EQ(passive_users[0]->up->indication, sctp::kDdpIndication);  // INIT
   EXPECT_EQ(passive_users[1]->up->indication, 4711u);
   EXPECT_EQ(passive_users[2]->up->indication, std::nullopt);
+}
+
+// Not even while earlier ones are not acknowledged.
+TEST_F(SctpTransport, SmallMessagesAreNotHeldBack) {
+  COVERS("RFC5043-11.2-2");
+  struct Seen {
+    bool losing = false;
+    int data = 0;
+  };
+  const auto seen = std::make_shared<Seen>();
+  StackOptions options;
+  options.fate = [seen](ConstBytes packet) {
+    if (packet[12] == std::byte{0}) ++seen->data;
+    return seen->losing && packet[12] == std::byte{3} ? Fate::kLose : Fate::kPass;  // SACKs
+  };
+  start(options);
+  TransportOptions patient;
+  patient.rto_min = 5s;
+  patient.rto_max = 10s;
+  listen("127.0.0.1", patient);
+  Hearer here;
+  const auto a = join(here, patient);
+  seen->losing = true;
+  for (std::size_t i = 1; i <= 4; ++i) {
+    EXPECT_TRUE(*a->send(StreamId{1}, Ppid::kDdpSegment, true, octets("small")));
+    ASSERT_TRUE(run([&] { return passive_users[0]->got.size() == i; }, 3s));
+  }
+  EXPECT_GE(seen->data, 4);
 }
 
 TEST_F(SctpTransport, WorksOverIpv6) {

@@ -285,6 +285,14 @@ TEST(TirpcOptions, WhatIsOutOfRangeIsRefused) {
   EXPECT_TRUE(read_options(nullptr).ok());
 }
 
+TEST(TirpcOptions, TheCrcIsLeftOutWhereBothSaySo) {
+  rpcrdma_options o{};
+  o.size = sizeof o;
+  EXPECT_EQ(read_options(&o)->policy.crc, mpa::Policy::Crc::kOn);
+  o.no_crc = 1;
+  EXPECT_EQ(read_options(&o)->policy.crc, mpa::Policy::Crc::kPreferOff);
+}
+
 TEST(TirpcRpcbind, UniversalAddresses) {
   EXPECT_EQ(universal_address("192.0.2.1", 20049), "192.0.2.1.78.81");
   EXPECT_EQ(*port_of("192.0.2.1.78.81"), 20049);

@@ -91,7 +91,12 @@ INSTANTIATE_TEST_SUITE_P(
                       Words{"send_rate", "--size=64k", "--depth=16", "--list=16"}, Words{"write_lat"},
                       Words{"write_lat", "--size=1m", "--depth=1"}, Words{"send_lat", "--size=1m", "--depth=1"},
                       Words{"read_lat"}, Words{"send_lat"}, Words{"send_lat", "--progress=manual", "--size=1000"},
-                      Words{"connect_rate"}, Words{"connect_rate", "--progress=manual"}),
+                      Words{"connect_rate"}, Words{"connect_rate", "--progress=manual"}, Words{"rpc_null"},
+                      Words{"rpc_null", "--depth=8", "--threads=3"}, Words{"rpc_read", "--size=64k"},
+                      Words{"rpc_read", "--size=1m", "--crc=off", "--depth=4", "--markers"},
+                      Words{"rpc_read", "--size=1", "--depth=200"}, Words{"rpc_write", "--size=1m", "--crc=off"},
+                      Words{"rpc_write", "--size=4097", "--threads=2", "--depth=3"},
+                      Words{"tcp_rpc_write", "--size=64k", "--depth=8"}),
     [](const auto& test) {
       std::string text;
       for (const std::string& word : test.param) {
@@ -158,6 +163,36 @@ TEST_F(PerfReport, ReadsAreMeasuredFromWhereAskedBesideTheSameDirection) {
   EXPECT_TRUE(stable.at("spec").at("stable").get<bool>());
   EXPECT_TRUE(stable.at("tcp_spec").at("fetch").get<bool>());
   EXPECT_FALSE(measure({"read_bw", "--size=64k", "--source=changing"}).at("spec").at("stable").get<bool>());
+}
+
+TEST_F(PerfReport, RpcsCostTimeOfBothEnds) {
+  for (const char* test : {"rpc_read", "rpc_write"}) {
+    const auto row = measure({test, "--size=1m"});
+    EXPECT_EQ(row.at("unit"), "octets/s");
+    EXPECT_EQ(row.at("tcp_spec").at("test"), "tcp_" + std::string(test));
+    for (const char* side : {"tcp", "iwarp"}) {
+      EXPECT_GT(row.at(side).at("client_cpu_seconds_per_gb").get<double>(), 0) << test;
+      EXPECT_GT(row.at(side).at("server_cpu_seconds_per_gb").get<double>(), 0) << test;
+    }
+  }
+  EXPECT_EQ(measure({"rpc_null"}).at("unit"), "operations/s");
+}
+
+TEST(Perf, MakesRpcsOverIpv6) {
+  Subprocess server({"perf", "serve", "--listen", "[::1]:0", "--once"});
+  const std::string peer = "[::1]:" + server.listening_port();
+  const Finished f = run({"perf", "run", "rpc_null,rpc_read", peer, "--size=64k", "--pairs=1", "--seconds=0.05"});
+  EXPECT_EQ(f.code, 0) << f.output;
+  EXPECT_THAT(f.output, AllOf(HasSubstr("rpc_null "), HasSubstr("crc, 1 outstanding"), HasSubstr("rpc_read ")));
+}
+
+TEST(Perf, SaysWhatRpcTestsCannotDo) {
+  const Finished manual = run({"perf", "run", "rpc_null", "--progress=manual"});
+  EXPECT_EQ(manual.code, 2);
+  EXPECT_THAT(manual.output, HasSubstr("RPC tests go by threads of iwarp: leave out --progress manual"));
+  const Finished deep = run({"perf", "run", "rpc_read", "--depth=201"});
+  EXPECT_EQ(deep.code, 2);
+  EXPECT_THAT(deep.output, HasSubstr("depth of RPC tests must be 1 to 200"));
 }
 
 TEST_F(PerfReport, ConnectionsHaveNoSize) {

@@ -7,6 +7,7 @@
 
 #include "iwarp/base/wire.h"
 #include "tools/perf/ping_pong.h"
+#include "tools/perf/rpc_tests.h"
 #include "tools/perf/tcp_socket.h"
 
 namespace iwarp::tools::perf {
@@ -302,6 +303,7 @@ class RawPassive final : public Passive {
 }  // namespace
 
 std::unique_ptr<Active> connect_raw(const Spec& spec, const std::string& host, std::uint16_t port) {
+  if (is_rpc(spec.test)) return tcp_rpc_active(spec, host, port);
   switch (spec.test) {
     case Test::kTcpConnect:
       return std::make_unique<Connects>(spec, host, port);
@@ -314,6 +316,7 @@ std::unique_ptr<Active> connect_raw(const Spec& spec, const std::string& host, s
 }
 
 std::unique_ptr<Passive> listen_raw(const Spec& spec, const std::string& host) {
+  if (is_rpc(spec.test)) return tcp_rpc_passive(spec, host);
   return std::make_unique<RawPassive>(spec, host);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tools/perf/rdma_tests.h"
+#include "tools/perf/rpc_tests.h"
 
 namespace iwarp::tools::perf {
 namespace {
@@ -96,6 +97,7 @@ class RdmaPassive final : public Passive {
 }  // namespace
 
 std::unique_ptr<Passive> listen_rdma(const Spec& spec, const std::string& host) {
+  if (is_rpc(spec.test)) return rpc_passive(spec, host);
   return std::make_unique<RdmaPassive>(spec, host);
 }
 
@@ -110,6 +112,10 @@ std::unique_ptr<Active> connect_rdma(const Spec& spec, const std::string& host, 
       return latency_active(spec, host, port);
     case Test::kConnectRate:
       return connect_active(spec, host, port);
+    case Test::kRpcNull:
+    case Test::kRpcRead:
+    case Test::kRpcWrite:
+      return rpc_active(spec, host, port);
     default:
       return bulk_active(spec, host, port);
   }

@@ -61,6 +61,11 @@ stream::Options stream_of(const Spec& spec) {
   return o;
 }
 
+mpa::FpduPolicy fpdu_of(const Spec& spec) {
+  if (spec.fpdu == "emss") return mpa::FpduPolicy::kEmss;
+  return spec.fpdu == "16k" ? mpa::FpduPolicy::k16k : mpa::FpduPolicy::kMax;
+}
+
 cm::Engine::Mode mode_of(const Spec& spec) {
   return spec.manual ? cm::Engine::Mode::kManual : cm::Engine::Mode::kAutomatic;
 }
@@ -91,9 +96,7 @@ RdmaSide::RdmaSide(const Spec& spec, cm::Engine& engine, std::size_t recv_depth)
   o.stream.sq_depth = spec.depth + kNotes;
   o.stream.rq_depth = recv_depth + kNotes;
   o.stream.direct_placement = spec.direct;
-  o.stream.fpdu = spec.fpdu == "emss"  ? mpa::FpduPolicy::kEmss
-                  : spec.fpdu == "16k" ? mpa::FpduPolicy::k16k
-                                       : mpa::FpduPolicy::kMax;
+  o.stream.fpdu = fpdu_of(spec);
   qp_ = std::make_shared<verbs::QueuePair>(pd_, o);
   for (std::size_t i = 0; recv_depth == 0 && i < kNotes; ++i)
     post_receive(kNoteReceived + i, {&notes_[i * kNoteBytes], kNoteBytes, notes_mr_.stag()});

@@ -27,6 +27,12 @@ constexpr std::array kRows = {
     Row{Test::kTcpRate, "tcp_rate", Test::kTcpRate, Unit::kOperationsPerSecond, "plain TCP frames, a send() for each"},
     Row{Test::kTcpConnect, "tcp_connect", Test::kTcpConnect, Unit::kOperationsPerSecond,
         "TCP connect and one octet there and back"},
+    Row{Test::kTcpRpcNull, "tcp_rpc_null", Test::kTcpRpcNull, Unit::kOperationsPerSecond,
+        "NULL Calls over plain TCP, with record marks"},
+    Row{Test::kTcpRpcRead, "tcp_rpc_read", Test::kTcpRpcRead, Unit::kOctetsPerSecond,
+        "Calls over plain TCP with large results"},
+    Row{Test::kTcpRpcWrite, "tcp_rpc_write", Test::kTcpRpcWrite, Unit::kOctetsPerSecond,
+        "Calls over plain TCP with large arguments"},
     Row{Test::kWriteBw, "write_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "RDMA Write"},
     Row{Test::kReadBw, "read_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "RDMA Read"},
     Row{Test::kSendBw, "send_bw", Test::kTcpBw, Unit::kOctetsPerSecond, "Send, with credits"},
@@ -36,6 +42,10 @@ constexpr std::array kRows = {
     Row{Test::kSendLat, "send_lat", Test::kTcpLat, Unit::kMicroseconds, "Send ping-pong"},
     Row{Test::kConnectRate, "connect_rate", Test::kTcpConnect, Unit::kOperationsPerSecond,
         "connections set up one after the other, with RTR"},
+    Row{Test::kRpcNull, "rpc_null", Test::kTcpRpcNull, Unit::kOperationsPerSecond,
+        "NULL Calls over RPC-over-RDMA, through the C++ API for RPC"},
+    Row{Test::kRpcRead, "rpc_read", Test::kTcpRpcRead, Unit::kOctetsPerSecond, "the same with large results"},
+    Row{Test::kRpcWrite, "rpc_write", Test::kTcpRpcWrite, Unit::kOctetsPerSecond, "the same with large arguments"},
 };
 
 const Row& row(Test test) {
@@ -107,8 +117,13 @@ std::optional<Test> test_named(std::string_view name) {
   return it == kRows.end() ? std::nullopt : std::optional{it->test};
 }
 
+bool is_rpc(Test test) {
+  const Test base = baseline_of(test);
+  return base == Test::kTcpRpcNull || base == Test::kTcpRpcRead || base == Test::kTcpRpcWrite;
+}
+
 bool has_size(Test test) {
-  return baseline_of(test) != Test::kTcpConnect;
+  return baseline_of(test) != Test::kTcpConnect && baseline_of(test) != Test::kTcpRpcNull;
 }
 
 std::vector<std::uint32_t> all_sizes() {
@@ -126,6 +141,7 @@ std::uint32_t default_depth(Test test, std::uint32_t size) {
   constexpr std::uint32_t kRoom = 64U << 20;  // of memory, where there is a choice
   const std::uint32_t most = std::max(1U, kRoom / size);
   if (baseline_of(test) == Test::kTcpRate) return std::min(512U, most);
+  if (is_rpc(test)) return 1;  // as callers that wait for each Reply
   if (unit_of(test) != Unit::kOctetsPerSecond) return std::min(256U, most);
   return size <= 65536 ? 32 : 16;  // as much as TCP holds; more only takes caches
 }
@@ -198,6 +214,8 @@ void from_json(const nlohmann::json& j, Spec& s) {
   demand(s.size >= 1 && s.size <= most, "size must be 1 to 16 Mi octets");
   demand(s.depth >= 1 && s.depth <= 4096, "depth must be 1 to 4096");
   demand(s.threads >= 1 && s.threads <= 64, "threads must be 1 to 64");
+  demand(!is_rpc(s.test) || s.depth <= kMostRpcCalls, "depth of RPC tests must be 1 to 200");
+  demand(!is_rpc(s.test) || !s.manual, "RPC tests go by threads of iwarp: leave out --progress manual");
   demand(s.list >= 1 && s.list <= s.depth, "list must be 1 to depth");
   demand(s.call >= 1 && s.call <= most, "call must be 1 to 16 Mi octets");
   demand(s.receive >= 1 && s.receive <= kMaxSize, "receive must be 1 to 16 Mi octets");

@@ -17,6 +17,9 @@ enum class Test : std::uint8_t {
   kTcpLat,      // ping-pong over plain TCP
   kTcpRate,     // frames over plain TCP, one send() each
   kTcpConnect,  // TCP connect and one octet there and back
+  kTcpRpcNull,  // RPC Calls over plain TCP, with record marks
+  kTcpRpcRead,
+  kTcpRpcWrite,
   kWriteBw,
   kReadBw,
   kSendBw,
@@ -25,10 +28,16 @@ enum class Test : std::uint8_t {
   kReadLat,
   kSendLat,
   kConnectRate,
+  kRpcNull,
+  kRpcRead,
+  kRpcWrite,
 };
 
 // Receives that each end of send_lat keeps posted.
 inline constexpr std::size_t kLatencyReceives = 4;
+
+// RPC Calls that a connection may have outstanding.
+inline constexpr std::uint32_t kMostRpcCalls = 200;
 
 inline constexpr std::chrono::milliseconds kLongestSample{3'600'000};
 
@@ -44,7 +53,9 @@ enum class Unit : std::uint8_t { kOctetsPerSecond, kOperationsPerSecond, kMicros
 // The raw TCP test that a test is measured against; itself for a raw one.
 [[nodiscard]] Test baseline_of(Test test);
 [[nodiscard]] Unit unit_of(Test test);
-// False for the connection tests, which move nothing of the user's.
+// Whether it makes RPC Calls, over iWARP or plain TCP.
+[[nodiscard]] bool is_rpc(Test test);
+// False for the connection tests and rpc_null, which move nothing of the user's.
 [[nodiscard]] bool has_size(Test test);
 // Octets per operation when the user does not choose.
 [[nodiscard]] std::vector<std::uint32_t> default_sizes(Test test);

@@ -28,6 +28,7 @@ std::string how_text(const Spec& s) {
     const char* wait = is_raw(s.test) ? (s.manual ? "spinning" : "blocking") : (s.manual ? "manual" : "automatic");
     text += (text.empty() ? "" : ", ") + std::string(wait);
   }
+  if (is_rpc(s.test)) text += fmt::format("{}{} outstanding", text.empty() ? "" : ", ", s.depth);
   if (s.threads > 1) text += fmt::format("{}{} threads", text.empty() ? "" : ", ", s.threads);
   return text;
 }
@@ -75,7 +76,7 @@ struct Line {
 };
 
 Line throughput(const Row& row, Units units) {
-  constexpr const char* kLine = "{:<9}{:>8}  {:>10}  {:>15}  {:>18}  {:>13}  {:>11}  {:<19} {:>13}  {:>9}  ";
+  constexpr const char* kLine = "{:<13}{:>8}  {:>10}  {:>15}  {:>18}  {:>13}  {:>11}  {:<19} {:>13}  {:>9}  ";
   const Figures& f = row.figures();
   const auto rate = [&](double value) { return short_number(octet_rate(value, units)); };
   const auto in_unit = [&](const char* column) { return fmt::format("{}[{}]", column, octet_unit(units)); };

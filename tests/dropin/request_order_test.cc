@@ -1,0 +1,205 @@
+// In which order a listener tells of what its peers do.
+#include "dropin/rdmacm/request_order.h"
+
+#include <array>
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <deque>
+#include <future>
+#include <thread>
+
+#include "dropin/rdmacm/cm_id.h"
+#include "tests/dropin/rdma_cm_support.h"
+
+namespace iwarp::dropin::test {
+namespace {
+
+using namespace std::chrono_literals;
+using boost::asio::ip::make_address;
+using boost::asio::ip::tcp;
+using rdmacm::Event;
+using rdmacm::RequestOrder;
+
+const auto kHere = make_address("192.0.2.1"), kThere = make_address("2001:db8::1");
+const RequestOrder::TimePoint kBegin{};
+
+// Events that are told apart by their status.
+std::unique_ptr<Event> request(int number) {
+  return std::make_unique<Event>(RDMA_CM_EVENT_CONNECT_REQUEST, std::make_shared<rdmacm::Id>(nullptr, RDMA_PS_TCP),
+                                 number);
+}
+
+std::string numbers(const RequestOrder::Events& events) {
+  std::string all;
+  for (const auto& event : events) all += std::to_string(event->shown.c.status);
+  return all;
+}
+
+TEST(RequestOrder, ARequestWaitsForTheAcceptsOfItsPeer) {
+  RequestOrder order;
+  EXPECT_FALSE(order.must_wait(kHere));
+  order.accepting(kHere);
+  order.accepting(kHere);
+  EXPECT_TRUE(order.must_wait(kHere));
+  EXPECT_FALSE(order.must_wait(kThere));
+  order.keep(kHere, request(1), kBegin);
+  order.keep(kHere, request(2), kBegin);
+  EXPECT_EQ(numbers(order.told(kHere)), "");
+  EXPECT_EQ(numbers(order.told(kThere)), "") << "of it nothing was accepted";
+  EXPECT_EQ(numbers(order.told(kHere)), "12");
+  EXPECT_FALSE(order.must_wait(kHere));
+  EXPECT_EQ(numbers(order.told(kHere)), "");
+}
+
+TEST(RequestOrder, OthersStayWhereTheyAre) {
+  RequestOrder order;
+  order.accepting(kHere);
+  order.accepting(kThere);
+  order.keep(kHere, request(1), kBegin);
+  order.keep(kThere, request(2), kBegin);
+  order.keep(kHere, request(3), kBegin);
+  EXPECT_EQ(numbers(order.told(kHere)), "13");
+  EXPECT_TRUE(order.must_wait(kThere));
+  EXPECT_EQ(numbers(order.take_all()), "2");
+}
+
+TEST(RequestOrder, NobodyWaitsForEver) {
+  RequestOrder order;
+  order.accepting(kHere);
+  order.keep(kHere, request(1), kBegin);
+  order.keep(kHere, request(2), kBegin + 1ms);
+  EXPECT_EQ(numbers(order.overdue(kBegin + RequestOrder::kLimit - 1ns)), "");
+  EXPECT_EQ(numbers(order.overdue(kBegin + RequestOrder::kLimit)), "1");
+  EXPECT_TRUE(order.must_wait(kHere)) << "the accept is still under way";
+  EXPECT_EQ(numbers(order.overdue(kBegin + RequestOrder::kLimit + 1ms)), "2");
+}
+
+// Between an initiator and the listener: what the initiator says behind its Request, the RTR message first, is kept
+// until it is let through.
+class Relay {
+ public:
+  explicit Relay(std::uint16_t to) : acceptor_(io_, {make_address("127.0.0.1"), 0}), to_(to) {
+    threads_.emplace_back([this] { serve(); });
+  }
+  ~Relay() {
+    let_through();
+    boost::system::error_code none;
+    client_.shutdown(tcp::socket::shutdown_both, none);
+    server_.shutdown(tcp::socket::shutdown_both, none);
+  }
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  void let_through() {
+    if (!open_.exchange(true)) opened_.set_value();
+  }
+
+ private:
+  void serve() {
+    client_ = acceptor_.accept();
+    server_.connect({make_address("127.0.0.1"), to_});
+    threads_.emplace_back([this] { pass(server_, client_); });
+    std::array<std::byte, 1024> room{};
+    boost::asio::write(server_, boost::asio::buffer(room, client_.read_some(boost::asio::buffer(room))));
+    opened_.get_future().wait();
+    pass(client_, server_);
+  }
+  static void pass(tcp::socket& from, tcp::socket& to) {
+    std::array<std::byte, 1024> room{};
+    boost::system::error_code over;
+    for (std::size_t n = from.read_some(boost::asio::buffer(room), over); !over;
+         n = from.read_some(boost::asio::buffer(room), over))
+      boost::asio::write(to, boost::asio::buffer(room, n), over);
+    to.shutdown(tcp::socket::shutdown_send, over);
+  }
+
+  boost::asio::io_context io_;
+  tcp::acceptor acceptor_;
+  tcp::socket client_{io_}, server_{io_};
+  const std::uint16_t to_;
+  std::promise<void> opened_;
+  std::atomic<bool> open_{false};
+  std::deque<std::jthread> threads_;  // joined first
+};
+
+class RequestsInOrder : public RdmaCmPair {
+ protected:
+  // A first connection that is established for its initiator only; the id at the passive end.
+  rdma_cm_id* accept_first() {
+    auto wanted = parameters();
+    EXPECT_EQ(::rdma_connect(first, &wanted), 0);
+    rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
+    if (event == nullptr) return nullptr;
+    rdma_cm_id* const accepted = event->id;
+    ::rdma_ack_cm_event(event);
+    make_queue_pair(accepted);
+    EXPECT_EQ(::rdma_accept(accepted, &wanted), 0);
+    active.expect(RDMA_CM_EVENT_ESTABLISHED);
+    EXPECT_FALSE(readable(passive->fd)) << "there is no RTR message to wait for";
+    return accepted;
+  }
+
+  const std::uint16_t port = ntohs(::rdma_get_src_port(listener));
+  Relay relay{port};
+  rdma_cm_id* const first = make_client(active, relay.port());
+};
+
+TEST_F(RequestsInOrder, EstablishedIsToldBeforeThePeersNextRequest) {
+  rdma_cm_id* const accepted = accept_first();
+  ASSERT_NE(accepted, nullptr);
+  connect();
+  std::this_thread::sleep_for(100ms);  // its Request has come
+  EXPECT_FALSE(readable(passive->fd));
+  relay.let_through();
+  passive.expect(RDMA_CM_EVENT_ESTABLISHED);
+  rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(event, nullptr);
+  rdma_cm_id* const second = event->id;
+  ::rdma_ack_cm_event(event);
+  EXPECT_EQ(::rdma_reject(second, nullptr, 0), 0);
+  active.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
+  for (rdma_cm_id* id : {second, accepted, first, client, listener}) destroy(id);
+}
+
+TEST_F(RequestsInOrder, ARequestIsToldOfWhenTheRtrMessageDoesNotCome) {
+  rdma_cm_id* const accepted = accept_first();
+  ASSERT_NE(accepted, nullptr);
+  connect();
+  rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(event, nullptr);
+  rdma_cm_id* const second = event->id;
+  ::rdma_ack_cm_event(event);
+  for (rdma_cm_id* id : {second, accepted, first, client, listener}) destroy(id);
+}
+
+TEST_F(RequestsInOrder, WhatWaitsIsRejectedWithTheListener) {
+  rdma_cm_id* const accepted = accept_first();
+  ASSERT_NE(accepted, nullptr);
+  connect();
+  std::this_thread::sleep_for(20ms);
+  destroy(listener);
+  active.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
+  for (rdma_cm_id* id : {accepted, first, client}) destroy(id);
+}
+
+// Who goes before its accept is over leaves nobody waiting.
+TEST_F(RequestsInOrder, AnAcceptThatIsGivenUpEndsTheWait) {
+  rdma_cm_id* const accepted = accept_first();
+  ASSERT_NE(accepted, nullptr);
+  connect();
+  std::this_thread::sleep_for(20ms);
+  const auto before = std::chrono::steady_clock::now();
+  destroy(accepted);
+  rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(event, nullptr);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, RequestOrder::kLimit - 100ms);
+  rdma_cm_id* const second = event->id;
+  ::rdma_ack_cm_event(event);
+  for (rdma_cm_id* id : {second, first, client, listener}) destroy(id);
+}
+
+}  // namespace
+}  // namespace iwarp::dropin::test

@@ -1,0 +1,153 @@
+// A Server calls its clients, over the connection that they have made (RFC 8167).
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "tests/rpc/program.h"
+
+namespace iwarp::rpc::test {
+namespace {
+
+class Backward : public ::testing::TestWithParam<Carrier> {
+ protected:
+  // A server of 2 procedures: 1 calls its caller's procedure with its arguments and gives what comes of it, 2 tells the
+  // test who called.
+  struct Both {
+    explicit Both(Carrier carrier, ServerOptions options = {.threads = 2}) : w(carrier, options) {
+      w.server.serve(kProgram, 2, [this](Call call) -> awaitable<Answer> {
+        if (call.procedure() == 0) co_return AcceptStat::kSuccess;
+        if (call.procedure() == 2) {
+          callers.set_value(call.caller());
+          co_return AcceptStat::kSuccess;
+        }
+        const Octets arguments = copy(call.arguments());
+        const Procedure what{word(arguments), word(arguments, 1), word(arguments, 2)};
+        const auto [error, reply] =
+            co_await call.caller().async_call(what, ConstBytes(arguments).subspan(12), {}, cm::as_error(use_awaitable));
+        if (error) co_return words({static_cast<std::uint32_t>(error.code)});
+        Octets out = words({0, static_cast<std::uint32_t>(reply.accept_stat())});
+        const ConstBytes results = reply.success() ? reply.results() : ConstBytes{};
+        out.insert(out.end(), results.begin(), results.end());
+        co_return out;
+      });
+      client.serve(kBack, 1, [](Call call) -> awaitable<Answer> {
+        EXPECT_FALSE(call.caller());
+        EXPECT_FALSE(call.peer().empty());
+        switch (call.procedure()) {
+          case 1:
+            co_return words({word(call.arguments()) + word(call.arguments(), 1)});
+          case 2:
+            throw std::runtime_error("the handler has had enough");
+          case 3:
+            co_return Octets(100000);
+          default:
+            co_return AcceptStat::kProcUnavail;
+        }
+      });
+    }
+    Octets through_server(std::initializer_list<std::uint32_t> arguments) {
+      const auto reply = client.call({kProgram, 2, 1}, words(arguments), {.timeout = 30s});
+      EXPECT_TRUE(reply.ok());
+      return reply.ok() ? copy(reply->results()) : Octets{};
+    }
+    // Once.
+    Caller caller() {
+      EXPECT_TRUE(client.call({kProgram, 2, 2}, {}).ok());
+      return callers.get_future().get();
+    }
+    static Error error_of(const Caller& caller, const Procedure& what, ConstBytes arguments) {
+      auto call = caller.async_call(what, arguments, {}, cm::as_error(use_future));
+      EXPECT_EQ(call.wait_for(kPatience), std::future_status::ready);
+      return std::get<0>(call.get());
+    }
+
+    World w;
+    std::promise<Caller> callers;
+    Client client{w.engine, w.transport};
+  };
+  static constexpr std::uint32_t kBack = 0x40000001;
+};
+INSTANTIATE_TEST_SUITE_P(Over, Backward, ::testing::Values(Carrier::kMemory, Carrier::kIwarp), carrier_name);
+
+std::uint32_t number(AcceptStat stat) {
+  return static_cast<std::uint32_t>(stat);
+}
+
+TEST_P(Backward, AHandlerCallsItsCaller) {
+  Both b(GetParam());
+  for (std::uint32_t i = 0; i < 50; ++i) EXPECT_EQ(b.through_server({kBack, 1, 1, 40, i}), words({0, 0, 40 + i}));
+  EXPECT_EQ(b.client.stats().connections, 1u);
+}
+
+TEST_P(Backward, ErrorsOfRpcAreReplies) {
+  Both b(GetParam());
+  EXPECT_EQ(b.through_server({kBack, 1, 99}), words({0, number(AcceptStat::kProcUnavail)}));
+  EXPECT_EQ(b.through_server({kBack, 1, 2}), words({0, number(AcceptStat::kSystemErr)}));
+  EXPECT_EQ(b.through_server({kBack, 1, 3}), words({0, number(AcceptStat::kSystemErr)}));  // too long for a Send
+  EXPECT_EQ(b.through_server({kBack, 7, 1}), words({0, number(AcceptStat::kProgMismatch)}));
+  EXPECT_EQ(b.through_server({kBack + 1, 1, 1}), words({0, number(AcceptStat::kProgUnavail)}));
+  EXPECT_EQ(b.through_server({kBack, 1, 1, 1, 2}), words({0, 0, 3}));
+}
+
+// When nothing else is under way, and more at a time than there are credits.
+TEST_P(Backward, ServersCallWhenTheyLike) {
+  Both b(GetParam());
+  const Caller caller = b.caller();
+  ASSERT_TRUE(caller);
+  std::vector<std::future<Reply>> all;
+  for (std::uint32_t i = 0; i < 8; ++i) all.push_back(caller.async_call({kBack, 1, 1}, words({i, 1}), {}, use_future));
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    ASSERT_EQ(all[i].wait_for(kPatience), std::future_status::ready);
+    EXPECT_EQ(word(all[i].get().results()), i + 1);
+  }
+}
+
+TEST_P(Backward, WhatCannotBeSentIsRefused) {
+  ServerOptions without{.threads = 2};
+  without.responder.backward_credits = 0;
+  Both none(GetParam(), without);
+  EXPECT_EQ(Both::error_of(none.caller(), {kBack, 1, 1}, {}).code, Errc::kInvalidArgument);
+  Both b(GetParam());
+  const Caller caller = b.caller();
+  EXPECT_EQ(Both::error_of(caller, {kBack, 1, 1}, Octets(100000)).code, Errc::kInvalidArgument);
+  EXPECT_EQ(Both::error_of(caller, {kBack, 1, 1}, Octets(8u << 20)).code, Errc::kInvalidArgument);
+  EXPECT_EQ(Both::error_of(caller, {kBack, 1, 1}, words({1, 2})).code, Errc::kOk);
+}
+
+TEST_P(Backward, TheyEndWithTheConnectionOrTheTime) {
+  ServerOptions hasty{.threads = 2};
+  hasty.responder.backward_timeout = 100ms;
+  std::promise<void> let_go;
+  const auto gate = let_go.get_future().share();
+  {
+    Both b(GetParam(), hasty);
+    boost::asio::steady_timer never(b.w.engine.get_executor(), 1h);
+    b.client.serve(kBack, 2, [&never](Call) -> awaitable<Answer> {
+      boost::system::error_code code;
+      co_await never.async_wait(boost::asio::redirect_error(use_awaitable, code));
+      co_return AcceptStat::kSuccess;
+    });
+    const Caller caller = b.caller();
+    EXPECT_EQ(Both::error_of(caller, {kBack, 2, 1}, {}).code, Errc::kTimeout);
+    boost::asio::cancellation_signal signal;
+    std::promise<Error> told;
+    caller.async_call({kBack, 2, 1}, {}, {},
+                      boost::asio::bind_cancellation_slot(
+                          signal.slot(), [&](const Error& error, const Reply&) { told.set_value(error); }));
+    signal.emit(boost::asio::cancellation_type::terminal);
+    EXPECT_EQ(told.get_future().get().code, Errc::kAborted);
+    auto under_way = caller.async_call({kBack, 2, 1}, {}, {}, cm::as_error(use_future));
+    b.client.close();
+    ASSERT_EQ(under_way.wait_for(kPatience), std::future_status::ready);
+    const Errc code = std::get<0>(under_way.get()).code;
+    EXPECT_TRUE(code == Errc::kConnectionLost || code == Errc::kTimeout);
+    EXPECT_TRUE(eventually([&] { return Both::error_of(caller, {kBack, 1, 1}, {}).code == Errc::kConnectionLost; }));
+    never.cancel();
+    boost::asio::post(b.w.engine.get_executor(), [&let_go] { let_go.set_value(); });
+    gate.wait();
+  }
+}
+
+}  // namespace
+}  // namespace iwarp::rpc::test
