@@ -70,6 +70,7 @@ void ListenerFlags::add(CLI::App& app) {
                  "... with --rdma-listen: ask clients to let data of 1 KiB and more begin at a multiple of so many "
                  "octets, by RDMA_MSGP. A power of two from 8; 0: do not")
       ->type_name("OCTETS")
+      ->check(CLI::Range(std::uint32_t{0}, rpcrdma::kMaxAlignment))
       ->check([](const std::string& v) {
         std::uint32_t align = 0;
         const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), align);
