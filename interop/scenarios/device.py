@@ -35,7 +35,7 @@ def _front(context: Context, near: Guest, far: Guest, written: str) -> None:
     ganesha = context.services.ganesha
     port = context.take_rping_port()
     gateway = _Gateway(near, context, "--rdma-listen", f"0.0.0.0:{port}", "--tcp", f"{HOST_ADDRESS}:{ganesha.nfs_port}")
-    near.wait_listening(port, 30, rdma=True)
+    near.wait_listening(port, 90, rdma=True)
     copy = ganesha.root / "device-written"
     try:
         far.must(f"mount -t nfs -o rdma,port={near.forwards[port]},vers=4.1,sec=sys {HOST_ADDRESS}:{EXPORT} {_MOUNT_POINT}", _TIMEOUT)
@@ -62,7 +62,7 @@ def _back(context: Context, far: Guest, written: str) -> None:
     server.must(f"head -c {2 * _MIB} /dev/urandom > {NFSD_EXPORT}/device-read", 30)
     port = context.boot.nfsd.serve_rdma_also(context.take_rping_port())
     gateway = _Gateway(far, context, "--tcp-listen", "127.0.0.1:2050", "--rdma", f"{HOST_ADDRESS}:{port}")
-    far.wait_listening(2050, 30)
+    far.wait_listening(2050, 90)
     try:
         far.must(f"mount -t nfs -o proto=tcp,port=2050,vers=4.1,sec=sys 127.0.0.1:/ {_MOUNT_POINT}", _TIMEOUT)
         read = far.must(f"sha256sum {_MOUNT_POINT}/device-read", _TIMEOUT).split()[0]

@@ -180,8 +180,10 @@ TEST_F(RequestsInOrder, WhatWaitsIsRejectedWithTheListener) {
   ASSERT_NE(accepted, nullptr);
   connect();
   std::this_thread::sleep_for(20ms);
+  const auto before = std::chrono::steady_clock::now();
   destroy(listener);
   active.expect(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, RequestOrder::kLimit - 100ms);
   for (rdma_cm_id* id : {accepted, first, client}) destroy(id);
 }
 
