@@ -1,8 +1,8 @@
 // RdmaProvider: a device of rdma-core.
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
@@ -10,7 +10,7 @@
 
 #include "iwarp/cm/system_cause.h"
 #include "iwarp/device/connection.h"
-#include "iwarp/device/listener.h"
+#include "iwarp/device/standing_listener.h"
 #include "iwarp/gateway/rdma_provider.h"
 
 namespace iwarp::gateway {
@@ -188,45 +188,53 @@ class DeviceRequest final : public RdmaRequest {
 
 class DeviceListener final : public RdmaListener {
  public:
-  explicit DeviceListener(std::unique_ptr<device::Listener> listener) : listener_(std::move(listener)) {}
+  explicit DeviceListener(std::unique_ptr<device::StandingListener> listener) : listener_(std::move(listener)) {}
   [[nodiscard]] tcp::endpoint local() const override { return listener_->local(); }
   void set_policy(const mpa::Policy&) override {}  // MPA is the device's business
 
  private:
-  std::unique_ptr<device::Listener> listener_;
+  std::unique_ptr<device::StandingListener> listener_;
 };
 
 class DeviceProvider final : public RdmaProvider {
  public:
-  explicit DeviceProvider(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
+  DeviceProvider(boost::asio::io_context& home, std::shared_ptr<device::StandingDevice> device)
+      : home_(home), device_(std::move(device)) {}
   ~DeviceProvider() override { device_->close(); }
   DeviceProvider(const DeviceProvider&) = delete;
   DeviceProvider& operator=(const DeviceProvider&) = delete;
 
   [[nodiscard]] Result<std::unique_ptr<RdmaListener>> listen(cm::Engine& engine, const tcp::endpoint& at,
                                                              const Options&, Handlers handlers) override {
-    device::Listener::Handlers h;
+    device::StandingListener::Handlers h;
     h.request = [&engine, request = std::move(handlers.request)](std::unique_ptr<device::Request> one) {
       request(std::make_shared<DeviceRequest>(engine, std::move(one)));
     };
     h.lost = std::move(handlers.lost);
-    auto listener = device::Listener::listen(engine.io(), device_, at, std::move(h));  // req: RFC8166-2.2.3-1
+    h.back = std::move(handlers.back);
+    auto listener = device::StandingListener::listen(engine.io(), device_, at, std::move(h));  // req: RFC8166-2.2.3-1
     if (!listener) return listener.error();
     engine.start();
     return std::unique_ptr<RdmaListener>(std::make_unique<DeviceListener>(std::move(*listener)));
   }
 
   [[nodiscard]] Result<std::unique_ptr<RdmaQueues>> make_queues(cm::Engine& engine, const Options& options) override {
-    auto id = device::CmId::make(device_->verbs());
+    const std::shared_ptr<device::Device> device = device_->current();
+    if (device->gone()) {  // perhaps it is back: for who comes next
+      boost::asio::post(home_, [standing = device_] { (void)standing->look(); });
+      return make_error(Errc::kSystem, "the RDMA device is gone");
+    }
+    auto id = device::CmId::make(device->verbs());
     if (!id) return id.error();
-    const std::size_t ord = depth(options.policy.ord, device_->attributes().max_qp_init_rd_atom);
-    auto made = device::Connection::make(engine.io(), device_, std::move(*id), ord, times_of(options));
+    const std::size_t ord = depth(options.policy.ord, device->attributes().max_qp_init_rd_atom);
+    auto made = device::Connection::make(engine.io(), device, std::move(*id), ord, times_of(options));
     if (!made) return made.error();
     return std::unique_ptr<RdmaQueues>(std::make_unique<DeviceQueues>(engine, std::move(*made)));
   }
 
  private:
-  std::shared_ptr<device::Device> device_;
+  boost::asio::io_context& home_;
+  std::shared_ptr<device::StandingDevice> device_;
 };
 
 }  // namespace
@@ -235,9 +243,9 @@ Parsed<std::shared_ptr<RdmaProvider>> open_device(cm::Engine& home, const std::s
   const device::LoadedTable& loaded = device::load_verbs();
   if (loaded.table == nullptr) return {std::nullopt, loaded.error};
   raise_limit_of_locked_memory();
-  auto opened = device::Device::open(*loaded.table, home.io(), name);
+  auto opened = device::StandingDevice::open(*loaded.table, home.io(), name);
   if (!opened.device) return {std::nullopt, opened.error};
-  return {std::make_shared<DeviceProvider>(std::move(opened.device)), {}};
+  return {std::make_shared<DeviceProvider>(home.io(), std::move(opened.device)), {}};
 }
 
 }  // namespace iwarp::gateway

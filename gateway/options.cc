@@ -45,6 +45,13 @@ std::size_t Options::least_part() const {
   return receives + 2 * (max_record_bytes + kMessageRoom);
 }
 
+rpcrdma::Draft2005Options Options::draft_of_connection() const {
+  rpcrdma::Draft2005Options out = draft_2005;
+  out.incoming_reads = static_cast<std::uint32_t>(policy.ird);
+  out.done.max_bytes = std::min(out.done.max_bytes, memory_bytes / 2);
+  return out;
+}
+
 std::string HostPort::to_string() const {
   const bool v6 = host.find(':') != std::string::npos;
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);

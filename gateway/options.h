@@ -10,6 +10,7 @@
 #include "iwarp/gateway/access.h"
 #include "iwarp/gateway/source_ports.h"
 #include "iwarp/mpa/policy.h"
+#include "iwarp/rpcrdma/draft_2005.h"
 #include "iwarp/rpcrdma/version_negotiation.h"
 #include "iwarp/stream/connection.h"
 
@@ -61,6 +62,10 @@ struct Options {
   // and if it ends the connection meanwhile, it is taken for one of version 1 for ten minutes. Default 10 s. Lower
   // makes that of slow servers, higher keeps the clients of servers waiting that drop the question.
   std::chrono::milliseconds version_timeout = rpcrdma::kVersionAnswerTime;
+  // RDMA_MSGP, RDMA_DONE, Replies by Read chunk and CONFIG_RDMA, of the draft of 2005. Off by default: of use between
+  // two gateways. Of version 1 only. What the IRD of `policy` says counts as its `incoming_reads`, and a connection
+  // keeps at most half of memory_bytes for clients that have not said RDMA_DONE.
+  rpcrdma::Draft2005Options draft_2005{};
   // Registered memory for Calls and for Replies of one connection, octets each. Default 16 MiB: 15 transfers of 1 MiB
   // at a time. Work beyond it waits. Must hold one Call or Reply of 1 MiB and its headers.
   std::size_t memory_bytes = std::size_t{16} << 20;
@@ -109,6 +114,8 @@ struct Options {
   static constexpr std::size_t kMessageRoom = std::size_t{64} << 10;
   // What a connection gets however short memory is: its Receives, the longest Call and the longest Reply.
   [[nodiscard]] std::size_t least_part() const;
+  // draft_2005 of a connection.
+  [[nodiscard]] rpcrdma::Draft2005Options draft_of_connection() const;
 };
 
 }  // namespace iwarp::gateway

@@ -61,6 +61,7 @@ Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp
     front->on_request(std::move(request));
   };
   handlers.lost = [front = front.get()](const Error& why) { front->on_lost(why); };
+  handlers.back = [front = front.get()] { front->on_back(); };
   auto listener = front->provider_->listen(engine, listen, options, std::move(handlers));
   if (!listener) return listener.error();
   front->listener_ = std::move(*listener);
@@ -73,7 +74,12 @@ RdmaFront::~RdmaFront() {
 }
 
 void RdmaFront::on_lost(const Error& why) {
-  spdlog::error("{} is listened at no more: {}; start again when the device is back", cm::to_string(local_), why.why);
+  spdlog::error("{} is listened at no more: {}; it is listened at again when there is a device {} again",
+                cm::to_string(local_), why.why, options_->device);
+}
+
+void RdmaFront::on_back() {
+  spdlog::warn("{} is listened at again: the RDMA device {} is back", cm::to_string(local_), options_->device);
 }
 
 void RdmaFront::refuse(RdmaRequest& request, RefuseReason why, const std::string& text) {

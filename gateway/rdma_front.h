@@ -40,6 +40,7 @@ class RdmaFront final : public Front {
 
   void on_request(std::shared_ptr<RdmaRequest> request);
   void on_lost(const Error& why);
+  void on_back();
   // A client whose server is being connected, and what its session holds afterwards.
   struct Coming {
     std::shared_ptr<RdmaRequest> request;  // until a worker has it

@@ -112,7 +112,8 @@ class RdmaProvider {
  public:
   struct Handlers {
     std::function<void(std::shared_ptr<RdmaRequest>)> request;
-    std::function<void(const Error&)> lost;  // nobody comes any more
+    std::function<void(const Error&)> lost;  // nobody comes any more, until back() is called: its device is gone
+    std::function<void()> back;
   };
 
   virtual ~RdmaProvider() = default;

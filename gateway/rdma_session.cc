@@ -20,6 +20,7 @@ rpcrdma::ResponderOptions responder_options(const Options& o) {
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
   r.highest_version = o.rpcrdma_version;
+  r.draft_2005 = o.draft_of_connection();
   r.max_call_bytes = o.max_record_bytes;
   r.backward_timeout = o.backward_timeout;
   r.enforce_binding = false;  // other programs than NFS pass through; so does what Linux servers take
@@ -228,7 +229,8 @@ void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
   }
   if (deny_tls(call.message)) {
     stats_.tls_denied();
-    if (responder_.reply(call.token, std::move(call.message))) return stats_.forwarded(MessageKind::kReply);
+    if (responder_.reply(call.token, std::move(call.message), round_time()))
+      return stats_.forwarded(MessageKind::kReply);
     return stats_.dropped(MessageKind::kReply, DropReason::kConnectionClosed);
   }
   // The Responder drops an xid that it has outstanding; this one may still be at the server from before its Reply was
@@ -328,7 +330,7 @@ void RdmaSession::give_to_rdma(rpcrdma::Buffer record) {
   if (layouts_.on_reply(record.bytes())) stats_.incident(Incident::kLayoutsHidden);
   const std::size_t bytes = record.size();
   const std::uint64_t written = responder_.stats().rdma_write_bytes;
-  const auto answered = responder_.reply(call->second.token, std::move(record));
+  const auto answered = responder_.reply(call->second.token, std::move(record), round_time());
   stats_.received(MessageKind::kReply);
   if (answered) {
     stats_.forwarded(MessageKind::kReply);

@@ -42,7 +42,7 @@ void RdmaSession::watch_for_stalls(TimePoint now) {
 // that does not take it is given up at once: an orderly end would wait for it a second time.
 void RdmaSession::finish_if_delivered() {
   if (life_ != Life::kDelivering) return;
-  const bool delivered = responder_.all_sent();
+  const bool delivered = responder_.all_sent() && responder_.replies_kept() == 0;
   if (!delivered && Clock::now() < *delivery_ends_) return;
   step(life_, LifeInput::kClose);
   if (delivered) return connection_->disconnect();

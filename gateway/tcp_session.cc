@@ -26,6 +26,7 @@ rpcrdma::RequesterOptions requester_options(const Options& o) {
   r.credits = o.credits;
   r.inline_bytes = o.inline_bytes;
   r.highest_version = o.rpcrdma_version;
+  r.draft_2005 = o.draft_of_connection();
   r.max_reply_bytes = o.max_record_bytes;
   // What waits is bounded by the memory for Calls. A low limit would hold up the backward Replies behind it in the TCP
   // stream.
@@ -102,7 +103,7 @@ TcpSession::TcpSession(const Shared& shared, std::unique_ptr<RdmaQueues> queues,
       credits_(options_.lost_call_limit * kNoCreditFactor),
       leaving_(options_.delivery_timeout),
       question_(options_.version_timeout),
-      version_told_(options_.rpcrdma_version == rpcrdma::kVersion1) {}
+      version_told_(options_.rpcrdma_version == rpcrdma::kVersion1 && !options_.draft_2005.enabled) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   server_ = server.to_string();

@@ -71,6 +71,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void release();
   // In the log, once it is settled.
   void tell_version();
+  void tell_configuration();
   // What the connection has taught of the server's versions.
   void remember_version();
 

@@ -117,9 +117,23 @@ void TcpSession::release() {
 
 void TcpSession::tell_version() {
   version_told_ = true;
+  if (options_.draft_2005.enabled) return tell_configuration();
   log_.info(LogKind::kEstablished,
             fmt::format("version of RPC-over-RDMA peer={} tcp_peer={} rpcrdma={}", cm::to_string(connection_->remote()),
                         cm::to_string(tcp_->remote()), requester_->versions().version()),
+            Clock::now());
+}
+
+void TcpSession::tell_configuration() {
+  const rpcrdma::ConfigClient& config = requester_->configuration();
+  const rpcrdma::ConfigTerms& terms = config.terms();
+  const bool configured = config.state() == rpcrdma::ConfigClient::State::kConfigured;
+  log_.info(LogKind::kEstablished,
+            fmt::format("draft of 2005 peer={} tcp_peer={} config_rdma={}{}", cm::to_string(connection_->remote()),
+                        cm::to_string(tcp_->remote()), configured ? "configured" : "refused",
+                        configured ? fmt::format(" call={} reply={} reads={} align={}", terms.call_bytes,
+                                                 terms.reply_bytes, terms.reads, terms.align)
+                                   : ""),
             Clock::now());
 }
 

@@ -1,5 +1,6 @@
 #include "tools/gateway_flags.h"
 
+#include <charconv>
 #include <map>
 
 namespace iwarp::tools {
@@ -57,6 +58,31 @@ void ListenerFlags::add(CLI::App& app) {
       ->type_name("1|2")
       ->check(CLI::Range(1, 2))
       ->capture_default_str();
+  app.add_flag(
+      "--draft-2005", options.draft_2005.enabled,
+      "Use what draft-ietf-nfsv4-rpcrdma-01 (2005) has beyond version 1: CONFIG_RDMA, RDMA_MSGP, RDMA_DONE. For "
+      "a peer that is known to have it, such as another gateway with this flag");
+  app.add_option("--config-program", options.draft_2005.config_program,
+                 "... its number of CONFIG_RDMA, the same at both ends (default 0x20050201)")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint32_t{1}, UINT32_MAX));
+  app.add_option("--align", options.draft_2005.align,
+                 "... with --rdma-listen: ask clients to let data of 1 KiB and more begin at a multiple of so many "
+                 "octets, by RDMA_MSGP. A power of two from 8; 0: do not")
+      ->type_name("OCTETS")
+      ->check(CLI::Range(std::uint32_t{0}, rpcrdma::kMaxAlignment))
+      ->check([](const std::string& v) {
+        std::uint32_t align = 0;
+        const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), align);
+        const bool fine = error == std::errc{} && end == v.data() + v.size();
+        return fine && (align == 0 || rpcrdma::good_alignment(align))
+                   ? std::string{}
+                   : std::string{"must be 0 or a power of two from 8 to 65536"};
+      })
+      ->default_val(std::uint32_t{512});
+  app.add_flag("--reply-reads", reply_reads,
+               "... with --tcp-listen: offer the server no memory for long replies, so that it offers them for RDMA "
+               "Reads, which RDMA_DONE ends");
   app.add_option("--connection-memory", connection_memory_mib,
                  "Memory for the requests of one connection, and as much for its replies, MiB")
       ->type_name("MIB")
@@ -88,6 +114,9 @@ void ListenerFlags::add(CLI::App& app) {
   seconds("--reply-deadline", reply_seconds,
           "Time for a client to take one of the replies that wait for it, or 64 KiB of them, or to answer an RDMA "
           "Read");
+  seconds("--done-deadline", done_seconds,
+          "With --draft-2005 and --rdma-listen: time for a client to say RDMA_DONE of a reply that it reads. Then the "
+          "memory is taken back");
   policy.add(app, 32, PolicyFlags::First::kClientServer);
 }
 

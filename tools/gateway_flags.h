@@ -45,7 +45,8 @@ struct ListenerFlags {
   gateway::Options options;  // what needs no conversion
   unsigned connection_memory_mib = 16;
   unsigned max_record_kib = 1088;
-  unsigned lost_call_seconds = 30, record_seconds = 60, read_seconds = 60, reply_seconds = 60;
+  unsigned lost_call_seconds = 30, record_seconds = 60, read_seconds = 60, reply_seconds = 60, done_seconds = 10;
+  bool reply_reads = false;
   PolicyFlags policy;
 
   void add(CLI::App& app);

@@ -48,9 +48,10 @@ def version_2_is_declined(context: Context) -> None:
     nfsd = prepare_server(context)
     tree = context.services.ganesha.root
     port = free_port()
-    trace = context.log_directory / "trace.txt"
+    trace, capture = context.log_directory / "trace.txt", context.log_directory / "between.pcap"
     gateway = context.iwarp("gateway", "--tcp-listen", f"127.0.0.1:{port}", "--rdma", f"127.0.0.1:{nfsd.rdma_port}",
-                            "--insecure-ports", "--crc", "prefer-off", "--no-p2p", "--rpcrdma-version", "2", "--trace", str(trace))
+                            "--insecure-ports", "--crc", "prefer-off", "--no-p2p", "--rpcrdma-version", "2", "--trace", str(trace),
+                            "--pcap", str(capture))
     wait_listening(port, "iwarp gateway", 10, gateway.child)
     copy = context.log_directory / "copy"
     name = f"odd-{max(ODD_SIZES)}"
@@ -60,14 +61,22 @@ def version_2_is_declined(context: Context) -> None:
     check_equal(f"SHA-256 of {name} written", context.guest.must(f"sha256sum {EXPORT}/version-2", 60).split()[0], sha256(tree / name))
     connections = gateway.closed_connections(2)
     check_equal("exit status of the gateway after SIGTERM", gateway.child.stop(10), 0)
-    lines = trace.read_text().splitlines()
-    headers = [line for line in lines if " tx rpcrdma RDMA_" in line]
-    check_equal("messages of version 2", sum("vers=2" in line for line in headers), 1)
-    check("vers=2" in headers[0], f"the first message is {headers[0]}")
-    check_equal("refusals", [line.split(", ", 3)[-1] for line in lines if "RDMA_ERROR(" in line], ["error=ERR_VERS, low=1, high=1)"])
+    check_declined(trace.read_text().splitlines())
+    explained = run_tool((str(context.binary), "trace", "-v", str(capture)), _TIMEOUT)
+    check_equal("exit status of `iwarp trace`", explained.returncode, 0)
+    check_declined(explained.stdout.decode().splitlines())
     settled = gateway.child.log_text().count("rpcrdma=1")
     check_equal("connections in version 1", settled, len(connections))
     context.traffic.append(Traffic("version-2", RDMA_PORT, len(connections), messages_of(connections), False))
+
+
+def check_declined(lines: list[str]) -> None:
+    """One question for version 2, the server's refusal, and version 1 from then on."""
+    headers = [line for line in lines if " tx rpcrdma RDMA_" in line]
+    check_equal("messages of version 2", sum("vers=2" in line for line in headers), 1)
+    check("vers=2" in headers[0], f"the first message is {headers[0]}")
+    refusals = [line for line in lines if " rx rpcrdma RDMA_ERROR(" in line]
+    check_equal("refusals", [line[line.index("error="):] for line in refusals], ["error=ERR_VERS, low=1, high=1)"])
 
 
 def check_negotiated(connection: Connection, crc: bool, rtr: bool) -> None:
