@@ -38,7 +38,7 @@ Result<bool> Association::send(sctp::StreamId stream, sctp::Ppid ppid, bool unor
 
 void Association::hold(bool on) {
   held_ = on;
-  if (!on && stack_ != nullptr) stack_->mark(*this);
+  if (!on && !over_) stack_->mark(*this);
 }
 
 void Association::shutdown() {
@@ -111,14 +111,17 @@ void Association::take(const Socket::Data& data) {
 }
 
 bool Association::service() {
+  bool told_of_room =
+      false;  // once a service: send() may refuse again what is longer than the room, and reading goes on
   for (int done = 0; done < kServiceBudget; ++done) {
     if (over_) return false;
     if (ending_) {
       end(*ending_);
       return false;
     }
-    if (wants_room_ && socket_.has_room()) {
+    if (wants_room_ && !told_of_room && socket_.has_room()) {
       wants_room_ = false;
+      told_of_room = true;
       if (told_up_ && user_ != nullptr) user_->on_room();
       continue;
     }

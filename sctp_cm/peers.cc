@@ -1,5 +1,7 @@
 #include "iwarp/sctp_cm/peers.h"
 
+#include <algorithm>
+
 namespace iwarp::sctp_cm {
 
 Handle Peers::known(const Peer& peer) const {
@@ -23,18 +25,18 @@ Handle Peers::fresh(TimePoint now) {
 }
 
 Handle Peers::ask(const Peer& peer, TimePoint now) {
-  if (const Handle before = asking(peer); before != kNoHandle) return before;
+  if (const auto before = asking_.find(peer); before != asking_.end()) {
+    before->second.since = now;
+    order_.splice(order_.end(), order_, before->second.place);
+    return before->second.handle;
+  }
   while (asking_.size() >= max_asking_ && !order_.empty()) {
-    const Peer oldest = order_.front();
-    const Handle handle = asking_.at(oldest).handle;
-    asking_.erase(oldest);
-    order_.pop_front();
-    forget(handle, now);
+    drop(asking_.find(order_.front()), now);
     ++displaced_;
   }
   const Handle handle = fresh(now);
   order_.push_back(peer);
-  asking_.emplace(peer, Asked{handle, std::prev(order_.end())});
+  asking_.emplace(peer, Asked{handle, std::prev(order_.end()), now});
   by_handle_.emplace(handle, peer);
   return handle;
 }
@@ -53,13 +55,30 @@ Handle Peers::settle(const Peer& peer, TimePoint now) {
   return handle;
 }
 
-void Peers::unsettle(Handle handle, TimePoint now) {
+void Peers::answered(Handle handle, std::uint32_t tag) {
   const Peer* peer = find(handle);
-  if (peer == nullptr) return;
-  known_.erase(*peer);
-  if (asking_.size() >= max_asking_) return forget(handle, now);
-  order_.push_back(*peer);
-  asking_.emplace(*peer, Asked{handle, std::prev(order_.end())});
+  const auto it = peer == nullptr ? asking_.end() : asking_.find(*peer);
+  if (it != asking_.end()) it->second.tags[it->second.answers++ % kTags] = tag;
+}
+
+bool Peers::expects(const Peer& peer, std::uint32_t tag) const {
+  const auto it = asking_.find(peer);
+  return it != asking_.end() && tag != 0 && std::ranges::find(it->second.tags, tag) != it->second.tags.end();
+}
+
+void Peers::drop(AskedOf::iterator asked, TimePoint now) {
+  const Handle handle = asked->second.handle;
+  order_.erase(asked->second.place);
+  asking_.erase(asked);
+  forget(handle, now);
+}
+
+void Peers::expire(TimePoint now) {
+  while (!order_.empty()) {
+    const auto asked = asking_.find(order_.front());
+    if (now < add_saturating(asked->second.since, kCookieLife)) return;
+    drop(asked, now);
+  }
 }
 
 void Peers::forget(Handle handle, TimePoint now) {
@@ -81,11 +100,27 @@ void Peers::drop_asking(const UdpPort* by, TimePoint now) {
       ++it;
       continue;
     }
-    const auto asked = asking_.find(*it);
-    forget(asked->second.handle, now);
-    asking_.erase(asked);
-    it = order_.erase(it);
+    drop(asking_.find(*it++), now);
   }
+}
+
+bool Peers::has_any(const UdpPort* by) const {
+  Peer least;  // peers are in the order of their ends first
+  least.by = const_cast<UdpPort*>(by);
+  const auto in = [&](const auto& peers) {
+    const auto it = peers.lower_bound(least);
+    return it != peers.end() && it->first.by == by;
+  };
+  return in(known_) || in(asking_);
+}
+
+std::uint16_t Peers::free_own_port(Peer peer, std::uint16_t first, std::uint32_t start) const {
+  const std::uint32_t ports = 65536u - first;
+  for (std::uint32_t i = 0; i < ports; ++i) {
+    peer.own_port = static_cast<std::uint16_t>(first + (start % ports + i) % ports);
+    if (known(peer) == kNoHandle) return peer.own_port;
+  }
+  return 0;
 }
 
 bool Peers::first_use(Handle handle) {

@@ -3,7 +3,9 @@
 // one that was given to a peer is given to no other as long as such a cookie is good. No sockets. One thread.
 #pragma once
 
+#include <array>
 #include <boost/asio/ip/udp.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -51,18 +53,30 @@ class Peers {
   [[nodiscard]] Handle asking(const Peer& peer) const;
   // It asks, maybe again.
   Handle ask(const Peer& peer, TimePoint now);
+  // The Initiate Tag of an INIT ACK that goes to a handle. Its COOKIE ECHO has it for Verification Tag (RFC 9260 s8.5),
+  // so who sends under a forged address, and sees no INIT ACK, does not know it.
+  void answered(Handle handle, std::uint32_t tag);
+  // Whether one of the last kTags answers to this peer, which asks, had that tag.
+  [[nodiscard]] bool expects(const Peer& peer, std::uint32_t tag) const;
+  // Those that asked kCookieLife ago or earlier ask no more.
+  void expire(TimePoint now);
   // It gets an association, asked for or not.
   Handle settle(const Peer& peer, TimePoint now);
   // It has none any more.
   void forget(Handle handle, TimePoint now);
-  // A settled one whose cookie was no good: it asks still.
-  void unsettle(Handle handle, TimePoint now);
   // Where packets for the handle go; nullptr: nowhere any more.
   [[nodiscard]] const Peer* find(Handle handle) const;
   // All peers of an end that goes.
   void drop_asking(const UdpPort* by, TimePoint now);
   // Marks a handle as known to SCTP. True: it was not.
   [[nodiscard]] bool first_use(Handle handle);
+  [[nodiscard]] bool is_in_use(Handle handle) const { return in_use_.contains(handle); }
+  // Handles that SCTP knows, those that rest included.
+  [[nodiscard]] std::size_t in_use() const { return in_use_.size(); }
+  // Whether anybody, asking or not, is by that end of ours.
+  [[nodiscard]] bool has_any(const UdpPort* by) const;
+  // An SCTP port of `first`..65535 under which that peer is not known, from `start` on and around. 0: there is none.
+  [[nodiscard]] std::uint16_t free_own_port(Peer peer, std::uint16_t first, std::uint32_t start) const;
 
   [[nodiscard]] std::size_t asking() const { return asking_.size(); }
   [[nodiscard]] std::size_t settled() const { return known_.size(); }
@@ -70,18 +84,24 @@ class Peers {
   [[nodiscard]] std::uint64_t displaced() const { return displaced_; }
 
  private:
+  static constexpr std::size_t kTags = 4;  // INITs that were sent again before the first answer came
   struct Asked {
     Handle handle;
     std::list<Peer>::iterator place;
+    TimePoint since;                          // the last time
+    std::array<std::uint32_t, kTags> tags{};  // 0: none
+    std::size_t answers = 0;
   };
+  using AskedOf = std::map<Peer, Asked>;
+  void drop(AskedOf::iterator asked, TimePoint now);
   [[nodiscard]] Handle fresh(TimePoint now);
 
   std::size_t max_asking_;
   std::uint64_t last_ = 1;       // the greatest handle so far
   std::uint64_t displaced_ = 0;  //
   std::map<Peer, Handle> known_;
-  std::map<Peer, Asked> asking_;
-  std::list<Peer> order_;  // of those that ask, oldest first
+  AskedOf asking_;
+  std::list<Peer> order_;  // of those that ask, by the last time, oldest first
   std::map<Handle, Peer> by_handle_;
   struct Resting {
     Handle handle;

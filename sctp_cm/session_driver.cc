@@ -44,8 +44,21 @@ void SessionDriver::abort() {
 }
 
 void SessionDriver::drive() {
-  if (driving_ || !begun_) return;
+  if (!begun_) return;
+  again_ = true;
+  if (driving_) return;  // from when_moved_(): the loop below goes round once more
   driving_ = true;
+  const std::shared_ptr<bool> alive = alive_;
+  while (std::exchange(again_, false)) {
+    send();
+    arm();
+    when_moved_();
+    if (!*alive) return;
+  }
+  driving_ = false;
+}
+
+void SessionDriver::send() {
   while (true) {
     const MutBytes message = half_.next(sessions_.max_segment_bytes(), clock_now());
     if (message.empty()) break;
@@ -54,9 +67,6 @@ void SessionDriver::drive() {
     half_.taken(clock_now());
   }
   if (half_.must_terminate()) sessions_.terminate(stream_);
-  driving_ = false;
-  arm();
-  when_moved_();
 }
 
 void SessionDriver::arm() {

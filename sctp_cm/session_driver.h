@@ -16,7 +16,8 @@ namespace iwarp::sctp_cm {
 class SessionDriver {
  public:
   // Outlived by `sessions` and `endpoint`. `when_moved`: events or completions may be there to be polled; called from
-  // the event loop, and inside posted(), disconnect() and abort().
+  // the event loop, and inside posted(), disconnect() and abort(); never inside itself: what it calls of these is done
+  // behind it.
   SessionDriver(boost::asio::io_context& io, Sessions& sessions, endpoint::Endpoint& endpoint, sctp::Role role,
                 std::function<void()> when_moved, const session::Options& options = {});
   ~SessionDriver() { *alive_ = false; }
@@ -38,6 +39,7 @@ class SessionDriver {
 
  private:
   void drive();
+  void send();
   void arm();
 
   Sessions& sessions_;
@@ -46,7 +48,7 @@ class SessionDriver {
   session::Half half_;
   sctp::Role role_;
   sctp::StreamId stream_{};
-  bool begun_ = false, driving_ = false;
+  bool begun_ = false, driving_ = false, again_ = false;
   std::function<void()> when_moved_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

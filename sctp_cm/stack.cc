@@ -2,6 +2,7 @@
 
 #include <usrsctp.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <random>
@@ -113,10 +114,17 @@ Result<std::unique_ptr<Listener>> Stack::listen(const udp::endpoint& at, std::ui
   auto socket = Socket::make(options);
   if (!socket) return socket.error();
   if (const auto listens = socket->listen(sctp_port); !listens) return listens.error();
-  const auto port = open(at, nullptr);
-  if (!port) return port.error();
-  std::unique_ptr<Listener> listener(new Listener(*this, **port, sctp_port, *std::move(socket), std::move(handler)));
-  udp_.back().listener = listener.get();
+  // Where a listener has gone, its associations may go on: then the UDP port is there still.
+  auto entry = std::ranges::find_if(udp_, [&](const Port& p) {
+    return p.listener == nullptr && p.port.get() != out4_ && p.port.get() != out6_ && p.port->local() == at;
+  });
+  if (entry == udp_.end()) {
+    if (const auto port = open(at, nullptr); !port) return port.error();
+    entry = std::prev(udp_.end());
+  }
+  std::unique_ptr<Listener> listener(
+      new Listener(*this, *entry->port, sctp_port, *std::move(socket), std::move(handler)));
+  entry->listener = listener.get();
   arm();
   return listener;
 }
@@ -154,9 +162,8 @@ Result<std::shared_ptr<Association>> Stack::connect(const udp::endpoint& to, std
   auto socket = Socket::make(options);
   if (!socket) return socket.error();
   Peer peer{by, to, sctp_port, 0};
-  do {
-    peer.own_port = static_cast<std::uint16_t>(kFirstOwnPort + ports_() % (65536 - kFirstOwnPort));
-  } while (peers_.known(peer) != kNoHandle);
+  peer.own_port = peers_.free_own_port(peer, kFirstOwnPort, static_cast<std::uint32_t>(ports_()));
+  if (peer.own_port == 0) return make_error(Errc::kResource, "no SCTP port of this end is left for that peer");
   const TimePoint now = Clock::now();
   const Handle handle = peers_.settle(peer, now);
   use(handle);
@@ -211,7 +218,10 @@ void Stack::settle() {
     const bool again = association->service();
     if (!*alive) return;
     if (association->over()) {
-      associations_.erase(association->handle());
+      // Its handle may be that of another by now.
+      const auto it = associations_.find(association->handle());
+      if (it == associations_.end() || it->second.association != association) continue;
+      associations_.erase(it);
       peers_.forget(association->handle(), Clock::now());
     } else if (again) {
       mark(*association);
@@ -249,6 +259,13 @@ void Stack::arm() {
   });
 }
 
+void Stack::close_unused() {
+  std::erase_if(udp_, [this](const Port& p) {
+    return p.listener == nullptr && p.port.get() != out4_ && p.port.get() != out6_ && p.port->waiting() == 0 &&
+           !peers_.has_any(p.port.get());
+  });
+}
+
 void Stack::tick() {
   const TimePoint now = Clock::now();
   const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(now - ticked_);
@@ -260,6 +277,8 @@ void Stack::tick() {
     held.association->give_up();
   }
   for (Port& p : udp_) p.port->tick();
+  peers_.expire(now);
+  close_unused();
   settle();
 }
 

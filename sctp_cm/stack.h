@@ -67,8 +67,10 @@ class Stack {
     std::uint64_t bad_checksum = 0;  // dropped: SCTP packets of another protocol, or damaged
     std::uint64_t not_plain = 0;     // dropped: with chunks that DDP does not need, or an INIT of a known peer
     std::uint64_t inits = 0;         // of peers that are not known
-    std::uint64_t no_such_peer = 0;  // cookies of nobody that has asked, or beyond max_associations
-    std::uint64_t blue = 0;          // of nobody that is known, given to SCTP for an answer
+    std::uint64_t no_such_peer = 0;  // cookies of nobody that has asked and been answered, or beyond max_associations,
+                                     // or beyond max_associations + max_asking within two lives of a cookie
+    std::uint64_t elsewhere = 0;  // dropped: INITs and cookies for a listener's SCTP port that is not this UDP port's
+    std::uint64_t blue = 0;       // of nobody that is known, given to SCTP for an answer
     std::uint64_t blue_dropped = 0;  // likewise, beyond the limit
     std::uint64_t bad_cookies = 0;   //
     std::uint64_t accepted = 0, connected = 0;
@@ -120,11 +122,15 @@ class Stack {
   [[nodiscard]] Result<UdpPort*> open(const udp::endpoint& at, Listener* listener);
   void input(UdpPort& port, const udp::endpoint& from, ConstBytes packet);
   void on_init(const Peer& peer, ConstBytes packet);
-  void on_cookie(const Peer& peer, ConstBytes packet);
+  void on_cookie(const Peer& peer, std::uint32_t tag, ConstBytes packet);
   void on_stranger(const Peer& peer, ConstBytes packet);
   void give(Handle handle, ConstBytes packet);
   void use(Handle handle);
   [[nodiscard]] Listener* listener_of(const Peer& peer) const;
+  // Whether any listener has that SCTP port.
+  [[nodiscard]] bool listens(std::uint16_t sctp_port) const;
+  // Closes the UDP ports of listeners that have gone which nobody needs any more. Not inside their handlers.
+  void close_unused();
   void accept(Listener& listener);
   void settle();
   void tick();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "iwarp/base/wire.h"
 #include "iwarp/sctp_cm/stack.h"
 
 namespace iwarp::sctp_cm {
@@ -34,6 +35,11 @@ Listener* Stack::listener_of(const Peer& peer) const {
   return nullptr;
 }
 
+bool Stack::listens(std::uint16_t sctp_port) const {
+  return std::ranges::any_of(
+      udp_, [&](const Port& p) { return p.listener != nullptr && p.listener->sctp_port() == sctp_port; });
+}
+
 void Stack::input(UdpPort& port, const udp::endpoint& from, ConstBytes packet) {
   ++counters_.packets;
   const auto head = PacketHead::parse(packet);
@@ -62,7 +68,12 @@ void Stack::input(UdpPort& port, const udp::endpoint& from, ConstBytes packet) {
     return;
   }
   if (head->first == ChunkType::kInit && head->tag == 0 && listener_of(peer) != nullptr) return on_init(peer, packet);
-  if (head->first == ChunkType::kCookieEcho && listener_of(peer) != nullptr) return on_cookie(peer, packet);
+  if (head->first == ChunkType::kCookieEcho && listener_of(peer) != nullptr) return on_cookie(peer, head->tag, packet);
+  // SCTP's listeners have no address: there, one of another UDP port would answer, past all bounds.
+  if ((head->first == ChunkType::kInit || head->first == ChunkType::kCookieEcho) && listens(peer.own_port)) {
+    ++counters_.elsewhere;
+    return;
+  }
   on_stranger(peer, packet);
 }
 
@@ -73,20 +84,23 @@ void Stack::on_init(const Peer& peer, ConstBytes packet) {
   arm();
 }
 
-void Stack::on_cookie(const Peer& peer, ConstBytes packet) {
-  if (peers_.asking(peer) == kNoHandle || associations_.size() >= options_.max_associations) {
+// An address that SCTP has seen it keeps, so it sees none whose peer may be forged, and of others not more than a
+// bound.
+void Stack::on_cookie(const Peer& peer, std::uint32_t tag, ConstBytes packet) {
+  const Handle handle = peers_.asking(peer);
+  if (!peers_.expects(peer, tag) || associations_.size() >= options_.max_associations ||
+      (!peers_.is_in_use(handle) && peers_.in_use() >= options_.max_associations + options_.max_asking)) {
     ++counters_.no_such_peer;
     return;
   }
   Listener& listener = *listener_of(peer);
-  const TimePoint now = Clock::now();
-  const Handle handle = peers_.settle(peer, now);
   use(handle);
   give(handle, packet);
   accept(listener);
-  if (associations_.contains(handle)) return;
-  ++counters_.bad_cookies;
-  peers_.unsettle(handle, now);
+  if (associations_.contains(handle))
+    peers_.settle(peer, Clock::now());
+  else
+    ++counters_.bad_cookies;  // it asks still
 }
 
 void Stack::accept(Listener& listener) {
@@ -128,6 +142,9 @@ int Stack::on_output(void* handle, void* packet, std::size_t bytes, std::uint8_t
 int Stack::output(Handle handle, MutBytes packet) {
   const Peer* peer = handle == kOutOfTheBlue ? stranger_ : peers_.find(handle);
   if (peer == nullptr || packet.size() < kMinPacketBytes) return 0;
+  if (const auto head = FixedView<kMinPacketBytes + 4>::of(packet);
+      head && head->be<std::uint8_t, 12>() == static_cast<std::uint8_t>(ChunkType::kInitAck))
+    peers_.answered(handle, head->be<std::uint32_t, 16>());
   write_checksum(packet);
   peer->by->queue(peer->at, packet);
   return 0;

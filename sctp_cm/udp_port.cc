@@ -204,7 +204,8 @@ void UdpPort::flush() {
     if (::sendmsg(socket_.native_handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return wait_writable();
-      if (n > 1) {  // longer than the interface takes in segments: one by one, from here on
+      if (n > 1 && (errno == EMSGSIZE || errno == EINVAL ||
+                    errno == EIO)) {  // longer than the interface takes in segments: one by one, from here on
         gso_ = false;
         continue;
       }

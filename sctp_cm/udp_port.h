@@ -47,6 +47,8 @@ class UdpPort {
   // A moment has passed: what was held back for later goes.
   void tick();
   [[nodiscard]] std::size_t waiting() const { return out_.size(); }
+  // Whether the system takes several packets at a time (UDP GSO).
+  [[nodiscard]] bool joins() const { return gso_; }
 
  private:
   struct Packet {

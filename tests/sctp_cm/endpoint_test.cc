@@ -157,6 +157,28 @@ TEST_F(SctpEndpoints, SendWriteAndReadBothWays) {
   transfer([&](auto done) { return run(done); }, *y, *x);
 }
 
+// A pump that posts the next where it sees the last one done.
+TEST_F(SctpEndpoints, PostsWhereItPollsWithoutRecursion) {
+  open();
+  const auto [x, y] = join();
+  auto& source = x->region(1000);
+  auto& target = y->region(1000, test::kRemoteAll);
+  constexpr std::size_t kWrites = 5000;
+  std::size_t posted = 0;
+  int depth = 0, deepest = 0;
+  End& from = *x;
+  from.when_collected = [&] {
+    deepest = std::max(deepest, ++depth);
+    if (posted < kWrites && from.sends.size() == posted)
+      from.post(test::write_wr(++posted, test::list({source.all()}), target));
+    --depth;
+  };
+  from.driver.posted();
+  ASSERT_TRUE(run([&] { return from.sends.size() == kWrites; }));
+  EXPECT_EQ(deepest, 1);
+  from.when_collected = [] {};
+}
+
 class BadEndpoints : public SctpEndpoints, public ::testing::WithParamInterface<unsigned> {};
 
 TEST_P(BadEndpoints, SendWriteAndReadOverABadNetwork) {

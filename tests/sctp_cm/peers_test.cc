@@ -41,9 +41,48 @@ TEST(SctpPeers, SettlesUnderTheHandleOfTheCookie) {
   EXPECT_EQ(peers.settle(peer(1), kStart), asked);
   EXPECT_EQ(peers.known(peer(1)), asked);
   EXPECT_EQ(peers.asking(), 0u);
-  peers.unsettle(asked, kStart);
-  EXPECT_EQ(peers.known(peer(1)), kNoHandle);
-  EXPECT_EQ(peers.asking(peer(1)), asked);
+}
+
+TEST(SctpPeers, ExpectsTheTagsOfItsLastAnswers) {
+  Peers peers(3);
+  const Handle asked = peers.ask(peer(1), kStart);
+  EXPECT_FALSE(peers.expects(peer(1), 0));
+  for (std::uint32_t tag = 1; tag <= 5; ++tag) peers.answered(asked, tag);
+  peers.answered(Handle{77}, 9);
+  for (std::uint32_t tag = 2; tag <= 5; ++tag) EXPECT_TRUE(peers.expects(peer(1), tag));
+  EXPECT_FALSE(peers.expects(peer(1), 1));
+  EXPECT_FALSE(peers.expects(peer(1), 9));
+  EXPECT_FALSE(peers.expects(peer(2), 5));
+}
+
+TEST(SctpPeers, AskingEndsWithTheLifeOfACookie) {
+  Peers peers(3);
+  const Handle first = peers.ask(peer(1), kStart);
+  peers.ask(peer(2), kStart + 1s);
+  peers.ask(peer(1), kStart + 2s);  // again
+  peers.expire(kStart + Peers::kCookieLife + 999ms);
+  EXPECT_EQ(peers.asking(), 2u);
+  peers.expire(kStart + Peers::kCookieLife + 1s);
+  EXPECT_EQ(peers.asking(peer(2)), kNoHandle);
+  EXPECT_EQ(peers.asking(peer(1)), first);
+  peers.expire(kStart + Peers::kCookieLife + 2s);
+  EXPECT_EQ(peers.asking(), 0u);
+  EXPECT_EQ(peers.find(first), nullptr);
+}
+
+TEST(SctpPeers, OwnPortsToAPeerEnd) {
+  Peers peers(3);
+  Peer p = peer(1);
+  EXPECT_EQ(peers.free_own_port(p, 49152, 16384 + 5), 49157);
+  for (std::uint32_t port = 49152; port <= 65535; ++port) {
+    p.own_port = static_cast<std::uint16_t>(port);
+    if (port != 50000) peers.settle(p, kStart);
+  }
+  EXPECT_EQ(peers.free_own_port(p, 49152, 16000), 50000);
+  p.own_port = 50000;
+  peers.settle(p, kStart);
+  EXPECT_EQ(peers.free_own_port(p, 49152, 16000), 0);
+  EXPECT_TRUE(peers.has_any(nullptr));
 }
 
 TEST(SctpPeers, AHandleRestsAsLongAsACookieIsGood) {

@@ -201,6 +201,22 @@ TEST_F(SctpTransport, TellsThePeerOfAnAbort) {
   EXPECT_EQ(there.end->code, Errc::kAborted);
 }
 
+TEST_F(SctpTransport, OneThatIsOverHasNothingToDoAnyMore) {
+  start();
+  listen();
+  Hearer here;
+  const auto a = join(here);
+  passive[0]->abort("enough");
+  ASSERT_TRUE(run([&] { return here.end.has_value() && stack->associations() == 0; }));
+  a->hold(true);
+  a->hold(false);
+  EXPECT_FALSE(a->marked);
+  join(here);
+  stack->mark(*a);  // as a late one would: it touches none but itself
+  run_for(50ms);
+  EXPECT_EQ(stack->associations(), 2u);
+}
+
 TEST_F(SctpTransport, SaysWhenNobodyIsThere) {
   start();
   listen();
@@ -259,6 +275,37 @@ TEST_F(SctpTransport, HoldsThePeerBack) {
   EXPECT_EQ(passive_users[0]->got.size(), 0u);
   passive[0]->hold(false);
   ASSERT_TRUE(run([&] { return passive_users[0]->got.size() == 4000; }));
+}
+
+// What its listener has accepted goes on; the UDP port is closed with the last of it.
+TEST_F(SctpTransport, AListenerThatGoesLeavesItsAddress) {
+  start();
+  listen();
+  const udp::endpoint at = listener->local();
+  Hearer first, second;
+  const auto a = join(first);
+  listener.reset();
+  auto again = stack->listen(at, kSctpPort, {}, [this](std::shared_ptr<Association> accepted) {
+    passive_users.push_back(std::make_unique<Hearer>());
+    accepted->set_user(passive_users.back().get());
+    passive.push_back(std::move(accepted));
+  });
+  ASSERT_TRUE(again) << again.error().why;
+  listener = *std::move(again);
+  EXPECT_EQ(listener->local(), at);
+  const auto b = join(second);
+  listener.reset();
+  run_for(50ms);  // ticks
+  ASSERT_TRUE(*a->send(StreamId{1}, Ppid::kDdpSegment, true, octets("still")));
+  ASSERT_TRUE(run([&] { return passive_users[0]->got.size() == 1; }));
+  udp::socket other(io, at.protocol());
+  boost::system::error_code taken;
+  other.bind(at, taken);
+  EXPECT_TRUE(taken);
+  a->shutdown();
+  b->shutdown();
+  ASSERT_TRUE(run([&] { return stack->associations() == 0; }));
+  ASSERT_TRUE(run([&] { return !other.bind(at, taken); }, 5s));
 }
 
 TEST_F(SctpTransport, HasManyAssociationsAtATime) {
