@@ -7,6 +7,7 @@
 
 #include "iwarp/base/wire.h"
 #include "iwarp/rpc/client_core.h"
+#include "iwarp/rpc/refusal.h"
 
 namespace iwarp::rpc {
 namespace {
@@ -16,9 +17,13 @@ using rpcrdma::AcceptStat;
 // A backward Call under way.
 class BackwardServed final : public IncomingCall {
  public:
-  BackwardServed(std::shared_ptr<ClientSession> session, rpcrdma::CallToken token, HeldBuffer message,
-                 const rpcrdma::RpcCall& head)
-      : session_(std::move(session)), token_(token), message_(std::move(message)), head_(head) {}
+  BackwardServed(std::shared_ptr<ClientSession> session, std::unique_ptr<Places::Place> place, rpcrdma::CallToken token,
+                 HeldBuffer message, const rpcrdma::RpcCall& head)
+      : place_(std::move(place)),
+        session_(std::move(session)),
+        token_(token),
+        message_(std::move(message)),
+        head_(head) {}
   ~BackwardServed() override {
     if (!answered_) send(encode_reply(head_.xid, AcceptStat::kSystemErr, {}));
   }
@@ -28,6 +33,8 @@ class BackwardServed final : public IncomingCall {
   [[nodiscard]] const std::string& peer() const override { return session_->channel->peer(); }
   [[nodiscard]] std::uint16_t peer_port() const override { return session_->channel->peer_port(); }
   void done_reading() override { message_.reset(); }
+  // Whether nobody hears the answer.
+  [[nodiscard]] bool is_over() const { return session_->is_over(); }
   [[nodiscard]] Result<void> answer(Octets reply) override {
     if (rpcrdma::rpc_direction(reply) != rpcrdma::RpcDirection::kReply) {
       return make_error(Errc::kInvalidArgument, "not an RPC Reply");
@@ -41,9 +48,11 @@ class BackwardServed final : public IncomingCall {
  private:
   void send(ConstBytes reply) {
     message_.reset();
+    place_.reset();  // the server may use the credit at once
     session_->answer_backward(token_, reply);
   }
 
+  std::unique_ptr<Places::Place> place_;
   const std::shared_ptr<ClientSession> session_;
   const rpcrdma::CallToken token_;
   HeldBuffer message_;
@@ -52,7 +61,8 @@ class BackwardServed final : public IncomingCall {
 };
 
 boost::asio::awaitable<void> serve_backward(std::shared_ptr<const Handler> handler,
-                                            std::shared_ptr<IncomingCall> call) {
+                                            std::shared_ptr<BackwardServed> call) {
+  if (call->is_over()) co_return;
   Answer answer(AcceptStat::kSystemErr);
   try {
     answer = co_await (*handler)(Call(call));
@@ -76,6 +86,11 @@ void ClientSession::put_backward(rpcrdma::CallToken token, ConstBytes reply) {
   if (!put(error)) requester.abandon_backward(token);
 }
 
+bool ClientSession::is_over() const {
+  const std::lock_guard lock(*mu_);
+  return over;
+}
+
 void ClientSession::answer_backward(rpcrdma::CallToken token, ConstBytes reply) {
   {
     const std::lock_guard lock(*mu_);
@@ -92,10 +107,12 @@ void ClientCore::serve(std::uint32_t program, std::uint32_t version, Handler han
 
 void ClientCore::on_backward(rpcrdma::Requester::BackwardCall call, Acts& acts) {
   const auto head = rpcrdma::RpcCall::parse(call.message.bytes());
-  if (!head) return session_->put_backward(call.token, encode_reply(call.xid, AcceptStat::kGarbageArgs, {}));
+  if (!head) return session_->put_backward(call.token, refusal(call.message.bytes()));
   if (const auto found = programs_.find({head->program, head->version}); found != programs_.end()) {
-    auto served =
-        std::make_shared<BackwardServed>(session_, call.token, HeldBuffer(session_, std::move(call.message)), *head);
+    auto place = Places::take(backward_places_);
+    if (!place) return session_->put_backward(call.token, encode_reply(call.xid, AcceptStat::kSystemErr, {}));
+    auto served = std::make_shared<BackwardServed>(session_, std::move(place), call.token,
+                                                   HeldBuffer(session_, std::move(call.message)), *head);
     acts.push_back([&io = io_, handler = found->second, served = std::move(served)] {
       boost::asio::co_spawn(io, serve_backward(handler, served), boost::asio::detached);
     });

@@ -72,6 +72,7 @@ ClientCore::ClientCore(cm::Engine& engine, std::shared_ptr<ClientTransport> tran
     : io_(engine.io()),
       transport_(std::move(transport)),
       options_(std::move(options)),
+      backward_places_(std::make_shared<Places>(options_.requester.backward_credits)),
       next_xid_(first_xid()),
       timer_(io_) {
   engine.start();

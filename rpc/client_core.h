@@ -13,6 +13,7 @@
 
 #include "iwarp/rpc/client.h"
 #include "iwarp/rpc/keyed_sum.h"
+#include "iwarp/rpc/places.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
 
 namespace iwarp::rpc {
@@ -27,6 +28,7 @@ class ClientSession final : public BufferKeeper, public std::enable_shared_from_
   void give_back(rpcrdma::Buffer&& buffer) noexcept override;
   // Answers a backward Call. Any thread, without the lock.
   void answer_backward(rpcrdma::CallToken token, ConstBytes reply);
+  [[nodiscard]] bool is_over() const;  // likewise
   // Likewise, with the lock.
   void put_backward(rpcrdma::CallToken token, ConstBytes reply);
   // Feeds what has completed to the Requester; whether anything had.
@@ -118,6 +120,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   std::shared_ptr<ClientSession> gone_;  // the last one, to go without the lock
   Calls calls_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<const Handler>> programs_;  // for the server
+  const std::shared_ptr<Places> backward_places_;  // of its Calls under way, on whatever connection they came
   std::deque<std::uint32_t> to_send_;
   std::uint32_t next_xid_;
   std::uint64_t begun_ = 0;

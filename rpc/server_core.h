@@ -12,38 +12,11 @@
 #include <vector>
 
 #include "iwarp/rpc/handler_threads.h"
+#include "iwarp/rpc/places.h"
 #include "iwarp/rpc/replay_cache.h"
 #include "iwarp/rpc/server.h"
 
 namespace iwarp::rpc {
-
-// The places that a Server has for connections. One that has ended keeps its place while a handler has a Call of it:
-// the memory is still in use.
-class Places {
- public:
-  // Holds one.
-  class Place {
-   public:
-    explicit Place(std::shared_ptr<Places> all) : all_(std::move(all)) {}
-    ~Place() { --all_->taken_; }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-
-   private:
-    const std::shared_ptr<Places> all_;
-  };
-
-  explicit Places(std::size_t most) : most_(most) {}
-  // Null: all are taken. Any thread.
-  [[nodiscard]] static std::unique_ptr<Place> take(const std::shared_ptr<Places>& from) {
-    auto place = std::make_unique<Place>(from);
-    return ++from->taken_ <= from->most_ ? std::move(place) : nullptr;
-  }
-
- private:
-  const std::size_t most_;
-  std::atomic<std::size_t> taken_{0};
-};
 
 // One connection. Its lock guards the channel, the pool and the Responder; nothing of the application's is called with
 // it.
@@ -74,13 +47,14 @@ class ServerSession final : public BufferKeeper,
  private:
   struct Arrived {
     rpcrdma::CallToken token{};
-    rpcrdma::Buffer message{};
+    HeldBuffer message{};
   };
   // What is to be done without the lock.
   struct Work {
     std::vector<Arrived> arrived{};
+    std::size_t next = 0;  // of them: those before it are in other hands
     std::vector<std::function<void()>> told{};
-    [[nodiscard]] bool empty() const { return arrived.empty() && told.empty(); }
+    [[nodiscard]] bool empty() const { return next == arrived.size() && told.empty(); }
   };
   struct Owed {
     rpcrdma::CallToken token{};
@@ -104,8 +78,7 @@ class ServerSession final : public BufferKeeper,
   void leave_later(Work work);
   void cancel_backward(std::uint32_t xid);
   void on_timer();
-  void hand_over(std::vector<Arrived> arrived);
-  void refuse(rpcrdma::CallToken token, ConstBytes message);
+  void hand_over(Arrived call);
   void turn_later();
 
   const std::unique_ptr<Places::Place> place_;  // goes last

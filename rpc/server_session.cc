@@ -5,6 +5,7 @@
 
 #include "iwarp/base/wire.h"
 #include "iwarp/rpc/delivery.h"
+#include "iwarp/rpc/refusal.h"
 #include "iwarp/rpc/server_core.h"
 
 namespace iwarp::rpc {
@@ -73,8 +74,13 @@ void ServerSession::turn() {
 }
 
 void ServerSession::leave(Work work) {
-  hand_over(std::move(work.arrived));
-  deliver(io_, std::move(work.told));
+  try {
+    deliver(io_, std::exchange(work.told, {}));
+    while (work.next < work.arrived.size()) hand_over(std::move(work.arrived[work.next++]));
+  } catch (...) {  // the application's: the others' Calls have nothing to do with it
+    leave_later(std::move(work));
+    throw;
+  }
 }
 
 // By the event loop: this is a thread of the application.
@@ -149,7 +155,9 @@ bool ServerSession::take_events(Work& work) {
   while (auto event = responder_.poll_event()) {
     if (auto* call = std::get_if<Responder::CallReceived>(&*event)) {
       ++delivered_;
-      work.arrived.push_back({call->token, std::move(call->message)});
+      Arrived& arrived = work.arrived.emplace_back();
+      arrived.token = call->token;
+      arrived.message = HeldBuffer(shared_from_this(), std::move(call->message));
     } else if (auto* reply = std::get_if<Responder::BackwardReply>(&*event)) {
       end_backward(reply->xid, {}, std::move(reply->message), work);
     } else if (const auto* failed = std::get_if<Responder::BackwardFailed>(&*event)) {
@@ -164,31 +172,11 @@ bool ServerSession::take_events(Work& work) {
   return true;
 }
 
-void ServerSession::hand_over(std::vector<Arrived> arrived) {
+void ServerSession::hand_over(Arrived call) {
   const auto core = core_.lock();
-  for (Arrived& call : arrived) {
-    HeldBuffer message(shared_from_this(), std::move(call.message));
-    const auto head = rpcrdma::RpcCall::parse(message.bytes());
-    if (!head || !core) {
-      refuse(call.token, message.bytes());
-      continue;
-    }
-    core->dispatch(std::make_shared<ServedCall>(core, shared_from_this(), call.token, std::move(message), *head));
-  }
-}
-
-// Its head cannot be read, or is of another version of RPC (RFC 5531 s9).
-void ServerSession::refuse(rpcrdma::CallToken token, ConstBytes message) {
-  const std::uint32_t xid = rpcrdma::rpc_xid(message).value_or(0);
-  ReadCursor in(message);
-  in.skip(8);
-  if (in.be<std::uint32_t>() == rpcrdma::kRpcVersion || !in.ok()) {
-    return reply(token, rpcrdma::make_error_reply(xid, rpcrdma::AcceptStat::kGarbageArgs), {});
-  }
-  std::array<std::byte, 24> denied{};
-  WriteCursor out(denied);
-  for (const std::uint32_t word : {xid, 1u, 1u, 0u, rpcrdma::kRpcVersion, rpcrdma::kRpcVersion}) out.be(word);
-  reply(token, denied, {});
+  const auto head = rpcrdma::RpcCall::parse(call.message.bytes());
+  if (!head || !core) return reply(call.token, refusal(call.message.bytes()), {});
+  core->dispatch(std::make_shared<ServedCall>(core, shared_from_this(), call.token, std::move(call.message), *head));
 }
 
 void ServerSession::reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body) {
@@ -249,8 +237,12 @@ void ServerSession::finish() {
   while (feed()) {
   }
   responder_.on_disconnect();
-  while (responder_.poll_event()) {
+  Work work;
+  while (auto event = responder_.poll_event()) {  // Replies that came before the end
+    auto* reply = std::get_if<Responder::BackwardReply>(&*event);
+    if (reply != nullptr) end_backward(reply->xid, {}, std::move(reply->message), work);
   }
+  for (auto& told : work.told) boost::asio::post(io_, std::move(told));
   owed_.clear();
   for (auto& [xid, done] : backward_) {
     boost::asio::post(io_, [done = std::move(done)] { done(make_error(Errc::kConnectionLost), {}); });

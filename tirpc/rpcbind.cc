@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <rpc/rpc.h>
 #include <rpc/rpcb_prot.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -10,10 +11,14 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
+#include <system_error>
+#include <thread>
 
 #include "iwarp/tirpc/xdr_octets.h"
 
@@ -131,9 +136,54 @@ bool_t read_list(XDR* xdrs, Search* search) {
   return FALSE;
 }
 
+// A thread that ends a connection at its time: libtirpc waits anew for each octet. It takes no signal.
+class Ender {
+ public:
+  // Throws std::system_error: no thread is to be had.
+  Ender(int fd, std::chrono::steady_clock::time_point when) {
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread_ = std::thread([this, fd, when] {
+        std::unique_lock lock(mu_);
+        if (!told_.wait_until(lock, when, [this] { return in_time_; })) ::shutdown(fd, SHUT_RDWR);
+      });
+    } catch (...) {
+      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~Ender() {
+    {
+      const std::lock_guard lock(mu_);
+      in_time_ = true;
+    }
+    told_.notify_one();
+    thread_.join();
+  }
+  Ender(const Ender&) = delete;
+  Ender& operator=(const Ender&) = delete;
+
+ private:
+  std::mutex mu_;
+  std::condition_variable told_;
+  bool in_time_ = false;
+  std::thread thread_;
+};
+
 Result<std::uint16_t> find_in(CLIENT* rpcbind, std::uint32_t program, std::uint32_t version,
                               std::chrono::milliseconds limit) {
   Search search{program, version, std::chrono::steady_clock::now() + limit, {}};
+  int fd = -1;
+  if (!clnt_control(rpcbind, CLGET_FD, reinterpret_cast<char*>(&fd))) return make_error(Errc::kNotConnected);
+  std::optional<Ender> ender;
+  try {
+    ender.emplace(fd, search.until);
+  } catch (const std::system_error&) {
+    return make_error(Errc::kResource, "no thread to watch the time of rpcbind");
+  }
   const clnt_stat stat = clnt_call(rpcbind, RPCBPROC_DUMP, nothing, nullptr, reinterpret_cast<xdrproc_t>(read_list),
                                    &search, seconds(limit));
   if (search.port) return *search.port;  // whatever came behind it

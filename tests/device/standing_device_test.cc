@@ -61,10 +61,14 @@ TEST_F(Standing, IsOpenedAnewWhenItIsBack) {
   EXPECT_EQ(device->current(), first);
   verbs.there = false;
   first->lost(make_error(Errc::kSystem));
+  const auto looked = std::chrono::steady_clock::now();
   EXPECT_FALSE(device->look());
   EXPECT_EQ(device->current(), first) << "which is gone";
   verbs.there = true;
-  EXPECT_FALSE(device->look()) << "too soon: the system is not asked that often";
+  const bool there = device->look();
+  if (std::chrono::steady_clock::now() - looked < StandingDevice::kLookEvery) {
+    EXPECT_FALSE(there) << "too soon: the system is not asked that often";
+  }
   wait_for_look();
   EXPECT_TRUE(device->look());
   EXPECT_NE(device->current(), first);

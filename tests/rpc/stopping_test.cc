@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tests/rpc/program.h"
+#include "tests/rpc/settle.h"
 
 namespace iwarp::rpc::test {
 namespace {
@@ -91,8 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Over, StoppingInside, ::testing::Values(Carrier::kMemor
 
 TEST_P(StoppingInside, AHandlerMayStopItsServer) {
   for (const unsigned threads : {0u, 1u, 3u}) {
-    Small s({.threads = threads}, GetParam());
     std::atomic<unsigned> stopped{0};
+    Small s({.threads = threads}, GetParam());
     s.server->serve(kProgram, 1, [&](Call call) -> awaitable<Answer> {
       if (call.procedure() == kNull) co_return AcceptStat::kSuccess;
       s.server->stop();
@@ -108,6 +109,7 @@ TEST_P(StoppingInside, AHandlerMayStopItsServer) {
     EXPECT_TRUE(threads == 0 || stopped == so_many);
     s.client->close();
     for (auto& call : calls) EXPECT_EQ(call.wait_for(kPatience), std::future_status::ready);
+    settle(s.engine);  // without threads other handlers may be at it
   }
 }
 

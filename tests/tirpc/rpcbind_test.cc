@@ -137,6 +137,20 @@ TEST(TirpcRpcbind, SlowAnswersEnd) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s);
 }
 
+TEST(TirpcRpcbind, AnswersOctetByOctetEnd) {
+  FakeRpcbind rpcbind([](const FakeRpcbind::Send& send) {
+    Bytes entry;
+    put_entry(entry, 1, "tcp", std::string(200, '1'));
+    for (const std::byte octet : entry) {
+      if (!send({octet}, false)) return;
+      std::this_thread::sleep_for(50ms);
+    }
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(find_port("localhost", 77, 1, 200ms, rpcbind.path()).error().code, Errc::kNotConnected);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s);  // the entry takes 12 s
+}
+
 TEST(TirpcRpcbind, LengthsOfTheirOwn) {
   for (const std::uint32_t length : {256u, 8999u, 0x7fffffffu, 0x80000000u, 0xfffffffeu, 0xffffffffu}) {
     for (int which = 0; which < 3; ++which) {

@@ -223,8 +223,8 @@ class RpcService {
   }
 
   std::atomic<bool> led_{false};
+  RpcProgram program_;  // goes behind the engine, on which handlers may be
   cm::Engine engine_;
-  RpcProgram program_;
   std::shared_ptr<rpc::IwarpServer> listener_;
   rpc::Server server_;
 };
