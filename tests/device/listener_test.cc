@@ -17,7 +17,7 @@ class DeviceListener : public ::testing::Test {
     id = verbs.last_id();
   }
 
-  boost::asio::io_context io;
+  boost::asio::io_context io, home;  // outlive the devices
   FakeVerbs verbs;
   std::shared_ptr<Device> device;
   std::unique_ptr<Listener> listener;
@@ -114,7 +114,6 @@ TEST_F(DeviceListener, DoesNotMissALossWhileItIsSetUp) {
 
 // The device is of another thread than the listener, which hears of the loss in its own; and may go just then.
 TEST_F(DeviceListener, HearsOfALossInItsOwnThread) {
-  boost::asio::io_context home;
   device = verbs.open(home);
   for (const bool goes : {false, true}) {
     auto made = Listener::listen(io, device, {boost::asio::ip::make_address("10.0.0.1"), 1},
