@@ -143,14 +143,7 @@ class RequestsInOrder : public RdmaCmPair {
  protected:
   // A first connection that is established for its initiator only; the id at the passive end.
   rdma_cm_id* accept_first() {
-    auto wanted = parameters();
-    EXPECT_EQ(::rdma_connect(first, &wanted), 0);
-    rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
-    if (event == nullptr) return nullptr;
-    rdma_cm_id* const accepted = event->id;
-    ::rdma_ack_cm_event(event);
-    make_queue_pair(accepted);
-    EXPECT_EQ(::rdma_accept(accepted, &wanted), 0);
+    rdma_cm_id* const accepted = accept(first);
     active.expect(RDMA_CM_EVENT_ESTABLISHED);
     EXPECT_FALSE(readable(passive->fd)) << "there is no RTR message to wait for";
     return accepted;
@@ -191,10 +184,8 @@ TEST_F(RequestsInOrder, ARequestIsToldOfWhenTheRtrMessageDoesNotCome) {
   rdma_cm_id* const accepted = accept_first();
   ASSERT_NE(accepted, nullptr);
   connect();
-  rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
-  ASSERT_NE(event, nullptr);
-  rdma_cm_id* const second = event->id;
-  ::rdma_ack_cm_event(event);
+  rdma_cm_id* const second = requested();
+  ASSERT_NE(second, nullptr);
   for (rdma_cm_id* id : {second, accepted, first, client, listener}) destroy(id);
 }
 
@@ -215,10 +206,8 @@ TEST_F(RequestsInOrder, AnAcceptThatIsGivenUpEndsTheWait) {
   connect();
   std::this_thread::sleep_for(20ms);
   destroy(accepted);
-  rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
-  ASSERT_NE(event, nullptr);
-  rdma_cm_id* const second = event->id;
-  ::rdma_ack_cm_event(event);
+  rdma_cm_id* const second = requested();
+  ASSERT_NE(second, nullptr);
   for (rdma_cm_id* id : {second, first, client, listener}) destroy(id);
 }
 
