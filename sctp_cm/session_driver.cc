@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <utility>
+#include <variant>
 
 namespace iwarp::sctp_cm {
 namespace {
@@ -32,6 +33,9 @@ void SessionDriver::begin(sctp::StreamId stream) {
 }
 
 void SessionDriver::on_event(const sctp::Session::Event& event) {
+  const auto* ended = std::get_if<sctp::Session::Ended>(&event);
+  if (std::holds_alternative<sctp::Session::Rejected>(event) || (ended != nullptr && !ended->error.tell_peer))
+    over_ = true;
   half_.on_event(event, role_, clock_now());
   drive();
 }
@@ -70,11 +74,12 @@ void SessionDriver::send() {
   while (true) {
     const MutBytes message = half_.next(sessions_.max_segment_bytes(), clock_now());
     if (message.empty()) break;
+    if (over_) break;
     const auto taken = sessions_.send_segment(stream_, message);
     if (!taken || !*taken) break;  // room, or the end, is told
     half_.taken(clock_now());
   }
-  if (half_.must_terminate()) sessions_.terminate(stream_);
+  if (half_.must_terminate() && !std::exchange(over_, true)) sessions_.terminate(stream_);
 }
 
 }  // namespace iwarp::sctp_cm

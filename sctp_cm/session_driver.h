@@ -46,6 +46,7 @@ class SessionDriver {
   session::Half half_;
   sctp::Role role_;
   sctp::StreamId stream_{};
+  bool over_ = false;  // its session: the stream may be that of another one. req: RFC5043-6-1
   bool begun_ = false, driving_ = false, again_ = false;
   std::function<void()> when_moved_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -30,6 +30,9 @@ void Half::attempt(F&& step) {
 
 // After each call that may have moved the phase.
 void Half::follow() {
+  // A Terminate has no session to leave in.
+  if (peer_has_ended_ && endpoint_.phase() == Phase::kTerminating)
+    endpoint_.end(Input::kPeerEnd, make_error(Errc::kPeerClosed));
   const Phase phase = endpoint_.phase();
   if (!endpoint_.receiving()) {
     held_.clear();
@@ -83,7 +86,8 @@ void Half::ended(const Error& error) {
   }
   if (error.code != Errc::kPeerClosed)
     return endpoint_.end(Input::kLost, error.code == Errc::kAborted ? make_error(Errc::kConnectionLost) : error);
-  peer_has_ended_ = true;
+  peer_has_ended_ = true;  // and so has this end's direction: it answers with its own Terminate. req: RFC5043-6-1
+  message_.clear();
   if (endpoint_.holding() && endpoint_.receiving()) return endpoint_.end_is_behind();
   endpoint_.end(Input::kPeerEnd, error);
 }
@@ -124,7 +128,7 @@ void Half::resume(TimePoint now) {
 MutBytes Half::next(std::size_t max_segment_bytes, TimePoint now) {
   endpoint_.at(now);
   attempt([&] {
-    while (message_.empty() && endpoint_.ready()) {
+    while (message_.empty() && !peer_has_ended_ && endpoint_.ready()) {
       endpoint::Endpoint::Segment segment;
       std::vector<ddp::Pin> payload;
       if (!endpoint_.next_segment(max_segment_bytes, segment, payload)) {

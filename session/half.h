@@ -7,7 +7,8 @@
 // deadline(). The owner of the endpoint posts to it; then (1) to (4) as well. Not thread-safe.
 //
 // A Send that waits for a Receive (endpoint::Options::receive_wait) holds up its own session only: what comes behind it
-// is kept here, within Options::max_held_bytes.
+// is kept here, within Options::max_held_bytes. When the peer's Terminate is behind it the session is over: Receives
+// still take what waits, and nothing leaves any more.
 #pragma once
 
 #include <cstddef>

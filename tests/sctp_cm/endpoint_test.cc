@@ -222,6 +222,34 @@ TEST_F(SctpEndpoints, AHoldStopsItsOwnSessionOnly) {
   ASSERT_TRUE(run([&] { return y->recvs.size() == 20; }));
 }
 
+// The peer's Terminate comes while a Send of it waits: the end lives on, its session does not.
+TEST_F(SctpEndpoints, AnEndWhoseSessionIsOverLeavesTheNextOneAlone) {
+  COVERS("RFC5043-6-1");
+  options.receive_wait = 10s;
+  open();
+  const auto [x, y] = join();
+  const sctp::StreamId stream = y->driver.stream();
+  x->post(test::send_wr(1, test::list({x->region(100).all()})));
+  x->driver.disconnect();
+  ASSERT_TRUE(run([&] { return x->ended && a->association().find(stream)->leaves_stream_free(); }));
+  ASSERT_GT(y->driver.half().held_bytes(), 0u);
+  const std::unique_ptr<End> old = std::move(at_b.ends[raw(stream)]);
+  at_b.ends.erase(raw(stream));
+  const auto [v, w] = join();
+  ASSERT_EQ(w->driver.stream(), stream);
+  old->post(test::send_wr(2, test::list({old->region(100).all()})));
+  EXPECT_EQ(old->sends.size(), 0u);  // it can leave no more
+  transfer([&](auto done) { return run(done); }, *v, *w);
+  EXPECT_FALSE(old->ended);
+  old->post(rdmap::RecvWr{.wr_id = 3, .sges = test::list({old->region(100).all()})});
+  ASSERT_TRUE(old->ended);
+  EXPECT_EQ(old->ended->reason.code, Errc::kPeerClosed);
+  EXPECT_EQ(old->recvs.at(0).status, Errc::kOk);
+  EXPECT_EQ(old->sends.at(0).status, Errc::kFlushed);
+  transfer([&](auto done) { return run(done); }, *w, *v);
+  EXPECT_FALSE(v->ended || w->ended);
+}
+
 TEST_F(SctpEndpoints, CloseInOrderBehindWhatWasPosted) {
   open();
   const auto [x, y] = join();

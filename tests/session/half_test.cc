@@ -246,6 +246,22 @@ TEST_F(HeldHalf, ThePeersEndWaitsToo) {
   EXPECT_EQ(b.ended()->reason.code, Errc::kPeerClosed);
 }
 
+TEST_F(HeldHalf, NothingLeavesBehindThePeersEnd) {
+  auto& source = b.region(100);
+  ASSERT_TRUE(b.core.post_send(test::send_wr(1, test::list({source.all()}))));
+  ASSERT_FALSE(b.half.next(kMulpdu, b.now).empty());  // and SCTP has no room
+  b.peer_ends();
+  EXPECT_TRUE(b.send().empty());
+  ASSERT_TRUE(b.core.post_send(test::send_wr(2, test::list({source.all()}))));
+  EXPECT_TRUE(b.send().empty());
+  b.now = *b.half.deadline();
+  b.half.on_deadline(b.now);
+  EXPECT_TRUE(b.send().empty());  // no Terminate either
+  EXPECT_EQ(b.core.phase(), Phase::kClosed);
+  EXPECT_TRUE(b.ended());
+  EXPECT_EQ(b.core.poll_send()->status, Errc::kFlushed);
+}
+
 TEST_F(HeldHalf, TheWaitHasAnEnd) {
   ASSERT_TRUE(b.half.deadline());
   b.now = *b.half.deadline();
