@@ -217,8 +217,7 @@ std::size_t Socket::fragmentation_point() const {
 bool Socket::all_arrived() const {
   sctp_status status{};
   socklen_t bytes = sizeof status;
-  return usrsctp_getsockopt(so_, IPPROTO_SCTP, SCTP_STATUS, &status, &bytes) == 0 && status.sstat_unackdata == 0 &&
-         status.sstat_penddata == 0;
+  return usrsctp_getsockopt(so_, IPPROTO_SCTP, SCTP_STATUS, &status, &bytes) == 0 && status.sstat_unackdata == 0;
 }
 
 void Socket::shutdown() {

@@ -68,7 +68,7 @@ class Socket {
   [[nodiscard]] bool has_room() const;
   [[nodiscard]] Read read(MutBytes into);
   [[nodiscard]] std::size_t fragmentation_point() const;
-  // Whether nothing is under way, at this moment.
+  // Whether nothing that was sent is under way, at this moment. What comes is no part of it.
   [[nodiscard]] bool all_arrived() const;
   void shutdown();
   // Ends at once; `why` for the peer. The socket is closed.

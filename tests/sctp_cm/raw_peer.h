@@ -40,6 +40,19 @@ inline Octets chunk_of(unsigned type, unsigned flags, const Octets& value) {
   return out;
 }
 
+// The first chunk of that type in a packet, without its padding; empty: none.
+inline Octets find_chunk(const Octets& packet, unsigned type) {
+  for (std::size_t i = 12; i + 4 <= packet.size();) {
+    const auto at = [&](std::size_t k) { return std::to_integer<std::size_t>(packet[k]); };
+    const std::size_t length = at(i + 2) << 8 | at(i + 3);
+    if (length < 4 || i + length > packet.size()) return {};
+    const auto begin = packet.begin() + static_cast<std::ptrdiff_t>(i);
+    if (at(i) == type) return {begin, begin + static_cast<std::ptrdiff_t>(length)};
+    i += (length + 3) / 4 * 4;
+  }
+  return {};
+}
+
 class RawPeer {
  public:
   static constexpr std::uint32_t kTag = 0x1234567;  // of this end
@@ -83,6 +96,27 @@ class RawPeer {
     }
     return {};
   }
+
+  // A DATA chunk, unordered; `begins`, `ends`: whether it is the first and the last of its message.
+  static Octets data(std::uint32_t tsn, std::uint16_t stream, const std::string& octets, bool begins = true,
+                     bool ends = true) {
+    Octets value;
+    put32(value, tsn);
+    put16(value, stream);
+    put16(value, 0);
+    put32(value, 16);
+    for (const char octet : octets) value.push_back(static_cast<std::byte>(octet));
+    return chunk_of(0, 4u | (begins ? 2u : 0u) | (ends ? 1u : 0u), value);
+  }
+  // Acknowledges all up to `tsn`.
+  static Octets sack(std::uint32_t tsn) {
+    Octets value;
+    put32(value, tsn);
+    put32(value, 100000);  // window
+    put32(value, 0);       // no gaps, no duplicates
+    return chunk_of(3, 0, value);
+  }
+  void send_chunks(const Octets& chunks, std::uint16_t port = 7) { send(packet_of(port, 5043, tag, chunks)); }
 
   std::uint32_t tag = 0;  // of the peer
 
