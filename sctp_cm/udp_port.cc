@@ -169,7 +169,7 @@ void UdpPort::tick() {
 std::size_t UdpPort::run_length() const {
   const Packet& first = out_.front();
   std::size_t n = 1, bytes = first.octets.size();
-  while (gso_ && n < kMaxRun && n < out_.size()) {
+  while (gso_ && alone_ == 0 && n < kMaxRun && n < out_.size()) {
     const Packet& next = out_[n];
     if (next.to != first.to || next.octets.size() > first.octets.size()) break;
     bytes += next.octets.size();
@@ -204,12 +204,16 @@ void UdpPort::flush() {
     if (::sendmsg(socket_.native_handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return wait_writable();
-      if (n > 1 && (errno == EMSGSIZE || errno == EINVAL ||
-                    errno == EIO)) {  // longer than the interface takes in segments: one by one, from here on
+      if (n > 1 && (errno == EMSGSIZE || errno == EINVAL)) {  // not to that peer, as where its path has a smaller MTU
+        alone_ = n;
+        continue;
+      }
+      if (n > 1 && errno == EIO) {  // the interface has no part in it
         gso_ = false;
         continue;
       }
     }  // any other error is a lost packet: SCTP sends it again, and gives the peer up at last
+    if (alone_ > 0) --alone_;
     for (std::size_t i = 0; i < n; ++i) {
       if (spares_.size() < kSpares) spares_.push_back(std::move(out_.front().octets));
       out_.pop_front();

@@ -76,6 +76,7 @@ class UdpPort {
   std::unique_ptr<Scratch> scratch_;
   bool waits_to_write_ = false;
   bool gso_ = false;
+  std::size_t alone_ = 0;  // packets at the front that the system does not take together
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
