@@ -17,7 +17,7 @@ Association::Association(Stack& stack, Socket socket, Handle handle, TransportUs
 Association::~Association() = default;
 
 boost::asio::ip::udp::endpoint Association::remote() const {
-  const Peer* peer = stack_ == nullptr ? nullptr : stack_->find(handle_);
+  const Peer* peer = over_ ? nullptr : stack_->find(handle_);
   return peer == nullptr ? boost::asio::ip::udp::endpoint{} : peer->at;
 }
 

@@ -23,6 +23,7 @@ class Association final : public Transport, public std::enable_shared_from_this<
 
   // Who hears of it from now on, to be set at once by who accepts one. It outlives the association, or leave()s.
   void set_user(TransportUser* user) { user_ = user; }
+  // Of UDP; empty when it is over.
   [[nodiscard]] boost::asio::ip::udp::endpoint remote() const;
 
   [[nodiscard]] Result<bool> send(sctp::StreamId stream, sctp::Ppid ppid, bool unordered, ConstBytes message) override;

@@ -14,9 +14,13 @@ Handle Peers::asking(const Peer& peer) const {
   return it == asking_.end() ? kNoHandle : it->second.handle;
 }
 
-// One that SCTP knows already, if no cookie of its last peer is good any more.
+bool Peers::has_rested(TimePoint now) const {
+  return !resting_.empty() && now >= resting_.front().until;
+}
+
+// One that SCTP knows already, if what it knows of its last association is past.
 Handle Peers::fresh(TimePoint now) {
-  if (!resting_.empty() && now >= add_saturating(resting_.front().since, 2 * kCookieLife)) {
+  if (has_rested(now)) {
     const Handle handle = resting_.front().handle;
     resting_.pop_front();
     return handle;
@@ -25,13 +29,18 @@ Handle Peers::fresh(TimePoint now) {
 }
 
 Handle Peers::ask(const Peer& peer, TimePoint now) {
-  if (const auto before = asking_.find(peer); before != asking_.end()) {
+  auto before = asking_.find(peer);
+  if (before != asking_.end() && !may_use(before->second.handle) && has_rested(now)) {
+    drop(before);  // its cookie would not be taken: another handle
+    before = asking_.end();
+  }
+  if (before != asking_.end()) {
     before->second.since = now;
     order_.splice(order_.end(), order_, before->second.place);
     return before->second.handle;
   }
   while (asking_.size() >= max_asking_ && !order_.empty()) {
-    drop(asking_.find(order_.front()), now);
+    drop(asking_.find(order_.front()));
     ++displaced_;
   }
   const Handle handle = fresh(now);
@@ -66,18 +75,20 @@ bool Peers::expects(const Peer& peer, std::uint32_t tag) const {
   return it != asking_.end() && tag != 0 && std::ranges::find(it->second.tags, tag) != it->second.tags.end();
 }
 
-void Peers::drop(AskedOf::iterator asked, TimePoint now) {
+// Its handle is free at once: it has had its rest.
+void Peers::drop(AskedOf::iterator asked) {
   const Handle handle = asked->second.handle;
   order_.erase(asked->second.place);
   asking_.erase(asked);
-  forget(handle, now);
+  by_handle_.erase(handle);
+  if (in_use_.contains(handle)) resting_.push_front({handle, TimePoint{}});
 }
 
 void Peers::expire(TimePoint now) {
   while (!order_.empty()) {
     const auto asked = asking_.find(order_.front());
     if (now < add_saturating(asked->second.since, kCookieLife)) return;
-    drop(asked, now);
+    drop(asked);
   }
 }
 
@@ -86,7 +97,7 @@ void Peers::forget(Handle handle, TimePoint now) {
   if (it == by_handle_.end()) return;
   if (const auto known = known_.find(it->second); known != known_.end() && known->second == handle) known_.erase(known);
   by_handle_.erase(it);
-  if (in_use_.contains(handle)) resting_.push_back({handle, now});
+  if (in_use_.contains(handle)) resting_.push_back({handle, add_saturating(now, 2 * kCookieLife)});
 }
 
 const Peer* Peers::find(Handle handle) const {
@@ -94,13 +105,13 @@ const Peer* Peers::find(Handle handle) const {
   return it == by_handle_.end() ? nullptr : &it->second;
 }
 
-void Peers::drop_asking(const UdpPort* by, TimePoint now) {
+void Peers::drop_asking(const UdpPort* by) {
   for (auto it = order_.begin(); it != order_.end();) {
     if (it->by != by) {
       ++it;
       continue;
     }
-    drop(asking_.find(*it++), now);
+    drop(asking_.find(*it++));
   }
 }
 
@@ -114,11 +125,12 @@ bool Peers::has_any(const UdpPort* by) const {
   return in(known_) || in(asking_);
 }
 
-std::uint16_t Peers::free_own_port(Peer peer, std::uint16_t first, std::uint32_t start) const {
+std::uint16_t Peers::free_own_port(Peer peer, std::uint16_t first, std::uint32_t start,
+                                   const std::function<bool(std::uint16_t)>& taken) const {
   const std::uint32_t ports = 65536u - first;
   for (std::uint32_t i = 0; i < ports; ++i) {
     peer.own_port = static_cast<std::uint16_t>(first + (start % ports + i) % ports);
-    if (known(peer) == kNoHandle) return peer.own_port;
+    if (known(peer) == kNoHandle && !taken(peer.own_port)) return peer.own_port;
   }
   return 0;
 }

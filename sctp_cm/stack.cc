@@ -50,7 +50,7 @@ Stack::Stack(boost::asio::io_context& io, const StackOptions& options)
       ticked_(Clock::now()),
       scratch_(kMaxMessageBytes),
       ports_(std::random_device{}()),
-      peers_(options.max_asking),
+      peers_(options.max_asking, options.max_associations + options.max_asking),
       blue_allowance_(options.out_of_the_blue),
       blue_since_(ticked_) {}
 
@@ -136,7 +136,7 @@ Listener::~Listener() {
 void Stack::remove(Listener& listener) {
   listener.socket_.close();
   if (!process_.alive()) return;
-  peers_.drop_asking(listener.port_, Clock::now());
+  peers_.drop_asking(listener.port_);
   for (auto& [handle, held] : associations_) {
     if (held.from == &listener) held.from = nullptr;
   }
@@ -162,7 +162,8 @@ Result<std::shared_ptr<Association>> Stack::connect(const udp::endpoint& to, std
   auto socket = Socket::make(options);
   if (!socket) return socket.error();
   Peer peer{by, to, sctp_port, 0};
-  peer.own_port = peers_.free_own_port(peer, kFirstOwnPort, static_cast<std::uint32_t>(ports_()));
+  peer.own_port = peers_.free_own_port(peer, kFirstOwnPort, static_cast<std::uint32_t>(ports_()),
+                                       [this](std::uint16_t port) { return listens(port); });
   if (peer.own_port == 0) return make_error(Errc::kResource, "no SCTP port of this end is left for that peer");
   const TimePoint now = Clock::now();
   const Handle handle = peers_.settle(peer, now);

@@ -88,8 +88,7 @@ void Stack::on_init(const Peer& peer, ConstBytes packet) {
 // bound.
 void Stack::on_cookie(const Peer& peer, std::uint32_t tag, ConstBytes packet) {
   const Handle handle = peers_.asking(peer);
-  if (!peers_.expects(peer, tag) || associations_.size() >= options_.max_associations ||
-      (!peers_.is_in_use(handle) && peers_.in_use() >= options_.max_associations + options_.max_asking)) {
+  if (!peers_.expects(peer, tag) || associations_.size() >= options_.max_associations || !peers_.may_use(handle)) {
     ++counters_.no_such_peer;
     return;
   }

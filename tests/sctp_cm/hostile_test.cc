@@ -22,6 +22,8 @@ class SctpHostile : public SctpTransport {
     (void)run([&] { return !(in = peer.receive()).empty(); }, 10s);
     return in;
   }
+  // Whether nothing that was counted since the start has expired yet: on a loaded machine it may have.
+  bool in_time() const { return std::chrono::steady_clock::now() - set_up < Peers::kCookieLife; }
   // An honest peer gets its message across.
   void expect_service() {
     Hearer here;
@@ -33,6 +35,7 @@ class SctpHostile : public SctpTransport {
     a->leave();
     ASSERT_TRUE(run([&] { return there.end.has_value(); }));
   }
+  const std::chrono::steady_clock::time_point set_up = std::chrono::steady_clock::now();
 };
 
 TEST_F(SctpHostile, GarbageIsDropped) {
@@ -63,8 +66,11 @@ TEST_F(SctpHostile, AFloodOfInitsCostsItsBoundAndHonestPeersAreServed) {
     io.restart();
   }
   ASSERT_TRUE(run([&] { return stack->counters().inits == kAddresses * kPorts; }));
-  EXPECT_EQ(stack->peers().asking(), 500u);
-  EXPECT_EQ(stack->peers().displaced(), kAddresses * kPorts - 500);
+  EXPECT_LE(stack->peers().asking(), 500u);
+  if (in_time()) {
+    EXPECT_EQ(stack->peers().asking(), 500u);
+    EXPECT_EQ(stack->peers().displaced(), kAddresses * kPorts - 500);
+  }
   EXPECT_EQ(stack->associations(), 0u);
   expect_service();
 }
@@ -114,13 +120,38 @@ TEST_F(SctpHostile, ForgedCookiesLeaveNothingInSctp) {
     if (port % 20 == 0) io.poll(), io.restart();
   }
   ASSERT_TRUE(run([&] { return stack->counters().no_such_peer == 200; }));
-  EXPECT_EQ(stack->peers().asking(), 200u);
+  if (in_time()) {
+    EXPECT_EQ(stack->peers().asking(), 200u);
+  }
   EXPECT_EQ(stack->peers().in_use(), 1u);
   EXPECT_EQ(stack->counters().bad_cookies, 0u);
   expect_service();
 }
 
-// Peers that get their answers, and come and go: what SCTP keeps of them has a bound.
+// Cookies that are no good, of peers that get their answers: their handles serve others.
+TEST_F(SctpHostile, AddressesThatSctpKnowsServeAgain) {
+  StackOptions options;
+  options.max_associations = 3;
+  options.max_asking = 5;
+  open(options);
+  std::vector<std::unique_ptr<RawPeer>> peers;
+  for (std::size_t i = 0; i < 20; ++i) {
+    peers.push_back(std::make_unique<RawPeer>(io, listener->local()));
+    RawPeer& peer = *peers.back();
+    peer.send(peer.init());
+    Octets cookie = peer.echo(answer(peer));
+    ASSERT_GT(cookie.size(), 60u);
+    cookie[60] ^= std::byte{1};
+    write_checksum(cookie);
+    peer.send(cookie);
+    ASSERT_TRUE(run([&] { return stack->counters().bad_cookies == i + 1; }));
+  }
+  EXPECT_LE(stack->peers().in_use(), 8u);
+  EXPECT_EQ(stack->associations(), 0u);
+  expect_service();
+}
+
+// Associations that come and go: what SCTP keeps of them has a bound, and rests.
 TEST_F(SctpHostile, AddressesThatSctpKnowsHaveALimit) {
   StackOptions options;
   options.max_associations = 3;
@@ -131,16 +162,15 @@ TEST_F(SctpHostile, AddressesThatSctpKnowsHaveALimit) {
     peers.push_back(std::make_unique<RawPeer>(io, listener->local()));
     RawPeer& peer = *peers.back();
     peer.send(peer.init());
-    Octets cookie = peer.echo(answer(peer));
-    ASSERT_GT(cookie.size(), 60u);
-    cookie[60] ^= std::byte{1};
-    write_checksum(cookie);
-    peer.send(cookie);
-    ASSERT_TRUE(run([&] { return stack->counters().bad_cookies + stack->counters().no_such_peer == i + 1; }));
+    peer.send(peer.echo(answer(peer)));
+    ASSERT_TRUE(run([&] { return passive.size() + stack->counters().no_such_peer == i + 1; }));
+    if (passive.size() == i + 1) passive.back()->leave();
+    ASSERT_TRUE(run([&] { return stack->associations() == 0; }));
   }
-  EXPECT_EQ(stack->counters().bad_cookies, 7u);  // and kOutOfTheBlue
-  EXPECT_EQ(stack->peers().in_use(), 8u);
-  EXPECT_EQ(stack->associations(), 0u);
+  EXPECT_LE(stack->peers().in_use(), 8u);
+  if (in_time()) {                  // within the rest of the first
+    EXPECT_EQ(passive.size(), 7u);  // and kOutOfTheBlue
+  }
 }
 
 // SCTP's listeners have no address of their own: the UDP port decides which of them is meant.
@@ -281,6 +311,7 @@ TEST_F(SctpHostile, AMessageTooLongEndsTheAssociation) {
     run_for(2ms);
   }
   ASSERT_TRUE(run([&] { return passive_users[0]->end.has_value(); }));
+  EXPECT_EQ(passive_users[0]->end->code, Errc::kSessionSequence);
   expect_service();
 }
 

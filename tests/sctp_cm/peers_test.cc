@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace iwarp::sctp_cm {
 namespace {
 
@@ -73,15 +75,17 @@ TEST(SctpPeers, AskingEndsWithTheLifeOfACookie) {
 TEST(SctpPeers, OwnPortsToAPeerEnd) {
   Peers peers(3);
   Peer p = peer(1);
-  EXPECT_EQ(peers.free_own_port(p, 49152, 16384 + 5), 49157);
+  const auto all_free = [](std::uint16_t) { return false; };
+  EXPECT_EQ(peers.free_own_port(p, 49152, 16384 + 5, all_free), 49157);
+  EXPECT_EQ(peers.free_own_port(p, 49152, 5, [](std::uint16_t port) { return port < 49160; }), 49160);
   for (std::uint32_t port = 49152; port <= 65535; ++port) {
     p.own_port = static_cast<std::uint16_t>(port);
     if (port != 50000) peers.settle(p, kStart);
   }
-  EXPECT_EQ(peers.free_own_port(p, 49152, 16000), 50000);
+  EXPECT_EQ(peers.free_own_port(p, 49152, 16000, all_free), 50000);
   p.own_port = 50000;
   peers.settle(p, kStart);
-  EXPECT_EQ(peers.free_own_port(p, 49152, 16000), 0);
+  EXPECT_EQ(peers.free_own_port(p, 49152, 16000, all_free), 0);
   EXPECT_TRUE(peers.has_any(nullptr));
 }
 
@@ -97,10 +101,48 @@ TEST(SctpPeers, AHandleRestsAsLongAsACookieIsGood) {
   EXPECT_FALSE(peers.first_use(handle));  // SCTP knows it
 }
 
+// SCTP may know no further handle, and forged INITs come: an honest peer gets one of those that it knows.
+TEST(SctpPeers, AFloodDoesNotTakeTheHandlesThatSctpKnows) {
+  constexpr std::size_t kLimit = 30;
+  Peers peers(20, kLimit);
+  std::vector<Handle> handles;
+  for (std::uint16_t p = 1; p <= kLimit; ++p) {
+    handles.push_back(peers.settle(peer(p), kStart));
+    ASSERT_TRUE(peers.may_use(handles.back()));
+    ASSERT_TRUE(peers.first_use(handles.back()));
+  }
+  for (const Handle handle : handles) peers.forget(handle, kStart);
+  TimePoint now = kStart + 2 * Peers::kCookieLife;
+  for (std::uint16_t p = 1000; p < 5000; ++p, now += 10ms) {
+    peers.expire(now);
+    peers.ask(peer(p), now);
+    if (p % 100 == 0) {
+      EXPECT_TRUE(peers.may_use(peers.ask(peer(7), now))) << p;
+    }
+  }
+  EXPECT_EQ(peers.in_use(), kLimit);
+}
+
+// Who has asked when all known handles rested, and asks again.
+TEST(SctpPeers, AskingAgainGetsAHandleThatCanBeUsed) {
+  Peers peers(3, 1);
+  const Handle known = peers.settle(peer(1), kStart);
+  EXPECT_TRUE(peers.first_use(known));
+  peers.forget(known, kStart);
+  const Handle other = peers.ask(peer(2), kStart + 19s);
+  EXPECT_FALSE(peers.may_use(other));
+  peers.answered(other, 5);
+  EXPECT_EQ(peers.ask(peer(2), kStart + 19s), other);
+  EXPECT_EQ(peers.ask(peer(2), kStart + 20s), known);
+  EXPECT_FALSE(peers.expects(peer(2), 5));  // the cookie is of the other handle
+  EXPECT_EQ(peers.find(other), nullptr);
+  EXPECT_EQ(*peers.find(known), peer(2));
+}
+
 TEST(SctpPeers, ThoseOfAnEndGoWithIt) {
   Peers peers(10);
   for (std::uint16_t p = 1; p <= 5; ++p) peers.ask(peer(p), kStart);
-  peers.drop_asking(nullptr, kStart);
+  peers.drop_asking(nullptr);
   EXPECT_EQ(peers.asking(), 0u);
 }
 
