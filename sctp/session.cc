@@ -172,7 +172,8 @@ void Session::on_initiate(const SessionControl& m) {
     window_.clear();
     return end(make_error(Errc::kNoMatchingRtr, "no RTR form of the Initiate is known here"));
   }
-  events_.emplace_back(Requested{m.private_data, m.data});  // req: RFC5043-5.2.3-7, RFC5043-6.4-1, RFC6581-7-9
+  // req: RFC5043-5.2.3-7, RFC5043-6.3-2, RFC5043-6.4-1, RFC6581-7-9
+  events_.emplace_back(Requested{m.private_data, m.data});
 }
 
 void Session::on_accept(const SessionControl& m) {

@@ -61,7 +61,7 @@ void Half::on_event(const sctp::Session::Event& event, sctp::Role role, TimePoin
     } else if (const auto* d = std::get_if<sctp::Session::Delivered>(&event)) {
       delivered(d->segment);
     } else if (const auto* rejected = std::get_if<sctp::Session::Rejected>(&event)) {
-      private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());  // req: RFC5043-6.3-2
+      private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());
       told_ = true;  // nothing is left to be terminated
       endpoint_.end(Input::kStartupFailed, make_error(Errc::kPeerRejected));
     } else if (const auto* over = std::get_if<sctp::Session::Ended>(&event)) {

@@ -72,8 +72,7 @@ class SctpEndpoints : public SctpTransport {
     start(network);
     auto l = stack->listen({boost::asio::ip::make_address("127.0.0.1"), 0}, kSctpPort, transport,
                            [this](std::shared_ptr<Association> accepted) {
-                             b = std::make_unique<Sessions>(io, sctp::AssociationOptions{},
-                                                            sctp::Association::Side::kAccepted, at_b);
+                             b = std::make_unique<Sessions>(io, accepting, sctp::Association::Side::kAccepted, at_b);
                              accepted->set_user(b.get());
                              b->attach(std::move(accepted));
                            });
@@ -87,7 +86,7 @@ class SctpEndpoints : public SctpTransport {
       auto end = std::make_unique<End>(io, *b, sctp::Role::kPassive, 200u + raw(stream), options);
       end->driver.begin(stream);
       at_b.ends[raw(stream)] = std::move(end);
-      EXPECT_TRUE(b->accept(stream, {16, 16}, {}));
+      EXPECT_TRUE(b->accept(stream, accepts, {}));
     };
     ASSERT_TRUE(run([&] { return at_a.ready && at_b.ready; }));
   }
@@ -111,6 +110,8 @@ class SctpEndpoints : public SctpTransport {
   }
 
   endpoint::Options options;
+  sctp::AssociationOptions accepting;
+  enhanced::Depths accepts{16, 16};
   Router at_a, at_b;
   std::unique_ptr<Sessions> a, b;
 };
@@ -204,7 +205,10 @@ TEST_F(SctpEndpoints, AProtectionErrorEndsItsOwnSessionOnly) {
   EXPECT_EQ(x->ended->reason.code, Errc::kRemoteTerminate);
   EXPECT_FALSE(v->ended);
   transfer([&](auto done) { return run(done); }, *v, *w);
-  ASSERT_TRUE(run([&] { return !a->association().idle(); }));
+  const auto over = [](const Sessions& end, sctp::StreamId stream) { return end.association().find(stream)->done(); };
+  const sctp::StreamId one = x->driver.stream(), other = v->driver.stream();
+  ASSERT_TRUE(run([&] { return over(*a, one) && over(*b, one); }));
+  EXPECT_FALSE(over(*a, other) || over(*b, other));
 }
 
 TEST_F(SctpEndpoints, AHoldStopsItsOwnSessionOnly) {
@@ -268,16 +272,35 @@ TEST_F(SctpEndpoints, CloseInOrderBehindWhatWasPosted) {
 }
 
 TEST_F(SctpEndpoints, TheNegotiatedDepthsHold) {
+  accepts = {1, 16};
+  accepting.session.offer.max_ird = 1;
   open();
   sctp::SessionOptions session;
-  session.offer.depths = {2, 1};
+  session.offer.depths = {2, 8};
   session.offer.max_ird = 2;
   const auto [x, y] = join(session);
   auto& target = y->region(50000, test::kRemoteAll);
   auto& sink = x->region(50000);
+  const sctp::Session* one = a->association().find(x->driver.stream());
+  const sctp::DdpSsn before = one->next_ssn();
   for (std::size_t i = 0; i < 20; ++i) x->post(test::read_wr(i, test::list({sink.sge(0, 2500)}), target, 2500 * i));
+  EXPECT_EQ(one->next_ssn().distance_from(before), 1);  // the peer's IRD
   ASSERT_TRUE(run([&] { return x->sends.size() == 20; }));
   for (const auto& c : x->sends) EXPECT_EQ(c.status, Errc::kOk);
+}
+
+// SCTP can end an association abruptly, not a session: the peer hears an end in order.
+TEST_F(SctpEndpoints, AnAbortEndsItsOwnSessionOnly) {
+  open();
+  const auto [x, y] = join();
+  const auto [v, w] = join();
+  const sctp::StreamId stream = x->driver.stream();
+  x->driver.abort();
+  EXPECT_EQ(x->ended->reason.code, Errc::kAborted);
+  ASSERT_TRUE(run([&] { return y->ended && a->association().find(stream)->leaves_stream_free(); }));
+  EXPECT_EQ(y->ended->reason.code, Errc::kPeerClosed);
+  transfer([&](auto done) { return run(done); }, *v, *w);
+  EXPECT_EQ(join().first->driver.stream(), stream);
 }
 
 TEST_F(SctpEndpoints, PeerToPeerBeginsWithTheRtr) {

@@ -159,7 +159,6 @@ TEST_F(SessionHalf, AnAcceptThatDoesNotSuitIsAnsweredWithATerminate) {
 }
 
 TEST_F(SessionHalf, ARejectEndsTheStartup) {
-  COVERS("RFC5043-6.3-2");
   a.half.start(a.now);
   const Bytes why(3);
   sctp::Session::Rejected rejected;
@@ -170,6 +169,23 @@ TEST_F(SessionHalf, ARejectEndsTheStartup) {
   EXPECT_FALSE(ended->was_established);
   EXPECT_EQ(a.half.private_data().size(), 3u);
   EXPECT_FALSE(a.half.must_terminate());
+}
+
+// What has not left is lost, and the session ends as ever.
+TEST_F(SessionHalf, AnAbortTerminatesTheSession) {
+  open();
+  auto& source = a.region(100);
+  ASSERT_TRUE(a.core.post_send(test::send_wr(2, test::list({source.all()}))));
+  ASSERT_FALSE(a.half.next(kMulpdu, a.now).empty());  // and SCTP has no room
+  a.half.abort(make_error(Errc::kAborted), a.now);
+  EXPECT_EQ(a.core.phase(), Phase::kClosed);
+  EXPECT_TRUE(a.send().empty());
+  EXPECT_TRUE(a.half.must_terminate());
+  EXPECT_FALSE(a.half.must_terminate());
+  EXPECT_EQ(a.ended()->reason.code, Errc::kAborted);
+  EXPECT_EQ(a.core.poll_send()->status, Errc::kFlushed);
+  a.half.abort(make_error(Errc::kAborted), a.now);  // nothing more
+  EXPECT_FALSE(a.ended());
 }
 
 TEST_F(SessionHalf, ALostAssociationIsAReset) {
