@@ -46,6 +46,11 @@ const Session* Association::find(StreamId stream) const {
   return session(stream);
 }
 
+std::uint64_t Association::number(StreamId stream) const {
+  const auto it = numbers_.find(raw(stream));
+  return it == numbers_.end() ? 0 : it->second;
+}
+
 // In place of the one before, whose last events are still to be told.
 Session& Association::add(StreamId stream, std::unique_ptr<Session> session) {
   auto& place = sessions_[raw(stream)];
@@ -55,6 +60,7 @@ Session& Association::add(StreamId stream, std::unique_ptr<Session> session) {
     left_.push_back({stream, *event});
   }
   place = std::move(session);
+  numbers_[raw(stream)] = ++begun_;
   return *place;
 }
 

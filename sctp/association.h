@@ -54,6 +54,9 @@ class Association {
   [[nodiscard]] Result<StreamId> open(const SessionOptions& options, ConstBytes private_data, TimePoint now);
   // The session that has the stream, or had it last; nullptr: there is none. Calls other than those below are fine.
   [[nodiscard]] const Session* find(StreamId stream) const;
+  // Of that session, from 1 on in the order in which they began; 0: there is none. The next one of a stream has
+  // another.
+  [[nodiscard]] std::uint64_t number(StreamId stream) const;
   // As those of Session. kInvalidArgument also when there is no session.
   [[nodiscard]] Result<void> accept(StreamId stream, const enhanced::Depths& depths, ConstBytes private_data,
                                     const std::optional<enhanced::Depths>& told = std::nullopt);
@@ -108,6 +111,8 @@ class Association {
   HoldBudget budget_;
   std::uint16_t streams_ = 0;
   Sessions sessions_;
+  std::map<std::uint16_t, std::uint64_t> numbers_;
+  std::uint64_t begun_ = 0;
   std::deque<StreamId> ready_;        // may have events
   std::set<std::uint16_t> deciding_;  // those that the application was asked about
   std::deque<Event> left_;            // of sessions that are replaced, without spans

@@ -27,6 +27,7 @@ SessionDriver::SessionDriver(boost::asio::io_context& io, Sessions& sessions, en
 
 void SessionDriver::begin(sctp::StreamId stream) {
   stream_ = stream;
+  number_ = sessions_.association().number(stream);
   begun_ = true;
   half_.start(clock_now());
   deadline_.follow(half_.deadline());
@@ -70,16 +71,24 @@ void SessionDriver::drive() {
   driving_ = false;
 }
 
+bool SessionDriver::is_over() {
+  if (sessions_.association().number(stream_) != number_) over_ = true;
+  return over_;
+}
+
 void SessionDriver::send() {
   while (true) {
     const MutBytes message = half_.next(sessions_.max_segment_bytes(), clock_now());
     if (message.empty()) break;
-    if (over_) break;
+    if (is_over()) break;
     const auto taken = sessions_.send_segment(stream_, message);
     if (!taken || !*taken) break;  // room, or the end, is told
     half_.taken(clock_now());
   }
-  if (half_.must_terminate() && !std::exchange(over_, true)) sessions_.terminate(stream_);
+  if (half_.must_terminate() && !is_over()) {
+    over_ = true;
+    sessions_.terminate(stream_);
+  }
 }
 
 }  // namespace iwarp::sctp_cm

@@ -40,13 +40,15 @@ class SessionDriver {
  private:
   void drive();
   void send();
+  [[nodiscard]] bool is_over();
 
   Sessions& sessions_;
   Deadline deadline_;
   session::Half half_;
   sctp::Role role_;
   sctp::StreamId stream_{};
-  bool over_ = false;  // its session: the stream may be that of another one. req: RFC5043-6-1
+  std::uint64_t number_ = 0;  // of the session: another one may have the stream by now. req: RFC5043-6-1
+  bool over_ = false;         // its session
   bool begun_ = false, driving_ = false, again_ = false;
   std::function<void()> when_moved_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -164,7 +164,9 @@ TEST(SctpAssociation, AStreamIsUsedAgainWhenNothingOfItIsUnderWay) {
   COVERS("RFC5043-6.6-5");
   AssociationOptions o;
   Host h(Side::kConnected, o, 2, 2);  // one stream for own sessions
+  EXPECT_EQ(h.association.number(StreamId{0}), 0u);
   EXPECT_EQ(h.open(), StreamId{0});
+  EXPECT_EQ(h.association.number(StreamId{0}), 1u);
   const auto none_free = [&] { return h.association.open(plain_options(), {}, kStart).ok() == false; };
   (void)h.sent();
   h.control(0, "0000 0002");
@@ -182,7 +184,9 @@ TEST(SctpAssociation, AStreamIsUsedAgainWhenNothingOfItIsUnderWay) {
   EXPECT_THAT(h.told(), ElementsAre("0:Rejected(- pd=)"));
   EXPECT_TRUE(none_free()) << "SCTP has not acknowledged the Initiate yet";
   h.association.arrived(StreamId{0}, 1);
+  EXPECT_EQ(h.association.number(StreamId{0}), 2u);
   EXPECT_EQ(h.open(), StreamId{0});
+  EXPECT_EQ(h.association.number(StreamId{0}), 3u);
 }
 
 TEST(SctpAssociation, ThePeerMayBeginAgainOnAStream) {

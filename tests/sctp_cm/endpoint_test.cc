@@ -254,6 +254,32 @@ TEST_F(SctpEndpoints, AnEndWhoseSessionIsOverLeavesTheNextOneAlone) {
   EXPECT_FALSE(v->ended || w->ended);
 }
 
+// Neither does one that has not heard of the end.
+TEST_F(SctpEndpoints, AnEndWhoseStreamServesAnotherSessionLeavesThatAlone) {
+  COVERS("RFC5043-6-1");
+  open();
+  const auto [x, y] = join();
+  const sctp::StreamId stream = y->driver.stream();
+  const std::unique_ptr<End> old = std::move(at_b.ends[raw(stream)]);
+  at_b.ends.erase(raw(stream));
+  x->driver.disconnect();
+  ASSERT_TRUE(run([&] { return x->ended && a->association().find(stream)->leaves_stream_free(); }));
+  EXPECT_FALSE(old->ended);
+  const auto [v, w] = join();
+  ASSERT_EQ(w->driver.stream(), stream);
+  v->post(rdmap::RecvWr{.wr_id = 1, .sges = test::list({v->region(100).all()})});
+  old->post(test::send_wr(2, test::list({old->region(100).all()})));
+  old->driver.abort();
+  EXPECT_TRUE(old->ended);
+  EXPECT_EQ(old->sends.at(0).status, Errc::kFlushed);
+  run_for(20ms);
+  EXPECT_TRUE(v->recvs.empty());
+  EXPECT_FALSE(v->ended || w->ended);
+  w->post(test::send_wr(3, test::list({w->region(50).all()})));
+  ASSERT_TRUE(run([&] { return v->recvs.size() == 1; }));
+  EXPECT_EQ(v->recvs[0].byte_len, 50u);
+}
+
 TEST_F(SctpEndpoints, CloseInOrderBehindWhatWasPosted) {
   open();
   const auto [x, y] = join();
