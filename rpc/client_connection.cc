@@ -58,7 +58,7 @@ void ClientCore::round(TimePoint now, Acts& acts) {
   if (const auto shortages = session_->pool.shortages(); shortages != session_->shortages_seen) {
     session_->shortages_seen = shortages;
     session_->retries = true;
-    wake_at(now + kRetryMemory);
+    timer_.at(now + kRetryMemory, weak_from_this());
   }
 }
 
@@ -225,7 +225,7 @@ void ClientCore::not_reached(const Error& why, TimePoint now, Acts& acts) {
 
 void ClientCore::connect(TimePoint now) {
   if (connecting_ || calls_.empty()) return;
-  if (now < connect_at_) return wake_at(connect_at_);
+  if (now < connect_at_) return timer_.at(connect_at_, weak_from_this());
   connecting_ = true;
   const auto announce = rpcrdma::private_data(options_.requester).encode();
   transport_->connect(announce, [weak = weak_from_this()](const Error& error, std::unique_ptr<Channel> channel) {

@@ -132,7 +132,7 @@ void ClientCore::begin(Octets message, const CallOptions& options, Client::Done 
   call.one_way = options.one_way;
   ++stats_.calls;
   to_send_.push_back(xid);
-  wake_at(call.deadline);
+  timer_.at(call.deadline, weak_from_this());
   round(now, acts);
   leave(lock, std::move(acts));
   if (cancel) {
@@ -193,20 +193,10 @@ Client::Stats ClientCore::stats() const {
   return stats_;
 }
 
-void ClientCore::wake_at(TimePoint when) {
-  if (when >= wakes_at_ || closed_) return;
-  wakes_at_ = when;
-  timer_.expires_at(when);
-  timer_.async_wait([weak = weak_from_this()](boost::system::error_code ec) {
-    const auto self = weak.lock();
-    if (!ec && self) self->on_timer();
-  });
-}
-
 void ClientCore::on_timer() {
   Acts acts;
   std::unique_lock lock(*mu_);
-  wakes_at_ = TimePoint::max();
+  timer_.rung();
   const TimePoint now = Clock::now();
   std::vector<std::uint32_t> late;
   TimePoint next = TimePoint::max();
@@ -227,7 +217,7 @@ void ClientCore::on_timer() {
     lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts);
   }
   if (session_ && std::exchange(session_->retries, false)) session_->pool.wake_waiting();
-  wake_at(next);
+  timer_.at(next, weak_from_this());
   round(now, acts);
   leave_and_deliver(lock, std::move(acts));
 }

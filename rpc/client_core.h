@@ -2,7 +2,6 @@
 // of the application's is called with it. Internal to rpc.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <map>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "iwarp/rpc/client.h"
 #include "iwarp/rpc/keyed_sum.h"
 #include "iwarp/rpc/places.h"
+#include "iwarp/rpc/wake_timer.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
 
 namespace iwarp::rpc {
@@ -105,8 +105,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   void on_reply(rpcrdma::Requester::ReplyReceived reply, Acts& acts);
   void on_backward(rpcrdma::Requester::BackwardCall call, Acts& acts);
   void end(std::uint32_t xid, const Error& error);
+  friend class WakeTimer;
   void on_timer();
-  void wake_at(TimePoint when);
   // Give the lock back first. leave(): inside a call of the application, whose handlers then run behind it, as it may
   // hold locks of its own.
   void leave(std::unique_lock<std::mutex>& lock, Acts acts);
@@ -124,8 +124,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   std::deque<std::uint32_t> to_send_;
   std::uint32_t next_xid_;
   std::uint64_t begun_ = 0;
-  boost::asio::steady_timer timer_;
-  TimePoint wakes_at_ = TimePoint::max();
+  WakeTimer timer_;
   TimePoint connect_at_{};
   unsigned failures_ = 0;  // attempts to connect since a Reply came
   bool connecting_ = false;

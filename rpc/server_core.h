@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "iwarp/rpc/places.h"
 #include "iwarp/rpc/replay_cache.h"
 #include "iwarp/rpc/server.h"
+#include "iwarp/rpc/wake_timer.h"
 
 namespace iwarp::rpc {
 
@@ -66,7 +66,6 @@ class ServerSession final : public BufferKeeper,
   [[nodiscard]] bool feed();
   [[nodiscard]] bool take_events(Work& work);
   void pay_owed();
-  void wake_at(TimePoint when);
   // False: there is no memory now.
   [[nodiscard]] bool try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body);
   void finish();
@@ -77,6 +76,7 @@ class ServerSession final : public BufferKeeper,
   void leave(Work work);
   void leave_later(Work work);
   void cancel_backward(std::uint32_t xid);
+  friend class WakeTimer;
   void on_timer();
   void hand_over(Arrived call);
   void turn_later();
@@ -97,8 +97,7 @@ class ServerSession final : public BufferKeeper,
   std::uint64_t releases_seen_ = 0;
   std::uint64_t shortages_seen_ = 0;
   std::size_t delivered_ = 0;  // Calls that are not answered yet
-  boost::asio::steady_timer timer_;
-  TimePoint wakes_at_ = TimePoint::max();
+  WakeTimer timer_;
   bool over_ = false;
 };
 

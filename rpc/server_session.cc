@@ -115,26 +115,16 @@ void ServerSession::round(Work& work) {
   // No memory need be on its way back then.
   if (const auto shortages = pool_.shortages(); shortages != shortages_seen_) {
     shortages_seen_ = shortages;
-    wake_at(Clock::now() + kRetryMemory);
+    timer_.at(Clock::now() + kRetryMemory, weak_from_this());
   }
-  if (const auto deadline = responder_.deadline()) wake_at(*deadline);
-}
-
-void ServerSession::wake_at(TimePoint when) {
-  if (when >= wakes_at_ || over_) return;
-  wakes_at_ = when;
-  timer_.expires_at(when);
-  timer_.async_wait([weak = weak_from_this()](boost::system::error_code ec) {
-    const auto self = weak.lock();
-    if (!ec && self) self->on_timer();
-  });
+  if (const auto deadline = responder_.deadline()) timer_.at(*deadline, weak_from_this());
 }
 
 void ServerSession::on_timer() {
   Work work;
   {
     const std::lock_guard lock(mu_);
-    wakes_at_ = TimePoint::max();
+    timer_.rung();
     if (over_) return;
     responder_.on_deadline(Clock::now());
     pool_.wake_waiting();

@@ -14,13 +14,21 @@ TimePoint clock_now() {
 
 SessionDriver::SessionDriver(boost::asio::io_context& io, Sessions& sessions, endpoint::Endpoint& endpoint,
                              sctp::Role role, std::function<void()> when_moved, const session::Options& options)
-    : sessions_(sessions), timer_(io), half_(endpoint, options), role_(role), when_moved_(std::move(when_moved)) {}
+    : sessions_(sessions),
+      deadline_(io,
+                [this] {
+                  half_.on_deadline(clock_now());
+                  drive();
+                }),
+      half_(endpoint, options),
+      role_(role),
+      when_moved_(std::move(when_moved)) {}
 
 void SessionDriver::begin(sctp::StreamId stream) {
   stream_ = stream;
   begun_ = true;
   half_.start(clock_now());
-  arm();
+  deadline_.follow(half_.deadline());
 }
 
 void SessionDriver::on_event(const sctp::Session::Event& event) {
@@ -51,7 +59,7 @@ void SessionDriver::drive() {
   const std::shared_ptr<bool> alive = alive_;
   while (std::exchange(again_, false)) {
     send();
-    arm();
+    deadline_.follow(half_.deadline());
     when_moved_();
     if (!*alive) return;
   }
@@ -67,21 +75,6 @@ void SessionDriver::send() {
     half_.taken(clock_now());
   }
   if (half_.must_terminate()) sessions_.terminate(stream_);
-}
-
-void SessionDriver::arm() {
-  const auto deadline = half_.deadline();
-  if (deadline == armed_) return;
-  armed_ = deadline;
-  timer_.cancel();
-  if (!deadline) return;
-  timer_.expires_at(*deadline);
-  timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
-    if (!*alive || error) return;
-    armed_.reset();
-    half_.on_deadline(clock_now());
-    drive();
-  });
 }
 
 }  // namespace iwarp::sctp_cm

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
 
+#include "iwarp/sctp_cm/deadline.h"
 #include "iwarp/sctp_cm/sessions.h"
 #include "iwarp/session/half.h"
 
@@ -40,11 +40,9 @@ class SessionDriver {
  private:
   void drive();
   void send();
-  void arm();
 
   Sessions& sessions_;
-  boost::asio::steady_timer timer_;
-  std::optional<TimePoint> armed_;
+  Deadline deadline_;
   session::Half half_;
   sctp::Role role_;
   sctp::StreamId stream_{};

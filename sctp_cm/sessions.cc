@@ -15,7 +15,14 @@ TimePoint steady_now() {
 
 Sessions::Sessions(boost::asio::io_context& io, const sctp::AssociationOptions& options, sctp::Association::Side side,
                    SessionsUser& user)
-    : io_(io), timer_(io), association_(options, side), user_(&user) {}
+    : io_(io),
+      deadline_(io,
+                [this] {
+                  association_.on_deadline(steady_now());
+                  after();
+                }),
+      association_(options, side),
+      user_(&user) {}
 
 Sessions::~Sessions() {
   *alive_ = false;
@@ -112,22 +119,7 @@ void Sessions::after() {
     shut_ = true;
     transport_->shutdown();
   }
-  arm();
-}
-
-void Sessions::arm() {
-  const auto deadline = over_ ? std::nullopt : association_.deadline();
-  if (deadline == armed_) return;
-  armed_ = deadline;
-  timer_.cancel();
-  if (!deadline) return;
-  timer_.expires_at(*deadline);
-  timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
-    if (!*alive || error) return;
-    armed_.reset();
-    association_.on_deadline(steady_now());
-    after();
-  });
+  deadline_.follow(over_ ? std::nullopt : association_.deadline());
 }
 
 void Sessions::close() {
@@ -181,7 +173,7 @@ void Sessions::on_all_arrived() {
 void Sessions::on_end(const Error& why) {
   const Error reason = broken_ ? *broken_ : why;
   over_ = true;
-  timer_.cancel();
+  deadline_.follow(std::nullopt);
   association_.lost(reason.code == Errc::kAborted ? reason : make_error(Errc::kConnectionLost, reason.why));
   if (drain()) user_->on_end(reason);
 }

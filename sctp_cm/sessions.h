@@ -4,11 +4,11 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
 
 #include "iwarp/sctp/association.h"
+#include "iwarp/sctp_cm/deadline.h"
 #include "iwarp/sctp_cm/transport.h"
 
 namespace iwarp::sctp_cm {
@@ -78,12 +78,10 @@ class Sessions final : public TransportUser {
   bool drain();
   void later();
   void after();
-  void arm();
   void broken(const Error& why);
 
   boost::asio::io_context& io_;
-  boost::asio::steady_timer timer_;
-  std::optional<TimePoint> armed_;
+  Deadline deadline_;
   sctp::Association association_;
   SessionsUser* user_;
   std::shared_ptr<Transport> transport_;

@@ -103,6 +103,14 @@ void Id::push(RequestOrder::Events& events) {
   for (auto& event : events) event = push(std::move(event));
 }
 
+RequestOrder::Events Id::pass_over(Id* came_to) const {
+  RequestOrder::Events requests;
+  if (came_to == nullptr) return requests;
+  requests = came_to->order.passed_over(peer().address());
+  came_to->push(requests);
+  return requests;
+}
+
 int Id::complete() {
   if (!synchronous) return 0;
   forget_event();
@@ -128,7 +136,8 @@ int Id::release() {
   if (!process.alive()) return 0;
   forget_event();
   // These go without the lock, in this order: the port is free then, and the peer has been told.
-  std::deque<std::unique_ptr<Event>> dropped, kept_back;
+  std::deque<std::unique_ptr<Event>> dropped, kept_back, passed;
+  const auto came_to = requested_from.lock();
   std::shared_ptr<Channel> last_channel;
   std::shared_ptr<Id> self;
   std::shared_ptr<cm::Connection> last_connection;
@@ -140,6 +149,7 @@ int Id::release() {
     gone = true;
     dropped = channel->take_events_of(*this);
     kept_back = order.take_all();
+    if (state == State::kRequested) passed = pass_over(came_to.get());
     acknowledged().wait(lock, [&] { return unacknowledged == 0; });
     last_listener = std::move(listener);
     last_request = std::move(request);

@@ -94,6 +94,8 @@ class Id : public std::enable_shared_from_this<Id> {
   [[nodiscard]] std::unique_ptr<Event> push(std::unique_ptr<Event> event);
   // Likewise of several: what is of no use stays in `events`.
   void push(RequestOrder::Events& events);
+  // Likewise, of a request that is not accepted: the listener that it came to, or null, tells of the next one.
+  [[nodiscard]] RequestOrder::Events pass_over(Id* came_to) const;
   // Of a synchronous id: waits for the event of the call that has begun. -1, with errno, when that says so.
   [[nodiscard]] int complete();
   // Acknowledges the event that a synchronous id has kept.

@@ -294,8 +294,7 @@ int reject(Id& id, const void* data, std::uint8_t size) {
     if (id.state != State::kRequested) return fail(EINVAL);
     id.state = State::kOver;
     request = std::move(id.request);
-    if (listener != nullptr) requests = listener->order.rejected(id.peer().address());
-    if (listener != nullptr) listener->push(requests);
+    requests = id.pass_over(listener.get());
   }
   return request->reject(octets_of(data, size)) ? 0 : fail(EINVAL);
 }

@@ -33,11 +33,12 @@ class RequestOrder {
   [[nodiscard]] bool must_wait(const Address& peer) const;
   // A request that has to wait. Strong guarantee.
   void keep(const Address& peer, std::unique_ptr<Event> request, TimePoint now);
-  // How an accept ended has been told, or a request was rejected: what may be told of now, one at most.
+  // How an accept ended has been told, or a request is not to be accepted: what may be told of now, one at most.
   [[nodiscard]] Events told(const Address& peer);
-  [[nodiscard]] Events rejected(const Address& peer) { return next(peer); }
+  [[nodiscard]] Events passed_over(const Address& peer) { return next(peer); }
   // Those that have waited for kLimit.
   [[nodiscard]] Events overdue(TimePoint now);
+  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
   // All: the listener goes.
   [[nodiscard]] Events take_all();
 

@@ -122,16 +122,28 @@ class RdmaCmPair : public ::testing::Test {
     auto wanted = parameters();
     ASSERT_EQ(::rdma_connect(client, &wanted), 0);
   }
-  // The passive end of what `from` connects to, established at both ends. Null: something went wrong.
-  rdma_cm_id* establish(rdma_cm_id* from) {
-    auto wanted = parameters();
-    EXPECT_EQ(::rdma_connect(from, &wanted), 0);
+  // The id of the next request. Null: something went wrong.
+  rdma_cm_id* requested() {
     rdma_cm_event* const event = passive.take(RDMA_CM_EVENT_CONNECT_REQUEST);
     if (event == nullptr) return nullptr;
-    rdma_cm_id* const accepted = event->id;
+    rdma_cm_id* const id = event->id;
     ::rdma_ack_cm_event(event);
+    return id;
+  }
+  // The passive end of what `from` connects to, being accepted. Null, likewise.
+  rdma_cm_id* accept(rdma_cm_id* from) {
+    auto wanted = parameters();
+    EXPECT_EQ(::rdma_connect(from, &wanted), 0);
+    rdma_cm_id* const accepted = requested();
+    if (accepted == nullptr) return nullptr;
     make_queue_pair(accepted);
     EXPECT_EQ(::rdma_accept(accepted, &wanted), 0);
+    return accepted;
+  }
+  // The same, established at both ends.
+  rdma_cm_id* establish(rdma_cm_id* from) {
+    rdma_cm_id* const accepted = accept(from);
+    if (accepted == nullptr) return nullptr;
     passive.expect(RDMA_CM_EVENT_ESTABLISHED);
     active.expect(RDMA_CM_EVENT_ESTABLISHED);
     return accepted;

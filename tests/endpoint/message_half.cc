@@ -6,13 +6,8 @@ namespace iwarp::endpoint {
 using test::Bytes;
 
 MessageHalf::MessageHalf(unsigned number, const Options& options, rdmap::ReceiveSource* shared)
-    : key_{PdId{number}, ddp::StreamId{100 + number}}, random_(number), core_(stags_, key_, options, shared) {}
-
-test::Region& MessageHalf::region(std::size_t bytes, ddp::Access access) {
-  regions_.push_back(
-      std::make_unique<test::Region>(stags_, key_.pd, bytes, access, 0x10000, ddp::StreamId::kAny, random_()));
-  return *regions_.back();
-}
+    : memory_({PdId{number}, ddp::StreamId{100 + number}}, number),
+      core_(memory_.stags, memory_.key, options, shared) {}
 
 void MessageHalf::start(Opening opening, TimePoint now) {
   core_.at(now);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "iwarp/endpoint/endpoint.h"
-#include "tests/support/region.h"
+#include "tests/support/end_memory.h"
 
 namespace iwarp::endpoint {
 
@@ -25,8 +25,8 @@ class MessageHalf {
   explicit MessageHalf(unsigned number, const Options& options = {}, rdmap::ReceiveSource* shared = nullptr);
 
   [[nodiscard]] Endpoint& core() { return core_; }
-  [[nodiscard]] ddp::StagTable& stags() { return stags_; }
-  test::Region& region(std::size_t bytes, ddp::Access access = test::kLocal);
+  [[nodiscard]] ddp::StagTable& stags() { return memory_.stags; }
+  test::Region& region(std::size_t bytes, ddp::Access access = test::kLocal) { return memory_.region(bytes, access); }
 
   void start(Opening opening, TimePoint now);
   void establish(const Terms& terms, TimePoint now);
@@ -54,10 +54,7 @@ class MessageHalf {
   void receive_directly(ConstBytes ulpdu);
   [[nodiscard]] std::optional<Message> send_end();
 
-  ddp::StagTable stags_;
-  ddp::StreamKey key_;
-  std::mt19937_64 random_;
-  std::vector<std::unique_ptr<test::Region>> regions_;
+  test::EndMemory memory_;
   Endpoint core_;
   bool told_end_ = false;
 };

@@ -6,24 +6,19 @@
 #include "iwarp/sctp_cm/session_driver.h"
 #include "tests/sctp_cm/sessions_net.h"
 #include "tests/support/covers.h"
-#include "tests/support/region.h"
+#include "tests/support/end_memory.h"
 
 namespace iwarp::sctp_cm {
 namespace {
 
 // An end of a session: endpoint, memory, driver.
-struct End {
+struct End : test::EndMemory {
   End(boost::asio::io_context& io, Sessions& sessions, sctp::Role role, unsigned number,
       const endpoint::Options& options)
-      : key{PdId{number}, ddp::StreamId{number}},
+      : EndMemory({PdId{number}, ddp::StreamId{number}}),
         core(stags, key, options),
         driver(io, sessions, core, role, [this] { collect(); }) {}
 
-  test::Region& region(std::size_t bytes, ddp::Access access = test::kLocal) {
-    regions.push_back(
-        std::make_unique<test::Region>(stags, key.pd, bytes, access, 0x10000, ddp::StreamId::kAny, random()));
-    return *regions.back();
-  }
   void post(const rdmap::SendWr& wr) {
     const auto ok = core.post_send(wr);
     EXPECT_TRUE(ok) << ok.error().why;
@@ -45,10 +40,6 @@ struct End {
     when_collected();
   }
 
-  ddp::StagTable stags;
-  ddp::StreamKey key;
-  std::mt19937_64 random{5};
-  std::vector<std::unique_ptr<test::Region>> regions;
   endpoint::Endpoint core;
   SessionDriver driver;
   bool established = false;

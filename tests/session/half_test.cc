@@ -9,7 +9,7 @@
 
 #include "iwarp/enhanced/settlement.h"
 #include "tests/support/covers.h"
-#include "tests/support/region.h"
+#include "tests/support/end_memory.h"
 
 namespace iwarp::session {
 namespace {
@@ -23,15 +23,10 @@ using test::Bytes;
 constexpr std::size_t kMulpdu = 600;
 
 // One end with its memory, and the messages that have left it.
-struct End {
+struct End : test::EndMemory {
   explicit End(unsigned number, const endpoint::Options& options = {}, const Options& half_options = {})
-      : key{PdId{number}, ddp::StreamId{100 + number}}, core(stags, key, options), half(core, half_options) {}
+      : EndMemory({PdId{number}, ddp::StreamId{100 + number}}), core(stags, key, options), half(core, half_options) {}
 
-  test::Region& region(std::size_t bytes, ddp::Access access = test::kLocal) {
-    regions.push_back(
-        std::make_unique<test::Region>(stags, key.pd, bytes, access, 0x10000, ddp::StreamId::kAny, random()));
-    return *regions.back();
-  }
   void establish(Role role, const enhanced::Settled& settled = {.depths = {8, 8}}) {
     sctp::Session::Established e;
     e.settled = settled;
@@ -65,10 +60,6 @@ struct End {
     return std::nullopt;
   }
 
-  ddp::StagTable stags;
-  ddp::StreamKey key;
-  std::mt19937_64 random{5};
-  std::vector<std::unique_ptr<test::Region>> regions;
   endpoint::Endpoint core;
   Half half;
   TimePoint now{1000s};

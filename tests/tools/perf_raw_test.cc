@@ -10,7 +10,7 @@
 
 #include "iwarp/base/wire.h"
 #include "tests/support/tcp_sockets.h"
-#include "tools/perf/end.h"
+#include "tests/tools/perf_ends.h"
 #include "tools/perf/tcp_socket.h"
 
 namespace iwarp::tools::perf {
@@ -21,7 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
-const std::string kHost = "127.0.0.1";
 constexpr std::byte kEnd{1};     // the first octet of a run's last buffer
 constexpr std::byte kVerify{2};  // the first octet of a buffer that carries the pattern
 constexpr std::byte kGood{10};   // answers
@@ -60,17 +59,10 @@ class Congestion : public ::testing::TestWithParam<Between> {};
 TEST_P(Congestion, IsThatOfBothEnds) {
   Spec spec = spec_of(GetParam().test, 1000, GetParam().fetch);
   spec.congestion = "reno";  // every kernel has it, and allows it to everyone unless told otherwise
-  const auto passive = is_raw(spec.test) ? listen_raw(spec, kHost) : listen_rdma(spec, kHost);
-  std::atomic<bool> stop{false};
-  const std::jthread thread([&] { passive->serve(stop); });
-  const struct Stopper {
-    ~Stopper() { stop = true; }
-    std::atomic<bool>& stop;
-  } stopper{stop};
-  const auto active =
-      is_raw(spec.test) ? connect_raw(spec, kHost, passive->port()) : connect_rdma(spec, kHost, passive->port());
+  const Honest passive(spec);
+  const auto active = connect(spec, passive.port());
   active->verify();
-  const auto found = test::congestion_controls(passive->port());
+  const auto found = test::congestion_controls(passive.port());
   EXPECT_THAT(found, SizeIs(3));  // listening, and both ends
   EXPECT_THAT(found, Each("reno"));
 }

@@ -10,6 +10,7 @@
 #include "iwarp/rpc/client.h"
 #include "iwarp/rpc/iwarp_transport.h"
 #include "iwarp/rpc/server.h"
+#include "tests/tools/perf_ends.h"
 #include "tools/perf/rpc_program.h"
 #include "tools/perf/rpc_tests.h"
 #include "tools/perf/tcp_socket.h"
@@ -17,7 +18,6 @@
 namespace iwarp::tools::perf {
 namespace {
 
-const std::string kHost = "127.0.0.1";
 constexpr auto kTests = {perf::Test::kRpcNull, perf::Test::kRpcRead, perf::Test::kRpcWrite};
 constexpr auto kTcpTests = {perf::Test::kTcpRpcNull, perf::Test::kTcpRpcRead, perf::Test::kTcpRpcWrite};
 
@@ -91,30 +91,6 @@ TEST(RpcUse, SeesOtherResults) {
   rpc::Octets longer = *right;
   longer.resize(longer.size() + 4);
   EXPECT_FALSE(read.answered(longer));
-}
-
-// The passive end as `iwarp perf serve` has it.
-class Honest {
- public:
-  explicit Honest(const Spec& spec, const std::string& host = kHost)
-      : passive_(is_raw(spec.test) ? listen_raw(spec, host) : listen_rdma(spec, host)),
-        thread_([this] { passive_->serve(stop_); }) {}
-  ~Honest() {
-    stop_ = true;
-    stop_.notify_all();
-  }
-  Honest(const Honest&) = delete;
-  Honest& operator=(const Honest&) = delete;
-  [[nodiscard]] std::uint16_t port() const { return passive_->port(); }
-
- private:
-  std::unique_ptr<Passive> passive_;
-  std::atomic<bool> stop_{false};
-  std::jthread thread_;
-};
-
-std::unique_ptr<Active> connect(const Spec& spec, std::uint16_t port, const std::string& host = kHost) {
-  return is_raw(spec.test) ? connect_raw(spec, host, port) : connect_rdma(spec, host, port);
 }
 
 TEST(RpcEnds, AreVerified) {

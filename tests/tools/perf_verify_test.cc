@@ -5,12 +5,11 @@
 #include <boost/asio/ip/address.hpp>
 #include <thread>
 
+#include "tests/tools/perf_ends.h"
 #include "tools/perf/rdma_tests.h"
 
 namespace iwarp::tools::perf {
 namespace {
-
-const std::string kHost = "127.0.0.1";
 
 Spec spec_of(Test test, std::uint32_t size) {
   Spec s;
@@ -19,24 +18,6 @@ Spec spec_of(Test test, std::uint32_t size) {
   s.manual = test == Test::kWriteLat;
   return s;
 }
-
-// The passive end as `iwarp perf serve` has it.
-class Honest {
- public:
-  explicit Honest(const Spec& spec) : passive_(listen_rdma(spec, kHost)), thread_([this] { passive_->serve(stop_); }) {}
-  ~Honest() {
-    stop_ = true;
-    stop_.notify_all();
-  }
-  Honest(const Honest&) = delete;
-  Honest& operator=(const Honest&) = delete;
-  [[nodiscard]] std::uint16_t port() const { return passive_->port(); }
-
- private:
-  std::unique_ptr<Passive> passive_;
-  std::atomic<bool> stop_{false};
-  std::jthread thread_;
-};
 
 // A passive end that says that all is well, or what else it is given, and neither fills, compares nor writes. Sends
 // come back as zeros.
