@@ -1,6 +1,6 @@
 // What a Server has answered, and is about to, so that a Call sent again is not executed again. A Call is known by the
 // address of its client, its xid and a keyed sum over all its octets: another credential or other arguments make
-// another Call. Each client address has a part of its own, so that none can push out what is remembered of another.
+// another Call. Each client address has a part of its own; only further addresses, beyond the limit, push it out.
 // Those who ask again are kept as a few octets: no connection and no message waits with them. Thread-safe. Internal to
 // rpc.
 #pragma once

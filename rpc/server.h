@@ -38,16 +38,16 @@ struct ServerOptions {
   // counts for as long as a handler has a Call of it.
   std::size_t max_connections = 1024;
   // Answered Calls that are remembered of each client address, and octets of their Replies; older ones are forgotten
-  // first, and no client makes the Server forget those of another. 0: none, and what is sent again is executed again.
-  // A Call is the same when all its octets are, its xid and its credential among them. Without Poly1305 in libcrypto
-  // none is remembered.
+  // first. Calls of one address never push out those of another; more addresses than `remembered_clients` do, and
+  // whoever has an IPv6 /64 has as many. 0: none, and what is sent again is executed again. A Call is the same when
+  // all its octets are, its xid and its credential among them. Without Poly1305 in libcrypto none is remembered.
   std::size_t remembered_calls = 256;
   std::size_t remembered_bytes = 1u << 20;  // a Reply of more than a quarter of it is not remembered
   // For how long after the answer. A client that sends a Call again later has it executed again; with much more than
   // the time-outs of clients, one that starts anew with the same xids may get answers of before.
   std::chrono::seconds remembered_for{300};
   // Client addresses that are remembered. Beyond it that one is forgotten which has been quiet for longest and has no
-  // Call under way.
+  // Call under way. With `remembered_bytes` for each, 1 GiB at most with the defaults.
   std::size_t remembered_clients = 1024;
 };
 

@@ -143,7 +143,8 @@ int CommandLine::parse_and_run(std::vector<std::string> arguments) {
     }
   } catch (const CLI::ParseError& e) {
     return wrong_usage(e);
-  } catch (const StandardOutputError&) {  // told by run()
+  } catch (const StandardOutputError&) {
+    throw;
   } catch (const std::exception& e) {
     std::cerr << command_path(chosen()) << ": " << cause_of(e) << '\n';
   }
@@ -152,14 +153,15 @@ int CommandLine::parse_and_run(std::vector<std::string> arguments) {
 
 int CommandLine::run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  const int code = parse_and_run(join_json_values({argv + 1, argv + argc}));
   try {
+    const int code = parse_and_run(join_json_values({argv + 1, argv + argc}));
     check_standard_output();
+    return code;
   } catch (const StandardOutputError& e) {
+    if (e.cause() == EINTR) return kExitInterrupted;
     if (e.cause() != EPIPE) std::cerr << command_path(chosen()) << ": " << e.what() << '\n';
     return kExitFailed;
   }
-  return code;
 }
 
 }  // namespace iwarp::tools

@@ -62,24 +62,24 @@ void ListenerFlags::add(CLI::App& app) {
       "--draft-2005", options.draft_2005.enabled,
       "Use what draft-ietf-nfsv4-rpcrdma-01 (2005) has beyond version 1: CONFIG_RDMA, RDMA_MSGP, RDMA_DONE. For "
       "a peer that is known to have it, such as another gateway with this flag");
-  app.add_option("--config-program", options.draft_2005.config_program,
+  app.add_option("--config-program", config_program,
                  "... its number of CONFIG_RDMA, the same at both ends (default 0x20050201)")
       ->type_name("N")
       ->check(CLI::Range(std::uint32_t{1}, UINT32_MAX));
-  app.add_option("--align", options.draft_2005.align,
+  app.add_option("--align", align,
                  "... with --rdma-listen: ask clients to let data of 1 KiB and more begin at a multiple of so many "
                  "octets, by RDMA_MSGP. A power of two from 8; 0: do not")
       ->type_name("OCTETS")
       ->check(CLI::Range(std::uint32_t{0}, rpcrdma::kMaxAlignment))
       ->check([](const std::string& v) {
-        std::uint32_t align = 0;
-        const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), align);
+        std::uint32_t to = 0;
+        const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), to);
         const bool fine = error == std::errc{} && end == v.data() + v.size();
-        return fine && (align == 0 || rpcrdma::good_alignment(align))
+        return fine && (to == 0 || rpcrdma::good_alignment(to))
                    ? std::string{}
                    : std::string{"must be 0 or a power of two from 8 to 65536"};
       })
-      ->default_val(std::uint32_t{512});
+      ->default_str(std::to_string(kUsualAlignment));
   app.add_flag("--reply-reads", reply_reads,
                "... with --tcp-listen: offer the server no memory for long replies, so that it offers them for RDMA "
                "Reads, which RDMA_DONE ends");
@@ -101,8 +101,8 @@ void ListenerFlags::add(CLI::App& app) {
       ->check(CLI::IsMember({"on", "off"}).description(""))
       ->type_name("on|off")
       ->default_str("off");
-  const auto seconds = [&](const char* flag, unsigned& to, const char* text) {
-    app.add_option(flag, to, text)->type_name("SECONDS")->check(CLI::Range(1, 86400))->capture_default_str();
+  const auto seconds = [&](const char* flag, auto& to, const char* text) {
+    return app.add_option(flag, to, text)->type_name("SECONDS")->check(CLI::Range(1, 86400))->capture_default_str();
   };
   seconds("--lost-call", lost_call_seconds,
           "Time after which a request that the client repeats counts as lost: its connections end, so that the client "
@@ -116,7 +116,8 @@ void ListenerFlags::add(CLI::App& app) {
           "Read");
   seconds("--done-deadline", done_seconds,
           "With --draft-2005 and --rdma-listen: time for a client to say RDMA_DONE of a reply that it reads. Then the "
-          "memory is taken back");
+          "memory is taken back")
+      ->default_str(std::to_string(kUsualDoneSeconds));
   policy.add(app, 32, PolicyFlags::First::kClientServer);
 }
 

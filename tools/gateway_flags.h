@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -39,13 +40,19 @@ struct LimitFlags {
 };
 
 struct ListenerFlags {
+  static constexpr std::uint32_t kUsualAlignment = 512;
+  static constexpr unsigned kUsualDoneSeconds = 10;
+
   std::string rdma_listen, tcp_listen, tcp, rdma;
   std::string allow, source_map;
   std::optional<gateway::ReservedPort> reserved_port;
   gateway::Options options;  // what needs no conversion
   unsigned connection_memory_mib = 16;
   unsigned max_record_kib = 1088;
-  unsigned lost_call_seconds = 30, record_seconds = 60, read_seconds = 60, reply_seconds = 60, done_seconds = 10;
+  unsigned lost_call_seconds = 30, record_seconds = 60, read_seconds = 60, reply_seconds = 60;
+  // Nothing: not said. Where they would have no effect, whoever says them is told.
+  std::optional<std::uint32_t> config_program, align;
+  std::optional<unsigned> done_seconds;
   bool reply_reads = false;
   PolicyFlags policy;
 

@@ -90,12 +90,23 @@ void check_memory(const gateway::Options& options, std::size_t process_bytes, bo
                                                    process_bytes >> 20, chosen ? "" : " here"));
 }
 
-void check_draft_2005(const gateway::Options& options, bool rdma_front, bool reply_reads) {
-  const bool on = options.draft_2005.enabled;
-  if (on && options.rpcrdma_version != rpcrdma::kVersion1)
+rpcrdma::Draft2005Options draft_2005(const ListenerFlags& flags, bool rdma_front) {
+  rpcrdma::Draft2005Options out = flags.options.draft_2005;
+  if (out.enabled && flags.options.rpcrdma_version != rpcrdma::kVersion1)
     throw SettingError("--draft-2005", "does not go with --rpcrdma-version 2: the draft has version 1 only");
-  if (reply_reads && (!on || rdma_front))
-    throw SettingError("--reply-reads", "goes with --draft-2005 and --tcp-listen");
+  if (flags.config_program && !out.enabled)
+    throw SettingError("--config-program", "goes with --draft-2005: there is no CONFIG_RDMA without it");
+  if (flags.align && (!out.enabled || !rdma_front))
+    throw SettingError("--align", "goes with --draft-2005 and --rdma-listen: it is the server that asks for it");
+  if (flags.reply_reads && (!out.enabled || rdma_front))
+    throw SettingError("--reply-reads", "goes with --draft-2005 and --tcp-listen: it is the client that offers memory");
+  if (flags.done_seconds && (!out.enabled || !rdma_front))
+    throw SettingError("--done-deadline", "goes with --draft-2005 and --rdma-listen: it is the server that waits");
+  out.config_program = flags.config_program.value_or(rpcrdma::kConfigProgram);
+  out.align = flags.align.value_or(ListenerFlags::kUsualAlignment);
+  out.done.patience = std::chrono::seconds(flags.done_seconds.value_or(ListenerFlags::kUsualDoneSeconds));
+  out.offer_reply_memory = !flags.reply_reads;
+  return out;
 }
 
 }  // namespace
@@ -132,9 +143,7 @@ gateway::ListenerSettings listener_settings(const std::string& listener, const L
   options.record_deadline = std::chrono::seconds(flags.record_seconds);
   options.read_deadline = std::chrono::seconds(flags.read_seconds);
   options.reply_deadline = std::chrono::seconds(flags.reply_seconds);
-  options.draft_2005.done.patience = std::chrono::seconds(flags.done_seconds);
-  options.draft_2005.offer_reply_memory = !flags.reply_reads;
-  check_draft_2005(options, rdma_front, flags.reply_reads);
+  options.draft_2005 = draft_2005(flags, rdma_front);
   if (!flags.allow.empty()) options.allow = need(gateway::AccessList::parse(flags.allow), "--allow");
   if (!flags.source_map.empty()) options.source_map = need(gateway::SourceMap::parse(flags.source_map), "--source-map");
   s.listen = rdma_front ? listen_address(flags.rdma_listen, "--rdma-listen")

@@ -12,6 +12,8 @@ StandardOutputError::StandardOutputError(int cause)
     : std::runtime_error(std::string("cannot write standard output: ") + std::strerror(cause)), cause_(cause) {}
 
 void check_standard_output() {
+  const bool failed = std::ferror(stdout) != 0 || !std::cout;
+  if (failed && errno == EINTR) throw StandardOutputError(EINTR);  // just now, or errno says something else
   errno = 0;
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return;

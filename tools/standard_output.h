@@ -7,7 +7,8 @@
 namespace iwarp::tools {
 
 // "cannot write standard output: No space left on device". CommandLine tells it, but of a pipe that nobody reads any
-// more (EPIPE) nothing: whoever closed it knows.
+// more (EPIPE) nothing: whoever closed it knows. EINTR: SIGINT or SIGTERM came while a reader kept it waiting, and the
+// command counts as interrupted.
 class StandardOutputError : public std::runtime_error {
  public:
   explicit StandardOutputError(int cause);
@@ -17,7 +18,8 @@ class StandardOutputError : public std::runtime_error {
   int cause_;  // errno
 };
 
-// Writes out what is held back. Throws StandardOutputError when that, or something before it, could not be written.
+// Writes out what is held back. Throws StandardOutputError when that, or something before it, could not be written. To
+// see EINTR of a write before it, call it right behind that.
 void check_standard_output();
 
 }  // namespace iwarp::tools

@@ -153,7 +153,7 @@ class RequesterWorld {
     if (seen != calls_.end()) {
       const Header& call = seen->second;
       h.version = (how & 64) != 0 ? 3 - call.version : call.version;
-      if (call.reply_chunk && (how & 2) != 0) {
+      if (call.reply_chunk && !call.reply_chunk->segments.empty() && (how & 2) != 0) {
         Segment s = call.reply_chunk->segments[0];
         write(s, rpc);
         s.length = (how & 4) != 0 ? in.u32() : static_cast<std::uint32_t>(rpc.size());
@@ -163,6 +163,7 @@ class RequesterWorld {
       if ((how & 16) != 0) {
         h.write_list = call.write_list;
         for (WriteChunk& chunk : h.write_list) {
+          if (chunk.segments.empty()) continue;  // of a result that is wanted inline
           Segment& s = chunk.segments[0];
           const std::uint32_t written = (how & 32) != 0 ? in.u32() : std::min<std::uint32_t>(in.u16(), s.length);
           write(s, iwarp::test::pattern(std::min<std::uint32_t>(written, s.length)));

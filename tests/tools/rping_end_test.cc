@@ -1,10 +1,14 @@
 // How `iwarp rping` ends and what it says then; and flags that rdma-core's rping has.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "tests/cm/node.h"
 #include "tests/cm/raw_tcp.h"
@@ -14,6 +18,7 @@ namespace iwarp::test {
 namespace {
 
 using nlohmann::json;
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
@@ -169,6 +174,28 @@ TEST(RpingFlags, StandardOutputThatIsFullIsAnError) {
                            " 2>&1 >/dev/full");
   EXPECT_EQ(f.code, 1);
   EXPECT_THAT(f.output, HasSubstr("cannot write standard output: No space left on device"));
+}
+
+// Ctrl-C in `iwarp rping -c -v | less`, for one.
+TEST(RpingFlags, ReaderThatDoesNotReadHoldsUpNoInterruption) {
+  Subprocess server({"rping", "-s", "-a", "127.0.0.1", "-p", "0"});
+  Subprocess one(client(server.listening_port(), {"-v"}));
+  ASSERT_TRUE(one.wait_for("rdma-ping-0: "));
+  const int pipe = open(("/proc/" + std::to_string(one.pid()) + "/fd/1").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(pipe, 0);
+  const auto held = [&] {
+    int octets = 0;
+    return ioctl(pipe, FIONREAD, &octets) == 0 ? octets : -1;
+  };
+  for (int before = -1; before < 60000 || before != held();) {  // of 64 KiB
+    before = held();
+    ASSERT_GE(before, 0);
+    std::this_thread::sleep_for(50ms);
+  }
+  one.signal(SIGINT);
+  EXPECT_EQ(one.wait(), 130);
+  EXPECT_THAT(one.output(), Not(HasSubstr("standard output")));
+  close(pipe);
 }
 
 TEST(RpingJson, OfAClient) {
