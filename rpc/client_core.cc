@@ -164,7 +164,7 @@ void ClientCore::finish(Calls::iterator call, const Error& error, Reply reply, A
     Reply reply;
   };
   if (call->second.done) {
-    auto ending = std::make_shared<Ending>(std::move(call->second.done), error, std::move(reply));
+    auto ending = std::make_shared<Ending>(Ending{std::move(call->second.done), error, std::move(reply)});
     acts.push_back([ending = std::move(ending)] { ending->done(ending->error, std::move(ending->reply)); });
   }
   calls_.erase(call);
