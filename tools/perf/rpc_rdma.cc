@@ -131,13 +131,12 @@ class RpcActive final : public Active {
       ++operations_;
       if (Clock::now() < end_at_ && !interrupted && !failed_) return call_next();
     }
-    const auto end = end_;  // the rest may be gone
-    {
-      const std::lock_guard lock(mu_);
-      if (--under_way_ > 0) return;
-      done_.notify_one();
-    }
-    end->engine.look_again();
+    // Who waits has had the lock, and so has outlasted this, when all of it goes: the engine above all, which must not go
+    // in a thread of its own.
+    const std::lock_guard lock(mu_);
+    if (--under_way_ > 0) return;
+    done_.notify_one();
+    end_->engine.look_again();
   }
 
   // Until nothing is under way.
@@ -153,8 +152,8 @@ class RpcActive final : public Active {
       }
       if (interrupted) client_.close();  // what is under way ends at once
     }
-    if (!leads) return;
     { const std::lock_guard lock(mu_); }  // who has told is out of it
+    if (!leads) return;
     end_->led = false;
     end_->engine.hand_over();  // others may have Calls under way
   }
