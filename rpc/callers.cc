@@ -44,7 +44,7 @@ void Callers::wait(Caller& caller) {
   {
     std::unique_lock lock(mu_);
     Caller::State was = Caller::State::kAsleep;
-    if (!io_) {
+    if (!io_ && asleep_.empty()) {
       if (!caller.state_.compare_exchange_strong(was, Caller::State::kDoesIo)) return;  // told already
       io_ = true;
     } else {
@@ -60,20 +60,16 @@ void Callers::wait(Caller& caller) {
     }
   }
   const PassesOn after(*this);  // a handler of the application may throw
-  while (!engine_.wait_until([&] { return caller.state_.load() == Caller::State::kTold; }, TimePoint::max())) {
+  const auto told = [&] { return caller.state_.load() == Caller::State::kTold; };
+  if (polling_.until(told, engine_.spin())) return;
+  while (!engine_.wait_until(told, TimePoint::max())) {
   }
 }
 
 void Callers::pass_on() {
   const std::lock_guard lock(mu_);
-  for (Caller& next : asleep_) {
-    Caller::State was = Caller::State::kAsleep;
-    if (!next.state_.compare_exchange_strong(was, Caller::State::kDoesIo)) continue;  // told, and on its way out
-    asleep_.erase(asleep_.iterator_to(next));
-    next.wake();
-    return;
-  }
   io_ = false;
+  if (!asleep_.empty()) engine_.hand_over();
 }
 
 }  // namespace iwarp::rpc

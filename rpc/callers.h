@@ -1,17 +1,19 @@
-// The threads that wait for the Reply to a Call, of all Clients of an engine. One of them does the engine's I/O
-// meanwhile; each of the others sleeps by itself, and is woken by its own Reply, or to do the I/O when the first is
-// done. Waiting in the engine all together they would wake one another with each Reply. Internal to rpc.
+// The threads that wait for the Reply to a Call, of all Clients of an engine. One that waits alone does
+// the engine's I/O meanwhile; when there are others the engine's own thread does it, and each sleeps by itself until its
+// Reply wakes it. Waiting in the engine all together they would wake one another with each Reply. Internal to rpc.
 #pragma once
 
 #include <semaphore.h>
 
 #include <atomic>
 #include <boost/intrusive/list.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 
 #include "iwarp/cm/engine.h"
+#include "iwarp/cm/polling_wait.h"
 
 namespace iwarp::rpc {
 
@@ -42,7 +44,7 @@ class Callers {
   // Those of `engine`, which must outlive what is returned.
   [[nodiscard]] static std::shared_ptr<Callers> of(cm::Engine& engine);
 
-  explicit Callers(cm::Engine& engine) : engine_(engine) {}
+  explicit Callers(cm::Engine& engine) : engine_(engine), polling_(engine) {}
   // Until it is told. Not to be called in a handler of the engine.
   void wait(Caller& caller);
 
@@ -53,6 +55,7 @@ class Callers {
   void pass_on();
 
   cm::Engine& engine_;
+  cm::PollingWait polling_;
   std::mutex mu_;
   bool io_ = false;  // somebody does it, or has been woken to
   boost::intrusive::list<Caller> asleep_;

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "iwarp/tirpc/process_engine.h"
@@ -12,8 +13,39 @@
 namespace iwarp::tirpc {
 namespace {
 
-// Calls that a thread takes before it looks at its other descriptors again.
-constexpr unsigned kMostInARow = 16;
+using Clock = std::chrono::steady_clock;
+
+// How a thread of a service shares itself between Calls and its other descriptors, of whatever transport.
+class Pace {
+ public:
+  void took() {
+    if (!idle_) return;
+    idle_ = false;
+    in_a_row_ = 0;
+    comes_soon_ = Clock::now() - idle_since_ <= kSoon;
+  }
+  // Whether it may take another Call before it looks at the others.
+  [[nodiscard]] bool may_take() { return ++in_a_row_ < kMostInARow; }
+  // How long it waits for one.
+  [[nodiscard]] std::chrono::microseconds patience() const {
+    return comes_soon_ ? kSoon : std::chrono::microseconds{0};
+  }
+  void looks_elsewhere() {
+    idle_ = true;
+    idle_since_ = Clock::now();
+  }
+
+ private:
+  static constexpr unsigned kMostInARow = 16;
+  // For so long the engine would look at its sockets as well.
+  static constexpr std::chrono::microseconds kSoon = cm::Engine::kUsualSpin;
+
+  unsigned in_a_row_ = 0;
+  bool idle_ = true, comes_soon_ = false;
+  Clock::time_point idle_since_{};
+};
+
+thread_local Pace pace;
 
 // An address in numbers.
 socklen_t put_address(const std::string& text, std::uint16_t port, sockaddr_storage& to) {
@@ -40,17 +72,26 @@ void put_auth(const rpcrdma::OpaqueAuth& from, opaque_auth& to) {
 
 }  // namespace
 
-CallQueue::CallQueue() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+CallQueue::CallQueue(cm::Engine& engine) : engine_(engine), polling_(engine), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 CallQueue::~CallQueue() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+void CallQueue::mark() {
+  const bool wanted = !waiting_.empty();
+  length_.store(waiting_.size());
+  if (wanted == readable_ || (wanted && lookers_ > 0)) return;
+  std::uint64_t count = 0;
+  (void)(wanted ? ::eventfd_write(fd_, 1) : ::eventfd_read(fd_, &count));
+  readable_ = wanted;
 }
 
 void CallQueue::push(std::shared_ptr<rpc::IncomingCall> call) {
   const std::lock_guard lock(mu_);
   if (closed_) return;  // it goes behind the lock
   waiting_.push_back(std::move(call));
-  if (waiting_.size() == 1) (void)::eventfd_write(fd_, 1);
+  mark();
 }
 
 std::shared_ptr<rpc::IncomingCall> CallQueue::pop() {
@@ -58,14 +99,21 @@ std::shared_ptr<rpc::IncomingCall> CallQueue::pop() {
   if (waiting_.empty()) return nullptr;
   auto call = std::move(waiting_.front());
   waiting_.pop_front();
-  std::uint64_t count = 0;
-  if (waiting_.empty()) (void)::eventfd_read(fd_, &count);
+  mark();  // the others are for whoever comes first
   return call;
 }
 
-bool CallQueue::empty() {
+bool CallQueue::wait(std::chrono::microseconds time) {
+  const auto some = [this] { return length_.load() > 0; };
+  if (some() || time.count() == 0) return some();
+  {
+    const std::lock_guard lock(mu_);
+    ++lookers_;
+  }
+  if (!polling_.until(some, time)) engine_.hand_over();
   const std::lock_guard lock(mu_);
-  return waiting_.empty();
+  --lookers_;
+  return some();
 }
 
 void CallQueue::close() {
@@ -73,9 +121,13 @@ void CallQueue::close() {
   const std::lock_guard lock(mu_);
   closed_ = true;
   dropped.swap(waiting_);
+  mark();
 }
 
-SvcTransport::SvcTransport(const Settings& settings) : settings_(settings), server_(process_engine(), settings.server) {
+SvcTransport::SvcTransport(const Settings& settings)
+    : settings_(settings),
+      server_(process_engine(), settings.server),
+      queue_(std::make_shared<CallQueue>(process_engine())) {
   server_.serve_messages([queue = queue_](std::shared_ptr<rpc::IncomingCall> call) { queue->push(std::move(call)); });
 }
 
@@ -125,6 +177,7 @@ bool SvcTransport::receive(rpc_msg* msg) {
   leave_current();
   const auto call = queue_->pop();
   if (!call) return false;  // another thread was faster
+  pace.took();
   const rpcrdma::RpcCall& head = call->head();
   msg->rm_xid = head.xid;
   msg->rm_direction = CALL;
@@ -150,13 +203,9 @@ void SvcTransport::tell_caller(const rpc::IncomingCall& call) {
 }
 
 xprt_stat SvcTransport::status() {
-  // Taken without a look at the other descriptors, of whatever transport.
-  static thread_local unsigned in_a_row = 0;
-  if (queue_->empty() || ++in_a_row >= kMostInARow) {
-    in_a_row = 0;
-    return XPRT_IDLE;
-  }
-  return XPRT_MOREREQS;
+  if (pace.may_take() && queue_->wait(pace.patience())) return XPRT_MOREREQS;
+  pace.looks_elsewhere();
+  return XPRT_IDLE;
 }
 
 bool SvcTransport::get_arguments(xdrproc_t xargs, void* args) {

@@ -6,6 +6,8 @@
 #include <rpc/rpc.h>
 #include <rpc/svc_mt.h>
 
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -14,6 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "iwarp/cm/engine.h"
+#include "iwarp/cm/polling_wait.h"
 #include "iwarp/rpc/iwarp_transport.h"
 #include "iwarp/rpc/server.h"
 #include "iwarp/tirpc/options.h"
@@ -21,11 +25,11 @@
 
 namespace iwarp::tirpc {
 
-// Calls that wait for a thread of the service, and the descriptor that is readable while there are any. Thread-safe. It
-// may outlive the transport: the engine may be about to push when that is destroyed.
+// Calls that wait for a thread of the service, and the descriptor that is readable while there are any that no thread is
+// about to take. Thread-safe. It may outlive the transport: the engine may be about to push when that is destroyed.
 class CallQueue {
  public:
-  CallQueue();
+  explicit CallQueue(cm::Engine& engine);
   ~CallQueue();
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
@@ -35,14 +39,23 @@ class CallQueue {
   void push(std::shared_ptr<rpc::IncomingCall> call);
   // The oldest; null: there is none.
   [[nodiscard]] std::shared_ptr<rpc::IncomingCall> pop();
-  [[nodiscard]] bool empty();
+  // Whether there is one, in so much time: meanwhile this thread does the engine's I/O, which spares the way by the
+  // descriptor. The one that it was told of is for pop().
+  [[nodiscard]] bool wait(std::chrono::microseconds time);
   // What waits is dropped, and what comes.
   void close();
 
  private:
+  void mark();  // with the lock
+
+  cm::Engine& engine_;
+  cm::PollingWait polling_;
   std::mutex mu_;
   std::deque<std::shared_ptr<rpc::IncomingCall>> waiting_;
+  std::atomic<std::size_t> length_ = 0;  // of waiting_
+  unsigned lookers_ = 0;                 // threads in wait()
   const int fd_;
+  bool readable_ = false;
   bool closed_ = false;
 };
 
@@ -82,7 +95,7 @@ class SvcTransport {
   const Settings settings_;
   rpc::Server server_;
   std::shared_ptr<rpc::IwarpServer> listener_;
-  const std::shared_ptr<CallQueue> queue_ = std::make_shared<CallQueue>();
+  const std::shared_ptr<CallQueue> queue_;
   std::mutex mu_;
   std::unordered_map<std::thread::id, Current> current_;  // of threads that have a Call
   std::vector<Registration> registered_;

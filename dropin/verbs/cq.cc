@@ -9,23 +9,23 @@
 #include "dropin/verbs/context.h"
 #include "dropin/verbs/device.h"
 #include "dropin/verbs/interface.h"
-#include "dropin/verbs/vain_polls.h"
+#include "iwarp/cm/vain_polls.h"
 
 namespace iwarp::dropin {
 namespace {
 
 constexpr std::size_t kAtOnce = 16;  // completions taken with one lock
 
-thread_local VainPolls vain_polls;
+thread_local cm::VainPolls vain_polls;
 
 void polled_in_vain(verbs::CompletionQueue& queue) {
   if (!vain_polls.another()) return;
-  const auto begin = VainPolls::Clock::now();
+  const auto begin = cm::VainPolls::Clock::now();
   if (vain_polls.may_doze(begin) && engine().doze(queue)) {
-    vain_polls.dozed(begin, VainPolls::Clock::now());
+    vain_polls.dozed(begin, cm::VainPolls::Clock::now());
   } else {
     std::this_thread::yield();
-    vain_polls.yielded(begin, VainPolls::Clock::now());
+    vain_polls.yielded(begin, cm::VainPolls::Clock::now());
   }
 }
 

@@ -1,9 +1,9 @@
 // When a thread that polls in vain goes on, yields or dozes.
-#include "dropin/verbs/vain_polls.h"
+#include "iwarp/cm/vain_polls.h"
 
 #include <gtest/gtest.h>
 
-namespace iwarp::dropin {
+namespace iwarp::cm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -81,4 +81,4 @@ TEST(VainPolls, WhoGotSomethingMayDozeAgain) {
 }
 
 }  // namespace
-}  // namespace iwarp::dropin
+}  // namespace iwarp::cm

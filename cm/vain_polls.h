@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace iwarp::dropin {
+namespace iwarp::cm {
 
 // What a thread does that polls and gets nothing: where applications spin on all processors, the one that has what they
 // wait for runs only when a time slice is over. Pure: who uses it looks at the clock, yields and dozes. Of one thread.
@@ -39,4 +39,4 @@ class VainPolls {
   Clock::time_point contended_until_;
 };
 
-}  // namespace iwarp::dropin
+}  // namespace iwarp::cm
