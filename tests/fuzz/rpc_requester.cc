@@ -106,7 +106,8 @@ class RequesterWorld {
       case 13:
         client_.refuse_posts = xid == 1;
         client_.refuse_registrations = xid == 2;
-        client_.refuse_invalidation = xid == 3;
+        client_.refuse_invalidation = xid == 3 || xid == 5;
+        if (xid == 5) client_.refuse_registration_number = 2;
         break;
       case 14:
         replies_.clear();
