@@ -139,7 +139,7 @@ void Requester::pump() {
   if (auto posted = receives_.fill(); !posted) return fail(posted.error());
   // The Reply must find a Receive, beside those for backward Calls. req: RFC8166-3.3.1-8 RFC8166-6.2-1
   // req: RFC8166-3.3-1 RFC8166-8.1.4-3 RFC8167-4-1
-  while (!queued_.empty() && window_.available() > 0 && has_receive()) {
+  while (!dead_ && !queued_.empty() && window_.available() > 0 && has_receive()) {
     if (versions_.alone() && window_.in_flight() > 0) break;  // req: V2-5-2
     if (!admits_call() || !try_send(queued_.front())) break;
     queued_.pop_front();
@@ -300,8 +300,8 @@ bool Requester::try_send(Queued& queued) {
   window_.on_call_sent();
   if (!expose(plan, message, call, h)) {
     if (take_back(call, queued, whole_in_line)) return try_send(queued);
-    fail_call(call, Failure::kLocal, {});  // req: RFC8166-4.5.4-1
-    return true;
+    if (!dead_) fail_call(call, Failure::kLocal, {});  // req: RFC8166-4.5.4-1
+    return !dead_ || !whole_in_line;                   // what would have gone in line is in the queue still
   }
 
   if (queued.xid != queued.asked_xid) {

@@ -38,7 +38,7 @@ void Requester::on_backward_call(Buffer message, const ParsedHeader& parsed) {
     auto planned = plan_call(h, payload.size(), options_.max_backward_call_bytes);
     if (auto* fine = std::get_if<CallPlan>(&planned)) plan = std::move(*fine);
     contradicts = !plan && std::get<PlanFault>(planned) == PlanFault::kBadPositions;
-    const bool fits = plan && endpoint_.limits().max_outstanding_reads > 0 &&
+    const bool fits = plan && assembler_.max_reads() > 0 &&
                       pool_.can_hold(plan->total_bytes, BufferPool::Purpose::kBackward, kHeadroomBytes);
     if (!fits && !contradicts) return answer_err_chunk(h.xid, h.version);
   }

@@ -82,8 +82,8 @@ void Responder::pump_backward() {
     out.header.credits = backward_window_.requested();  // req: RFC8167-5.1-3 BIDIR-2.1.2-1
     const auto made = make_backward(b, out);
     if (!made) {
-      events_.emplace_back(BackwardFailed{b.xid, false});
       if (!fence(b)) return;
+      events_.emplace_back(BackwardFailed{b.xid, false});
       backward_calls_.erase(backward_calls_.begin() + static_cast<std::ptrdiff_t>(i--));
       continue;
     }

@@ -196,4 +196,11 @@ void check_inbox(FakeEndpoint& peer, std::uint32_t highest, bool draft_2005) {
   }
 }
 
+bool is_call(const ParsedHeader& parsed, ConstBytes message) {
+  const Header& h = parsed.header;
+  if (h.proc == Proc::kNomsg) return !h.read_list.empty();
+  const bool carries = h.proc == Proc::kMsg || h.proc == Proc::kMsgp;
+  return carries && rpc_direction(message.subspan(parsed.payload_offset)) == RpcDirection::kCall;
+}
+
 }  // namespace iwarp::fuzz

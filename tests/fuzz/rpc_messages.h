@@ -42,6 +42,10 @@ void arrive(FakeEndpoint& at, const Bytes& message, std::optional<Stag> invalida
 // without `draft_2005`.
 void check_inbox(FakeEndpoint& peer, std::uint32_t highest, bool draft_2005);
 
+// Whether such a message is a Call of the end under test: its chunks are that end's own. Those of a Reply are the
+// peer's, given back, and may be anything.
+[[nodiscard]] bool is_call(const rpcrdma::ParsedHeader& parsed, ConstBytes message);
+
 // What the checks read, whichever version it is.
 inline constexpr rpcrdma::Limits kAnyHeader{1000, 1000, 1000, {.version_2 = true, .draft_2005 = true}};
 

@@ -106,7 +106,8 @@ class RequesterWorld {
       case 13:
         client_.refuse_posts = xid == 1;
         client_.refuse_registrations = xid == 2;
-        client_.refuse_invalidation = xid == 3;
+        client_.refuse_invalidation = xid == 3 || xid == 5;
+        if (xid == 5) client_.refuse_registration_number = 2;
         break;
       case 14:
         replies_.clear();
@@ -153,7 +154,7 @@ class RequesterWorld {
     if (seen != calls_.end()) {
       const Header& call = seen->second;
       h.version = (how & 64) != 0 ? 3 - call.version : call.version;
-      if (call.reply_chunk && !call.reply_chunk->segments.empty() && (how & 2) != 0) {
+      if (call.reply_chunk && (how & 2) != 0) {
         Segment s = call.reply_chunk->segments[0];
         write(s, rpc);
         s.length = (how & 4) != 0 ? in.u32() : static_cast<std::uint32_t>(rpc.size());
@@ -163,7 +164,7 @@ class RequesterWorld {
       if ((how & 16) != 0) {
         h.write_list = call.write_list;
         for (WriteChunk& chunk : h.write_list) {
-          if (chunk.segments.empty()) continue;  // of a result that is wanted inline
+          if (chunk.segments.empty()) continue;  // of a result that is wanted in line
           Segment& s = chunk.segments[0];
           const std::uint32_t written = (how & 32) != 0 ? in.u32() : std::min<std::uint32_t>(in.u16(), s.length);
           write(s, iwarp::test::pattern(std::min<std::uint32_t>(written, s.length)));
@@ -240,8 +241,8 @@ class RequesterWorld {
     check_inbox(server_, options_.highest_version, options_.draft_2005.enabled);
     for (const Bytes& message : server_.inbox) {
       const ParseResult result = Header::parse(message, kAnyHeader);
-      const auto& h = std::get<ParsedHeader>(result).header;
-      if (h.proc != Proc::kError && h.proc != Proc::kDone && h.proc != Proc::kOptional) calls_[h.xid] = h;
+      const auto* parsed = std::get_if<ParsedHeader>(&result);
+      if (parsed != nullptr && is_call(*parsed, message)) calls_[parsed->header.xid] = parsed->header;
     }
     server_.inbox.clear();
   }
@@ -264,7 +265,7 @@ class RequesterWorld {
   PeerMemory peer_{server_};
   std::optional<BufferPool> pool_;
   std::optional<Requester> requester_;
-  std::map<std::uint32_t, Header> calls_;  // the latest of each xid
+  std::map<std::uint32_t, Header> calls_;  // the latest of each xid; their chunks are the client's own
   std::vector<Buffer> replies_;
   std::vector<Requester::BackwardCall> backward_;
   bool closed_ = false;

@@ -187,7 +187,9 @@ class ResponderWorld {
     check_inbox(client_, options_.highest_version, options_.draft_2005.enabled);
     for (const Bytes& message : client_.inbox) {
       const ParseResult result = Header::parse(message, kAnyHeader);
-      const auto& h = std::get<ParsedHeader>(result).header;
+      const auto* parsed = std::get_if<ParsedHeader>(&result);
+      if (parsed == nullptr || !is_call(*parsed, message)) continue;
+      const Header& h = parsed->header;
       const bool offers = h.reply_chunk && h.reply_chunk->segments.size() == 1 && h.reply_chunk->length() > 0;
       if (offers && options_.backward_chunks) backward_[h.xid] = h;
     }

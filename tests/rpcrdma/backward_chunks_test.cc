@@ -275,6 +275,20 @@ TEST_F(BackwardReplies, AreNotAskedForWithoutMemory) {
   send(make_err_chunk(5, 1, 2));
 }
 
+// One chunk cannot be exposed, nor the other be fenced.
+TEST_F(BackwardReplies, ACallOfAConnectionThatMustCloseHasNotFailed) {
+  ResponderOptions options = kSends;
+  options.backward_retransmission = true;
+  start(options);
+  server_.refuse_registration_number = 2;
+  server_.refuse_invalidation = true;
+  ASSERT_TRUE(responder_->send_backward_call(to_buffer(*pool_, callback(1, 50'000)), now_).ok());
+  EXPECT_TRUE(next<Responder::MustClose>(*responder_));
+  EXPECT_FALSE(responder_->poll_event());
+  EXPECT_EQ(responder_->take_outstanding_backward().size(), 1u);
+  std::erase_if(server_.regions, [](const auto& r) { return r.second.access.has_value(); });  // as closing it does
+}
+
 TEST_F(BackwardReplies, NeedAPoolThatHoldsThem) {
   ResponderOptions options = kSends;
   auto memory = pool_options(options);

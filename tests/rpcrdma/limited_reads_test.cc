@@ -77,5 +77,27 @@ TEST_P(ClientReads, AreAsManyAsTheServerAnswers) {
   EXPECT_EQ(client_.max_reads_seen, GetParam().at_most);
 }
 
+// None at all, so that a backward Call in Read chunks would wait for ever.
+TEST_F(RequesterTest, TakesNoBackwardReadChunksWhereTheServerAnswersNoReads) {
+  COVERS("D2005-6.2-7");
+  RequesterOptions options;
+  options.draft_2005.enabled = options.draft_2005.configure = true;
+  options.backward_chunks = true;
+  start(options);
+  ASSERT_TRUE(call(null_call(kXid)));
+  const std::uint32_t xid = received().header.xid;
+  answer(header(xid), rpc_reply(xid, words({4096, 0, 0})));
+  EXPECT_EQ(received().header.xid, kXid);
+  std::deque<Bytes> memory;
+  Header h = header(9, Proc::kNomsg);
+  h.read_list = offered(server_, memory, rpc_call(9, 0x40000000, 1, 1, pattern(kLong)));
+  answer(h);
+  const Header error = received().header;
+  EXPECT_EQ(error.xid, 9u);
+  EXPECT_EQ(error.proc, Proc::kError);
+  EXPECT_EQ(error.error.code, HeaderError::kChunk);
+  EXPECT_EQ(client_.max_reads_seen, 0u);
+}
+
 }  // namespace
 }  // namespace iwarp::rpcrdma::test

@@ -312,6 +312,39 @@ TEST_F(RequesterChunks, OfTwoWriteChunksBothOrNone) {
   EXPECT_EQ(client_.exposed(), 0u);
 }
 
+// Nor can the first be fenced: the connection ends, and with it whatever else would have gone.
+TEST_F(RequesterChunks, NothingHappensAfterAFenceThatFails) {
+  COVERS("RFC8166-4.5.4-2");
+  for (const Bytes& data : {Bytes{}, pattern(5000)}) {
+    SCOPED_TRACE(data.size());
+    RequesterOptions options{.retransmission = true, .offers = {.write_chunks = 2}};
+    auto memory = pool_options(options);
+    memory.reply_bytes = BufferPool::charged_bytes(80'000);
+    start(options, memory);
+    ASSERT_TRUE(call(null_call(1)).ok());
+    const Bytes message =  // WRITE and two READs; a longer one goes in a Read chunk
+        rpc_call(2, kNfs, 4, 1,
+                 words({0, 1, 3, 38, 1, 2, 3, 4, 0, 0, 2}) + opaque(data) +
+                     words({25, 1, 2, 3, 4, 0, 0, 5000, 25, 1, 2, 3, 4, 0, 0, 6000}));
+    ASSERT_TRUE(call(message).ok());
+    ASSERT_TRUE(call(readlink_call(3)).ok());  // there is never memory for its Reply
+    (void)received();
+    client_.refuse_registration_number = 2;
+    client_.refuse_invalidation = true;
+    answer(header(1, Proc::kMsg, 64), rpc_reply(1));
+    EXPECT_TRUE(next<Requester::ReplyReceived>(*requester_));
+    EXPECT_TRUE(next<Requester::MustClose>(*requester_));
+    EXPECT_FALSE(requester_->poll_event());
+    EXPECT_TRUE(nothing_received());
+    const auto outstanding = requester_->take_outstanding();
+    ASSERT_EQ(outstanding.size(), 2u);
+    EXPECT_EQ(outstanding[0].message, message);
+    EXPECT_EQ(outstanding[1].message, readlink_call(3));
+    TearDown();
+    client_.refuse_invalidation = client_.broken = false;
+  }
+}
+
 // Both in one Call, between two ends of iwarp.
 TEST(RpcPairChunks, WriteChunksBesideAReplyChunk) {
   RequesterOptions c;
