@@ -21,9 +21,9 @@ class PollingWait {
   // A yield that took longer was none of a thread that is alone.
   static constexpr std::chrono::microseconds kOthersRan{3};
 
-  // Until `ready` is true, for as long as the engine's threads look at its sockets before they sleep (Engine::spin()), or
-  // `time` if that is less; whether it is true. Where others want the processor it sleeps in between. Not to be called
-  // in a handler of the engine.
+  // Until `ready` is true, for as long as the engine's threads look at its sockets before they sleep (Engine::spin()),
+  // or `time` if that is less; whether it is true. Where others want the processor it sleeps in between. Not to be
+  // called in a handler of the engine.
   template <class Ready>
   bool until(const Ready& ready, std::chrono::microseconds time) {
     using Clock = VainPolls::Clock;

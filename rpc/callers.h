@@ -1,6 +1,6 @@
 // The threads that wait for the Reply to a Call, of all Clients of an engine. One that waits alone does
-// the engine's I/O meanwhile; when there are others the engine's own thread does it, and each sleeps by itself until its
-// Reply wakes it. Waiting in the engine all together they would wake one another with each Reply. Internal to rpc.
+// the engine's I/O meanwhile; when there are others the engine's own thread does it, and each sleeps by itself until
+// its Reply wakes it. Waiting in the engine all together they would wake one another with each Reply. Internal to rpc.
 #pragma once
 
 #include <semaphore.h>

@@ -72,7 +72,8 @@ void put_auth(const rpcrdma::OpaqueAuth& from, opaque_auth& to) {
 
 }  // namespace
 
-CallQueue::CallQueue(cm::Engine& engine) : engine_(engine), polling_(engine), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+CallQueue::CallQueue(cm::Engine& engine)
+    : engine_(engine), polling_(engine), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 CallQueue::~CallQueue() {
   if (fd_ >= 0) ::close(fd_);

@@ -25,8 +25,8 @@
 
 namespace iwarp::tirpc {
 
-// Calls that wait for a thread of the service, and the descriptor that is readable while there are any that no thread is
-// about to take. Thread-safe. It may outlive the transport: the engine may be about to push when that is destroyed.
+// Calls that wait for a thread of the service, and the descriptor that is readable while there are any that no thread
+// is about to take. Thread-safe. It may outlive the transport: the engine may be about to push when that is destroyed.
 class CallQueue {
  public:
   explicit CallQueue(cm::Engine& engine);

@@ -131,8 +131,8 @@ class RpcActive final : public Active {
       ++operations_;
       if (Clock::now() < end_at_ && !interrupted && !failed_) return call_next();
     }
-    // Who waits has had the lock, and so has outlasted this, when all of it goes: the engine above all, which must not go
-    // in a thread of its own.
+    // Who waits has had the lock, and so has outlasted this, when all of it goes: the engine above all, which must not
+    // go in a thread of its own.
     const std::lock_guard lock(mu_);
     if (--under_way_ > 0) return;
     done_.notify_one();
