@@ -44,7 +44,7 @@ void Callers::wait(Caller& caller) {
   {
     std::unique_lock lock(mu_);
     Caller::State was = Caller::State::kAsleep;
-    if (!io_ && asleep_.empty()) {
+    if (!io_ && (passes_on_ || asleep_.empty())) {
       if (!caller.state_.compare_exchange_strong(was, Caller::State::kDoesIo)) return;  // told already
       io_ = true;
     } else {
@@ -68,8 +68,19 @@ void Callers::wait(Caller& caller) {
 
 void Callers::pass_on() {
   const std::lock_guard lock(mu_);
+  if (!passes_on_) {
+    if (!asleep_.empty()) engine_.hand_over();
+    io_ = false;
+    return;
+  }
+  for (Caller& next : asleep_) {
+    Caller::State was = Caller::State::kAsleep;
+    if (!next.state_.compare_exchange_strong(was, Caller::State::kDoesIo)) continue;  // told, and on its way out
+    asleep_.erase(asleep_.iterator_to(next));
+    next.wake();
+    return;
+  }
   io_ = false;
-  if (!asleep_.empty()) engine_.hand_over();
 }
 
 }  // namespace iwarp::rpc
