@@ -88,9 +88,9 @@ class Engine final : public verbs::Progress {
   [[nodiscard]] const std::shared_ptr<verbs::Context>& context() const { return context_; }
   // Connections that it serves, and undecided requests that were moved to it (ConnectRequest::move_to()).
   [[nodiscard]] std::size_t load() const;
-  // How long a waiting thread looks at the sockets before it sleeps. 0: it does not: as asked for, or with one
-  // processor, in manual mode, or with a borrowed io_context.
-  [[nodiscard]] std::chrono::microseconds spin() const { return spin_; }
+  // How long a waiting thread looks at the sockets before it sleeps. 0: it does not: as asked for, with one processor,
+  // in manual mode, with a borrowed io_context, or, for now, as too many engines of the Context have connections.
+  [[nodiscard]] std::chrono::microseconds spin() const;
   // Expires when the engine is destroyed.
   [[nodiscard]] std::weak_ptr<const void> life() const { return life_; }
   // The io_context that it owns or has borrowed. Not to be called in a forked child.

@@ -217,12 +217,17 @@ Engine::Looked Engine::drive_all(std::span<const std::shared_ptr<Connection>> so
   return looked;
 }
 
+std::chrono::microseconds Engine::spin() const {
+  const bool crowded = context_->busy_engines().load(std::memory_order_relaxed) > pace::spinning_engines();
+  return crowded ? std::chrono::microseconds{0} : spin_;
+}
+
 void Engine::spin(const std::function<bool()>& ready, Clock::time_point now, Clock::time_point deadline) {
   if (spins_to_skip_ > 0) {
     --spins_to_skip_;
     return;
   }
-  if (context_->busy_engines().load(std::memory_order_relaxed) > pace::spinning_engines()) return;
+  if (spin().count() == 0) return;
   bool useful = false;
   for (auto until = std::min(now + spin_, deadline); now < until;) {
     if (now - reactor_polled_.load(std::memory_order_relaxed) >=

@@ -1,7 +1,7 @@
 // The threads that wait for the Reply to a Call, of all Clients of an engine. One that waits alone does the engine's
-// I/O meanwhile. Of several each sleeps by itself until its Reply wakes it, and the engine's own thread does the I/O;
-// where that one does not look at the sockets, or there is none, one of them does it, and wakes the next when it is
-// done. Waiting in the engine all together they would wake one another with each Reply. Internal to rpc.
+// I/O meanwhile. Of several each sleeps by itself until its Reply wakes it, and the engine's own thread does the I/O.
+// Where nobody looks at sockets in vain (Engine::spin()), one of them does it, and wakes the next when it is done.
+// Waiting in the engine all together they would wake one another with each Reply. Internal to rpc.
 #pragma once
 
 #include <semaphore.h>
@@ -57,7 +57,7 @@ class Callers {
 
   cm::Engine& engine_;
   cm::PollingWait polling_;
-  const bool passes_on_;  // the I/O from caller to caller: nobody else can do it, or only on the same processor
+  const bool passes_on_;  // the I/O from caller to caller: there may be nobody else
   std::mutex mu_;
   bool io_ = false;  // somebody does it, or has been woken to
   boost::intrusive::list<Caller> asleep_;

@@ -54,6 +54,7 @@ void ClientCore::round(TimePoint now, Acts& acts) {
     session_->channel->arm();
     if (!session_->feed()) break;
   }
+  tell_handed_over(acts);
   // No memory need be on its way back then.
   if (const auto shortages = session_->pool.shortages(); shortages != session_->shortages_seen) {
     session_->shortages_seen = shortages;
@@ -86,9 +87,8 @@ void ClientCore::on_reply(Requester::ReplyReceived reply, Acts& acts) {
   const auto call = calls_.find(reply.xid);
   if (call == calls_.end()) return;
   ++stats_.replies;
-  if (!call->second.done) {  // of a one-way Call: its memory goes now, with the lock
-    calls_.erase(call);
-    return;
+  if (call->second.one_way) {  // its memory goes now, with the lock
+    return finish(call, {}, {}, acts);
   }
   const auto head = rpcrdma::RpcReply::parse(reply.message.bytes());
   if (!head) return finish(call, head.error(), {}, acts);
@@ -111,7 +111,7 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
         return;
       }
       to_send_.pop_front();
-      on_sent(call, acts);
+      on_sent(xid, call);
       continue;
     }
     auto room = session_->pool.acquire(call.message.size(), BufferPool::Purpose::kCall);
@@ -133,14 +133,23 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
     }
     to_send_.pop_front();
     stats_.sent_again += call.sent_before ? 1 : 0;
-    on_sent(call, acts);
+    on_sent(xid, call);
   }
 }
 
-void ClientCore::on_sent(Pending& call, Acts& acts) {
+void ClientCore::on_sent(std::uint32_t xid, Pending& call) {
   call.sent = true;
-  if (!call.one_way) return;
-  if (auto done = std::exchange(call.done, {})) acts.push_back([done = std::move(done)] { done({}, {}); });
+  if (call.one_way && call.done) handed_over_.push_back(xid);
+}
+
+// One-way Calls are done when they have left: what follows, such as close(), takes nothing back then.
+void ClientCore::tell_handed_over(Acts& acts) {
+  if (handed_over_.empty() || !session_->requester.all_sent()) return;
+  for (const std::uint32_t xid : std::exchange(handed_over_, {})) {
+    const auto call = calls_.find(xid);
+    if (call == calls_.end() || !call->second.one_way || !call->second.sent) continue;
+    if (auto done = std::exchange(call->second.done, {})) acts.push_back([done = std::move(done)] { done({}, {}); });
+  }
 }
 
 // Its memory stays the connection's until the Reply.

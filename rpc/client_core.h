@@ -96,7 +96,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   // False: it cannot be sent on this connection.
   [[nodiscard]] std::optional<bool> take_up(std::uint32_t xid, const Pending& call);
   void give_up(std::uint32_t xid, const Pending& call);
-  void on_sent(Pending& call, Acts& acts);
+  void on_sent(std::uint32_t xid, Pending& call);
+  void tell_handed_over(Acts& acts);
   void probe(TimePoint now);
   void lose(const Error& why, TimePoint now, Acts& acts);
   void not_reached(const Error& why, TimePoint now, Acts& acts);
@@ -122,6 +123,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<const Handler>> programs_;  // for the server
   const std::shared_ptr<Places> backward_places_;  // of its Calls under way, on whatever connection they came
   std::deque<std::uint32_t> to_send_;
+  std::vector<std::uint32_t> handed_over_;  // one-way Calls that are not told yet
   std::uint32_t next_xid_;
   std::uint64_t begun_ = 0;
   WakeTimer timer_;

@@ -199,6 +199,8 @@ class Requester {
   // When the Call of that xid was given to call(); nothing if it is not outstanding. A client that repeats an old one
   // has most likely lost its Reply: only a new connection brings that, and the credit, back.
   [[nodiscard]] std::optional<TimePoint> outstanding_since(std::uint32_t xid) const;
+  // Whether all that it was given has left: no Call waits for a credit, and no Send for its completion.
+  [[nodiscard]] bool all_sent() const { return queued_.empty() && transmit_.backlog() == 0 && transmit_.unsent() == 0; }
   // Calls that were taken and are not on their way: they wait for a credit, memory or room.
   [[nodiscard]] std::size_t waiting_calls() const { return queued_.size(); }
   // Calls wait, and every credit is held by one that the server has not answered.

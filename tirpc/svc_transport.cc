@@ -4,8 +4,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "iwarp/tirpc/process_engine.h"
 #include "iwarp/tirpc/xdr_octets.h"
@@ -15,37 +18,31 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How a thread of a service shares itself between Calls and its other descriptors, of whatever transport.
-class Pace {
+// A Call that comes within this time behind the last one was worth waiting for: for so long the engine's threads would
+// look at their sockets as well.
+constexpr std::chrono::microseconds kSoon = cm::Engine::kUsualSpin;
+
+// The Calls that a thread takes before it looks at its other descriptors again, of whatever transport.
+class Row {
  public:
   void took() {
-    if (!idle_) return;
-    idle_ = false;
-    in_a_row_ = 0;
-    comes_soon_ = Clock::now() - idle_since_ <= kSoon;
+    if (std::exchange(over_, false)) begin_ = Clock::now();
   }
-  // Whether it may take another Call before it looks at the others.
-  [[nodiscard]] bool may_take() { return ++in_a_row_ < kMostInARow; }
-  // How long it waits for one.
-  [[nodiscard]] std::chrono::microseconds patience() const {
-    return comes_soon_ ? kSoon : std::chrono::microseconds{0};
+  // How long it may go on.
+  [[nodiscard]] std::chrono::microseconds left() const {
+    const auto past = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin_);
+    return std::max(kMost - past, std::chrono::microseconds{0});
   }
-  void looks_elsewhere() {
-    idle_ = true;
-    idle_since_ = Clock::now();
-  }
+  void end() { over_ = true; }
 
  private:
-  static constexpr unsigned kMostInARow = 16;
-  // For so long the engine would look at its sockets as well.
-  static constexpr std::chrono::microseconds kSoon = cm::Engine::kUsualSpin;
+  static constexpr std::chrono::microseconds kMost{1000};
 
-  unsigned in_a_row_ = 0;
-  bool idle_ = true, comes_soon_ = false;
-  Clock::time_point idle_since_{};
+  bool over_ = true;
+  Clock::time_point begin_{};
 };
 
-thread_local Pace pace;
+thread_local Row row;
 
 // An address in numbers.
 socklen_t put_address(const std::string& text, std::uint16_t port, sockaddr_storage& to) {
@@ -106,15 +103,20 @@ std::shared_ptr<rpc::IncomingCall> CallQueue::pop() {
 
 bool CallQueue::wait(std::chrono::microseconds time) {
   const auto some = [this] { return length_.load() > 0; };
-  if (some() || time.count() == 0) return some();
-  {
-    const std::lock_guard lock(mu_);
-    ++lookers_;
-  }
-  if (!polling_.until(some, time)) engine_.hand_over();
-  const std::lock_guard lock(mu_);
-  --lookers_;
-  return some();
+  if (some() || time.count() <= 0) return some();
+  Looking looking(*this);
+  return looking.found = polling_.until(some, time);
+}
+
+void CallQueue::leave_to_engine() {
+  engine_.hand_over();
+}
+
+// A Call that came at the very end of its time has told nobody.
+CallQueue::Looking::~Looking() {
+  const std::lock_guard lock(queue_.mu_);
+  --queue_.lookers_;
+  if (!found) queue_.mark();
 }
 
 void CallQueue::close() {
@@ -167,8 +169,11 @@ SvcTransport::Current SvcTransport::current() {
 
 void SvcTransport::leave_current() {
   Current ended;  // behind the lock
+  const auto me = std::this_thread::get_id();
   const std::lock_guard lock(mu_);
-  if (const auto mine = current_.find(std::this_thread::get_id()); mine != current_.end()) {
+  if (first_ == std::thread::id{}) first_ = me;
+  if (first_ != me) several_ = true;
+  if (const auto mine = current_.find(me); mine != current_.end()) {
     ended = std::move(mine->second);
     current_.erase(mine);
   }
@@ -178,7 +183,8 @@ bool SvcTransport::receive(rpc_msg* msg) {
   leave_current();
   const auto call = queue_->pop();
   if (!call) return false;  // another thread was faster
-  pace.took();
+  row.took();
+  if (!several_ && idle_since_) comes_soon_ = Clock::now() - *std::exchange(idle_since_, std::nullopt) <= kSoon;
   const rpcrdma::RpcCall& head = call->head();
   msg->rm_xid = head.xid;
   msg->rm_direction = CALL;
@@ -204,8 +210,15 @@ void SvcTransport::tell_caller(const rpc::IncomingCall& call) {
 }
 
 xprt_stat SvcTransport::status() {
-  if (pace.may_take() && queue_->wait(pace.patience())) return XPRT_MOREREQS;
-  pace.looks_elsewhere();
+  const auto queue = queue_;
+  const auto left = row.left();
+  const auto patience = !several_ && comes_soon_ ? kSoon : std::chrono::microseconds{0};
+  if (left.count() > 0 && queue->wait(std::min(left, patience))) return XPRT_MOREREQS;
+  row.end();
+  if (!several_) {
+    queue->leave_to_engine();
+    idle_since_ = Clock::now();
+  }
   return XPRT_IDLE;
 }
 

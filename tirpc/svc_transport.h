@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -40,12 +41,29 @@ class CallQueue {
   // The oldest; null: there is none.
   [[nodiscard]] std::shared_ptr<rpc::IncomingCall> pop();
   // Whether there is one, in so much time: meanwhile this thread does the engine's I/O, which spares the way by the
-  // descriptor. The one that it was told of is for pop().
+  // descriptor. It is for pop().
   [[nodiscard]] bool wait(std::chrono::microseconds time);
+  // This thread waits at descriptors next.
+  void leave_to_engine();
   // What waits is dropped, and what comes.
   void close();
 
  private:
+  class Looking {
+   public:
+    explicit Looking(CallQueue& queue) : queue_(queue) {
+      const std::lock_guard lock(queue_.mu_);
+      ++queue_.lookers_;
+    }
+    ~Looking();
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
+    bool found = false;  // a Call, which its thread takes next
+
+   private:
+    CallQueue& queue_;
+  };
+
   void mark();  // with the lock
 
   cm::Engine& engine_;
@@ -98,6 +116,12 @@ class SvcTransport {
   const std::shared_ptr<CallQueue> queue_;
   std::mutex mu_;
   std::unordered_map<std::thread::id, Current> current_;  // of threads that have a Call
+  std::thread::id first_;                                 // that came
+  // Several threads leave the I/O to the engine: one that has a long Call would keep it from the others.
+  std::atomic<bool> several_{false};
+  // Of the one thread.
+  bool comes_soon_ = false;
+  std::optional<std::chrono::steady_clock::time_point> idle_since_;
   std::vector<Registration> registered_;
   SVCXPRT xprt_{};
   SVCXPRT_EXT extension_{};

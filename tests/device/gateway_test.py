@@ -209,7 +209,10 @@ class Transfers(unittest.TestCase):
         front = self.front(over=True)
         done = subprocess.run(['nfs-ls', f'nfs://127.0.0.1//export?version=4&nfsport={self.tcp}'], capture_output=True, timeout=60, check=False)
         self.assertNotEqual(done.returncode, 0)
-        self.assertRegex(front.text(None), 'refused tcp_peer=')
+        until = time.monotonic() + 10
+        while time.monotonic() < until and 'refused tcp_peer=' not in front.text(None):
+            time.sleep(0.05)
+        self.assertIn('refused tcp_peer=', front.text(None))
         self.stop(front)
 
     def test_ends_with_clients(self):

@@ -96,6 +96,21 @@ TEST_P(Calls, OneWayCallsAreExecuted) {
   EXPECT_TRUE(client.call(proc(kNull), {}).ok());
 }
 
+// What has left is not taken back, also where more Calls were made than there are credits.
+TEST_P(Calls, OneWayCallsOutliveTheirClient) {
+  World w(GetParam());
+  for (unsigned round = 1; round <= 20; ++round) {
+    {
+      Client client(w.engine, w.transport);
+      std::vector<std::future<Reply>> all;
+      for (int i = 0; i < 40; ++i)
+        all.push_back(client.async_call(proc(kAdd), words({1, 2}), {.one_way = true}, use_future));
+      for (auto& one : all) ASSERT_EQ(one.wait_for(kPatience), std::future_status::ready);
+    }
+    ASSERT_TRUE(eventually([&] { return w.program.executed == 40 * round; })) << w.program.executed;
+  }
+}
+
 TEST_P(Calls, ResultsLongerThanAnnouncedAreRefused) {
   World w(GetParam());
   Client client(w.engine, w.transport);
