@@ -63,7 +63,7 @@ void ServerSession::end_backward(std::uint32_t xid, const Error& error, rpcrdma:
     Error error{};
     Reply reply{};
   };
-  const auto ending = std::make_shared<Ending>(std::move(ended.mapped()), error);
+  const auto ending = std::make_shared<Ending>(Ending{std::move(ended.mapped()), error});
   if (!error) {
     if (const auto head = rpcrdma::RpcReply::parse(message.bytes()); head) {
       ending->reply = Reply(HeldBuffer(shared_from_this(), std::move(message)), *head);
