@@ -35,9 +35,9 @@ def _front(context: Context, near: Guest, far: Guest, written: str) -> None:
     ganesha = context.services.ganesha
     port = context.take_rping_port()
     gateway = _Gateway(near, context, "--rdma-listen", f"0.0.0.0:{port}", "--tcp", f"{HOST_ADDRESS}:{ganesha.nfs_port}")
-    near.wait_listening(port, 90, rdma=True)
     copy = ganesha.root / "device-written"
     try:
+        near.wait_listening(port, 60, rdma=True)
         far.must(f"mount -t nfs -o rdma,port={near.forwards[port]},vers=4.1,sec=sys {HOST_ADDRESS}:{EXPORT} {_MOUNT_POINT}", _TIMEOUT)
         listed = far.must(f"cd {_MOUNT_POINT} && sha256sum {shlex.join(_NAMES)}", _TIMEOUT)
         check_equal("SHA-256 sums of the files read", dict(reversed(line.split()) for line in listed.splitlines()),
@@ -62,8 +62,8 @@ def _back(context: Context, far: Guest, written: str) -> None:
     server.must(f"head -c {2 * _MIB} /dev/urandom > {NFSD_EXPORT}/device-read", 30)
     port = context.boot.nfsd.serve_rdma_also(context.take_rping_port())
     gateway = _Gateway(far, context, "--tcp-listen", "127.0.0.1:2050", "--rdma", f"{HOST_ADDRESS}:{port}")
-    far.wait_listening(2050, 90)
     try:
+        far.wait_listening(2050, 60)
         far.must(f"mount -t nfs -o proto=tcp,port=2050,vers=4.1,sec=sys 127.0.0.1:/ {_MOUNT_POINT}", _TIMEOUT)
         read = far.must(f"sha256sum {_MOUNT_POINT}/device-read", _TIMEOUT).split()[0]
         far.must(f"cp /tmp/written {_MOUNT_POINT}/device-written && umount {_MOUNT_POINT}", _TIMEOUT)
@@ -80,7 +80,7 @@ class _Gateway:
     """A gateway that runs in a guest."""
 
     def __init__(self, guest: Guest, context: Context, *arguments: str) -> None:
-        words = [str(context.binary), "--debug", "gateway", "--device", "siw0", "--allow", "127.0.0.0/8,10.0.2.0/24", *arguments]
+        words = [f"/run/host{context.binary}", "--debug", "gateway", "--device", "siw0", "--allow", "127.0.0.0/8,10.0.2.0/24", *arguments]
         self._guest = guest
         self._job: Job = guest.spawn(f"exec {shlex.join(words)} > /run/interop/gateway.log 2>&1")
 
