@@ -123,11 +123,11 @@ class BufferPool final : private MemoryBudget::Member {
   [[nodiscard]] std::optional<Buffer> acquire(std::size_t bytes, Purpose purpose, std::size_t headroom = 0);
   // Whether such a request could ever succeed.
   [[nodiscard]] bool can_hold(std::size_t bytes, Purpose purpose, std::size_t headroom = 0) const;
-  // A Buffer of somebody else's memory: `view`, inside `*whole`, which is registered for local use at the first Buffer of
-  // it and stays so until the pool goes, or, at some time, after everybody else has let go of `whole`: `*whole` must be
-  // there as long. `keeper` is let go of when the Buffer comes back; to be destroyed it needs nothing of this pool. It
-  // counts for no budget and for none of the numbers below but releases(). Nullopt: it could not be registered, which
-  // is a shortage.
+  // A Buffer of somebody else's memory: `view`, inside `*whole`, which is registered for local use at the first Buffer
+  // of it and stays so until the pool goes, or, at some time, after everybody else has let go of `whole`: `*whole` must
+  // be there as long. `keeper` is let go of when the Buffer comes back; to be destroyed it needs nothing of this pool.
+  // It counts for no budget and for none of the numbers below but releases(). Nullopt: it could not be registered,
+  // which is a shortage.
   [[nodiscard]] std::optional<Buffer> adopt(const std::shared_ptr<const MutBytes>& whole, MutBytes view,
                                             std::shared_ptr<const void> keeper);
   // Frees all unused memory above 4 KiB a piece.
