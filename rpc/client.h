@@ -111,8 +111,8 @@ class Client {
     return async_exchange(encode_call(what, options.credential, options.verifier, arguments), std::move(options),
                           std::forward<Token>(token));
   }
-  // The same with arguments that are sent from where they lie (registered_memory.h). They are let go of when the Call
-  // is over and no peer reaches them any more.
+  // The same with arguments that are sent from where they lie (registered_memory.h), and count for nothing in
+  // ClientOptions::memory_bytes. They are let go of when the Call is over and no peer reaches them any more.
   template <class Token>
   auto async_call(const Procedure& what, RegisteredOctets arguments, CallOptions options, Token&& token) {
     return cm::initiate<Error, Reply>(
