@@ -110,8 +110,10 @@ struct Search {
   static constexpr u_int kMostText = 255;  // octets of an address, say
 
   std::uint32_t program = 0, version = 0;
+  std::string_view netid{};  // of the address that the port is for
   std::chrono::steady_clock::time_point until{};
   std::optional<std::uint16_t> port{};
+  std::optional<std::uint16_t> other{};  // of the other netid: a listener may take both
 };
 
 bool_t read_list(XDR* xdrs, Search* search) {
@@ -131,7 +133,8 @@ bool_t read_list(XDR* xdrs, Search* search) {
     const std::string_view netid = texts[0].data();
     if (search->port || program != search->program || version != search->version) continue;
     if (netid != "rdma" && netid != "rdma6") continue;
-    if (const auto port = port_of(texts[1].data())) search->port = *port;
+    auto& found = netid == search->netid ? search->port : search->other;
+    if (const auto port = port_of(texts[1].data()); port && !found) found = *port;
   }
   return FALSE;
 }
@@ -173,9 +176,20 @@ class Ender {
   std::thread thread_;
 };
 
-Result<std::uint16_t> find_in(CLIENT* rpcbind, std::uint32_t program, std::uint32_t version,
+// Of the address that a client connects to: the first.
+std::string_view netid_of(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0 || found == nullptr) return "rdma";
+  const bool six = found->ai_family == AF_INET6;
+  ::freeaddrinfo(found);
+  return six ? "rdma6" : "rdma";
+}
+
+Result<std::uint16_t> find_in(CLIENT* rpcbind, std::uint32_t program, std::uint32_t version, std::string_view netid,
                               std::chrono::milliseconds limit) {
-  Search search{program, version, std::chrono::steady_clock::now() + limit, {}};
+  Search search{program, version, netid, std::chrono::steady_clock::now() + limit, {}, {}};
   int fd = -1;
   if (!clnt_control(rpcbind, CLGET_FD, reinterpret_cast<char*>(&fd))) return make_error(Errc::kNotConnected);
   std::optional<Ender> ender;
@@ -187,6 +201,7 @@ Result<std::uint16_t> find_in(CLIENT* rpcbind, std::uint32_t program, std::uint3
   const clnt_stat stat = clnt_call(rpcbind, RPCBPROC_DUMP, nothing, nullptr, reinterpret_cast<xdrproc_t>(read_list),
                                    &search, seconds(limit));
   if (search.port) return *search.port;  // whatever came behind it
+  if (search.other) return *search.other;
   if (stat == RPC_CANTDECODERES) return make_error(Errc::kNotConnected, "the answer of rpcbind cannot be read");
   if (stat != RPC_SUCCESS) return make_error(Errc::kNotConnected, "rpcbind does not answer");
   return make_error(Errc::kInvalidArgument, "rpcbind knows no such program of rdma or rdma6");
@@ -209,7 +224,7 @@ Result<std::uint16_t> find_port(const std::string& host, std::uint32_t program, 
   Rpcbind rpcbind = here ? over_local(socket) : nullptr;
   if (!rpcbind) rpcbind = over_tcp(host, timeout);
   if (!rpcbind) return make_error(Errc::kNotConnected, "rpcbind does not answer");
-  return find_in(rpcbind.get(), program, version, timeout);
+  return find_in(rpcbind.get(), program, version, netid_of(host), timeout);
 }
 
 std::string universal_address(const std::string& address, std::uint16_t port) {

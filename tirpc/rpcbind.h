@@ -21,9 +21,10 @@ struct Registration {
 [[nodiscard]] Result<void> set(const std::string& socket, const Registration& what);
 [[nodiscard]] Result<void> unset(const std::string& socket, const Registration& what);
 
-// The port that the rpcbind of a host has for the program, of rdma or rdma6: asked over TCP, or, where there is none
-// and the host is this one, by its local socket. kNotConnected: it does not answer, or not all of it in `timeout`;
-// kInvalidArgument: it knows no such; kResource: no thread to watch the time.
+// The port that the rpcbind of a host has for the program, of the netid of the host's first address, rdma or rdma6, or,
+// where it has none, of the other: asked over TCP, or, where there is none and the host is this one, by its local
+// socket. kNotConnected: it does not answer, or not all of it in `timeout`; kInvalidArgument: it knows no such;
+// kResource: no thread to watch the time.
 [[nodiscard]] Result<std::uint16_t> find_port(const std::string& host, std::uint32_t program, std::uint32_t version,
                                               std::chrono::milliseconds timeout, const std::string& socket);
 

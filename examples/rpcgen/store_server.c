@@ -1,5 +1,5 @@
-/* Serves store.x: `store_server tcp` over TCP, `store_server rdma` over RPC-over-RDMA, at any free port, which it prints;
-   with `rpcbind` behind it, rpcbind is told. The procedures, and the dispatch that rpcgen makes, are the same for both. */
+/* Serves store.x: `store_server tcp` over TCP, `store_server rdma` over RPC-over-RDMA, `store_server rdma6` over IPv6, at
+   any free port, which it prints; with `rpcbind` behind it, rpcbind is told. The procedures, and the dispatch that rpcgen makes, are the same for both. */
 #include <arpa/inet.h>
 #include <rpc/rpc.h>
 #include <rpc/svc_auth.h>
@@ -97,18 +97,19 @@ static SVCXPRT *over_tcp(void) {
   return xprt;
 }
 
-static SVCXPRT *over_rdma(void) {
+static SVCXPRT *over_rdma(const char *host) {
   const struct rpcrdma_bulk bulk[] = {
       {.prog = STORE_PROG, .vers = STORE_VERS, .proc = STORE_GET, .in_results = 1, .offset = 4, .max_bytes = MAXDATA,
        .in_union = 1, .arm_offset = 0, .arm_value = 0}};
   const struct rpcrdma_options options = {
       .size = sizeof options, .max_message_bytes = MAXDATA + 65536, .bulk = bulk, .bulk_count = 1};
-  return svc_rpcrdma_create(NULL, 0, &options);
+  return svc_rpcrdma_create(host, 0, &options);
 }
 
 int main(int argc, char **argv) {
-  const int rdma = argc > 1 && strcmp(argv[1], "rdma") == 0;
-  SVCXPRT *xprt = rdma ? over_rdma() : over_tcp();
+  const int rdma6 = argc > 1 && strcmp(argv[1], "rdma6") == 0;
+  const int rdma = rdma6 || (argc > 1 && strcmp(argv[1], "rdma") == 0);
+  SVCXPRT *xprt = rdma ? over_rdma(rdma6 ? "::" : NULL) : over_tcp();
   if (xprt == NULL || !svc_reg(xprt, STORE_PROG, STORE_VERS, store_prog_1, NULL)) {
     perror("store_server");
     return 1;

@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <utility>
 
 #include "tests/support/covers.h"
 
@@ -51,18 +53,25 @@ TEST(TirpcPrograms, RpcinfoListsTheServiceAndTheClientFindsIt) {
       "unshare -nm sh -c 'mount -t tmpfs none /run && ip link set lo up && command -v rpcbind rpcinfo'";
   if (output_of("timeout 20 " + here + " >/dev/null").find("status") != std::string::npos)
     GTEST_SKIP() << "needs the right to make namespaces, rpcbind and rpcinfo";
-  const std::string out = output_of(
-      "timeout 60 unshare -nm sh -c 'mount -t tmpfs none /run; ip link set lo up; "
-      "rpcbind -f >/dev/null 2>&1 & B=$!; i=0; while [ ! -S /run/rpcbind.sock ] && [ $i -lt 100 ]; do sleep 0.1; "
-      "i=$((i+1)); done; sleep 0.5; " +
-      kServer +
-      "rdma rpcbind >/run/out 2>&1 & S=$!; i=0; while ! grep -q . /run/out 2>/dev/null && [ $i -lt 100 ]; do sleep "
-      "0.1; i=$((i+1)); done; "
-      "cat /run/out; rpcinfo 127.0.0.1 | grep 536870980; " +
-      kClient + "rdma 127.0.0.1 0; kill $S $B'");
-  EXPECT_NE(out.find("rdma "), std::string::npos) << out;
-  EXPECT_NE(out.find("536870980    1"), std::string::npos) << out;
-  EXPECT_NE(out.find("longest: put 0, get 0, 4194304 octets unchanged\n"), std::string::npos) << out;
+  // What a server says that is listed under a netid, then rpcinfo, then a client that finds it at that address.
+  const auto listed = [](const std::string& netid, const std::string& host) {
+    return output_of(
+        "timeout 60 unshare -nm sh -c 'mount -t tmpfs none /run; ip link set lo up; "
+        "rpcbind -f >/dev/null 2>&1 & B=$!; i=0; while [ ! -S /run/rpcbind.sock ] && [ $i -lt 100 ]; do sleep 0.1; "
+        "i=$((i+1)); done; sleep 0.5; " +
+        kServer + netid +
+        " rpcbind >/run/out 2>&1 & S=$!; i=0; while ! grep -q . /run/out 2>/dev/null && [ $i -lt 100 ]; do sleep "
+        "0.1; i=$((i+1)); done; "
+        "cat /run/out; rpcinfo 127.0.0.1 | grep 536870980; " +
+        kClient + "rdma " + host + " 0; kill $S $B'");
+  };
+  for (const auto& [netid, host] : {std::pair("rdma", "127.0.0.1"), std::pair("rdma6", "::1")}) {
+    if (std::string(netid) == "rdma6" && !std::filesystem::exists("/proc/net/if_inet6")) continue;  // no IPv6 here
+    const std::string out = listed(netid, host);
+    EXPECT_NE(out.find(netid + std::string(" ")), std::string::npos) << out;
+    EXPECT_NE(out.find("536870980    1"), std::string::npos) << out;
+    EXPECT_NE(out.find("longest: put 0, get 0, 4194304 octets unchanged\n"), std::string::npos) << out;
+  }
 }
 
 #endif

@@ -91,18 +91,25 @@ class FakeRpcbind {
   std::thread thread_;
 };
 
+// That of the host's kind of address, or else of the other.
 TEST(TirpcRpcbind, FindsAPortAmongOthers) {
-  FakeRpcbind rpcbind([](const FakeRpcbind::Send& send) {
-    Bytes list;
-    put_entry(list, 77, "tcp", "0.0.0.0.8.1");
-    put_entry(list, 78, "rdma", "0.0.0.0.8.2");
-    put_entry(list, 77, "rdma", "nonsense");
-    put_entry(list, 77, "rdma6", "::.78.81");
-    put_entry(list, 77, "rdma", "0.0.0.0.8.3");
-    put(list, 0);
-    (void)send(list, true);
-  });
-  EXPECT_EQ(find_port("localhost", 77, 1, 10s, rpcbind.path()).value(), 20049);
+  const auto found = [](const std::string& host, bool both) {
+    FakeRpcbind rpcbind([both](const FakeRpcbind::Send& send) {
+      Bytes list;
+      put_entry(list, 77, "tcp", "0.0.0.0.8.1");
+      put_entry(list, 78, "rdma", "0.0.0.0.8.2");
+      put_entry(list, 77, "rdma", "nonsense");
+      put_entry(list, 77, "rdma6", "::.78.81");
+      if (both) put_entry(list, 77, "rdma", "0.0.0.0.8.3");
+      put_entry(list, 77, "rdma6", "::.8.4");
+      put(list, 0);
+      (void)send(list, true);
+    });
+    return find_port(host, 77, 1, 10s, rpcbind.path()).value();
+  };
+  EXPECT_EQ(found("127.0.0.1", true), 2051);
+  EXPECT_EQ(found("127.0.0.1", false), 20049);
+  EXPECT_EQ(found("::1", true), 20049);
 }
 
 TEST(TirpcRpcbind, KnowsNoSuch) {
