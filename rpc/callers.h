@@ -1,7 +1,8 @@
-// The threads that wait for the Reply to a Call, of all Clients of an engine. One that waits alone does the engine's
-// I/O meanwhile. Of several each sleeps by itself until its Reply wakes it, and the engine's own thread does the I/O.
-// Where nobody looks at sockets in vain (Engine::spin()), one of them does it, and wakes the next when it is done.
-// Waiting in the engine all together they would wake one another with each Reply. Internal to rpc.
+// The threads that wait for the Reply to a Call, of all Clients of an engine. The first does the engine's I/O until its
+// own Reply. Others sleep meanwhile, each until its own Reply wakes it; while any sleeps the next to come do as well,
+// and the engine's own thread does the I/O. Where nobody looks at sockets in vain (Engine::spin()), the first wakes the
+// next to do it when it is done. Waiting in the engine all together they would wake one another with each Reply.
+// Internal to rpc.
 #pragma once
 
 #include <semaphore.h>

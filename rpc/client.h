@@ -66,7 +66,8 @@ struct CallOptions {
   // Octets of the longest results that may come. Where that is little, no memory is set aside for them. More than this
   // ends the Call with kRecordTooLong.
   std::size_t max_results = SIZE_MAX;
-  // It completes, with an empty Reply, as soon as it has left: TCP has it, and close() takes nothing back. What the
+  // It completes, with an empty Reply, as soon as it and all other Calls so far have left: TCP has it, and close()
+  // takes nothing back but Calls so long that the server fetches them by RDMA Read: those may be lost by it. What the
   // server answers is dropped; it is sent again if the connection is lost before.
   bool one_way = false;
   // The xid of the Call; nothing: the Client chooses. kInvalidArgument: one of that xid is outstanding. Who gave a Call
