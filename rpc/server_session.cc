@@ -28,6 +28,12 @@ BufferPool::Options memory_for(const ServerOptions& options) {
   return out;
 }
 
+// Nobody would take what extensions bring.
+rpcrdma::ResponderOptions without_extensions(rpcrdma::ResponderOptions options) {
+  options.extensions = {};
+  return options;
+}
+
 }  // namespace
 
 ServerSession::ServerSession(std::weak_ptr<ServerCore> core, std::unique_ptr<Places::Place> place, cm::Engine& engine,
@@ -38,7 +44,7 @@ ServerSession::ServerSession(std::weak_ptr<ServerCore> core, std::unique_ptr<Pla
       incoming_(std::move(incoming)),
       channel_(std::move(incoming_.channel)),
       peer_(channel_->peer()),
-      options_(options.responder),
+      options_(without_extensions(options.responder)),
       pool_(channel_->registrar(), memory_for(options)),
       responder_(
           channel_->endpoint(), pool_,
