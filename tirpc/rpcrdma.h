@@ -37,6 +37,7 @@ struct rpcrdma_bulk {
   uint32_t in_union;   /* not 0: it is there only when the word at arm_offset is arm_value */
   uint32_t arm_offset;
   uint32_t arm_value;
+  uint32_t element_bytes; /* of an array<>: octets of one element in XDR, a multiple of 4; 0: it is an opaque<> */
 };
 
 /* What may be said; 0 or NULL is the default. Set `size` to sizeof(struct rpcrdma_options): no more of it is looked at.
@@ -64,8 +65,8 @@ struct __rpc_client* clnt_rpcrdma_create(const char* host, uint32_t prog, uint32
 
 /* Listens at `port`, 0: any free one; xp_port tells. `host`: the address to listen at, NULL: all of IPv4. NULL: errno
    says why. It is registered with libtirpc, and svc_run() serves it: xp_fd is readable when a Call waits. svc_destroy()
-   ends it. What a Call gets that is sent again is the answer it has had. A Call that is not answered when the same
-   thread takes the next one gets SYSTEM_ERR, which nobody reads of a batched one. svc_getrpccaller() tells the client
+   ends it. What a Call gets that is sent again is the answer it has had. A Call that its dispatch routine leaves without
+   an answer gets SYSTEM_ERR when it returns, which nobody reads of a batched one. svc_getrpccaller() tells the client
    of the Call that was taken last, with port 0 where that is not known. */
 struct __rpc_svcxprt* svc_rpcrdma_create(const char* host, uint16_t port, const struct rpcrdma_options* options);
 
