@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <rpc/rpc.h>
+#include <sys/select.h>
 
 #include <atomic>
 #include <cstring>
@@ -80,6 +81,7 @@ class Service {
     return clnt_rpcrdma_create("127.0.0.1", kProgram, 1, xprt_->xp_port, nullptr);
   }
   [[nodiscard]] std::uint16_t port() const { return xprt_->xp_port; }
+  [[nodiscard]] int descriptor() const { return xprt_->xp_fd; }
 
  private:
   SVCXPRT* xprt_ = nullptr;
@@ -117,6 +119,30 @@ TEST(TirpcHandles, EveryCallIsExecutedOnceWhateverThreadsServe) {
   const std::lock_guard lock(mu);
   EXPECT_EQ(executed.size(), 400u);
   for (const auto& [value, times] : executed) EXPECT_EQ(times, 1) << value;
+}
+
+// Programs with a loop of their own over select(2).
+TEST(TirpcHandles, SvcGetreqsetServes) {
+  Service service(0);
+  std::atomic<bool> over{false};
+  std::thread loop([&] {
+    while (!over) {
+      fd_set ready = svc_fdset;
+      timeval patience{0, 20000};
+      if (::select(svc_max_pollfd, &ready, nullptr, nullptr, &patience) > 0) svc_getreqset(&ready);
+    }
+  });
+  EXPECT_TRUE(FD_ISSET(service.descriptor(), &svc_fdset));
+  CLIENT* const clnt = service.client();
+  for (int i = 1; clnt != nullptr && i <= 100; ++i) {
+    int result = 0;
+    EXPECT_EQ(call(clnt, 1, i, &result), RPC_SUCCESS);
+    EXPECT_EQ(result, 2 * i);
+  }
+  EXPECT_NE(clnt, nullptr);
+  if (clnt != nullptr) clnt_destroy(clnt);
+  over = true;
+  loop.join();
 }
 
 TEST(TirpcHandles, BatchedCallsAreNotLost) {
