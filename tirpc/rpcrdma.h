@@ -25,9 +25,9 @@ extern "C" {
 struct __rpc_client;  /* CLIENT */
 struct __rpc_svcxprt; /* SVCXPRT */
 
-/* Bulk data: the one opaque<> of a procedure's arguments or results that travels in a chunk of its own. A
-   client that names results needs a server that names the same, or these Calls fail; without any, long messages travel
-   whole. */
+/* Bulk data: the one opaque<> of a procedure's arguments or results that travels in a chunk of its own, with nothing of
+   variable length in front of it. A client that names results needs a server that names the same, or these Calls fail;
+   without any, long messages travel whole. */
 struct rpcrdma_bulk {
   uint32_t prog, vers, proc;
   uint32_t in_results; /* 0: it is in the arguments */
@@ -65,9 +65,11 @@ struct __rpc_client* clnt_rpcrdma_create(const char* host, uint32_t prog, uint32
 
 /* Listens at `port`, 0: any free one; xp_port tells. `host`: the address to listen at, NULL: all of IPv4. NULL: errno
    says why. It is registered with libtirpc, and svc_run() serves it: xp_fd is readable when a Call waits. svc_destroy()
-   ends it. What a Call gets that is sent again is the answer it has had. A Call that its dispatch routine leaves without
-   an answer gets SYSTEM_ERR when it returns, which nobody reads of a batched one. svc_getrpccaller() tells the client
-   of the Call that was taken last, with port 0 where that is not known. */
+   ends it. A Call that is sent again within five minutes gets the answer it has had and is not executed a second time,
+   unless the answer had more than 256 KiB, or was pushed out: of a client's address the last 256 are kept, 1 MiB at
+   most. A Call that its dispatch routine leaves without an answer gets SYSTEM_ERR when it returns, which nobody reads of
+   a batched one. svc_getrpccaller() tells the client of the Call that was taken last, with port 0 where that is not
+   known. */
 struct __rpc_svcxprt* svc_rpcrdma_create(const char* host, uint16_t port, const struct rpcrdma_options* options);
 
 /* Tells rpcbind of this host that the program is served there, under rdma or rdma6; in place of who said so before, if

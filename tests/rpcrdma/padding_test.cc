@@ -1,4 +1,4 @@
-// RDMA_MSGP: pad octets by the sender, the way back, and Receive buffers that make use of it.
+// RDMA_MSGP: pad octets by the sender, and the way back, which leaves the data where they were received.
 #include "iwarp/rpcrdma/padding.h"
 
 #include <gtest/gtest.h>

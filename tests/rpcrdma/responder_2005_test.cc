@@ -95,6 +95,7 @@ TEST_F(Responder2005, LongRepliesAreReadAndThenDone) {
   send_done(kXid);
   send_done(7);
   EXPECT_EQ(responder_->stats().dropped_messages, 2u);
+  EXPECT_EQ(responder_->stats().dones, 1u);
   EXPECT_TRUE(client_.inbox.empty());
   EXPECT_EQ(server_.receives.size(), receives) << "posted again at once";
   EXPECT_FALSE(server_.broken);
@@ -266,6 +267,7 @@ TEST_F(Responder2005, PaddedCallsArriveAsTheyWere) {
   h.padding.align = 0;
   send(h, padded);
   EXPECT_EQ(received_2005().header.error.code, HeaderError::kChunk);
+  EXPECT_EQ(responder_->stats().calls_padded, 1u);
   EXPECT_FALSE(server_.broken);
 }
 
@@ -281,6 +283,8 @@ TEST_F(Responder2005, AnswersItsConfiguration) {
   EXPECT_GT(d.header.credits, 1u);
   EXPECT_EQ(next_call(), std::nullopt);
   EXPECT_EQ(responder_->config_terms().reply_bytes, 4096u);
+  EXPECT_TRUE(responder_->configured());
+  EXPECT_EQ(responder_->stats().configurations, 1u);
   // In line, as the client takes Replies of 4096 octets now.
   send(header(8), read_call(8, 3000));
   reply(expect_call(read_call(8, 3000)), read_reply(8, pattern(3000)));
