@@ -41,8 +41,8 @@ struct ClientOptions {
   // Credits, sizes, versions, chunks, and `declared`: the binding for bulk data. At most 240 credits, the backward ones
   // included. Without `extensions`: options of version 2 get RDMA_ERR_INVAL_OPTION.
   rpcrdma::RequesterOptions requester{};
-  // A server that leaves the question for version 2 unanswered for so long loses the connection. Such a one, one that
-  // ends the connection over it, and one that has refused version 2, is not asked again for ten minutes.
+  // A server that leaves the question for version 2 unanswered for so long loses the connection. Such a one, one whose
+  // connection ends meanwhile, and one that has refused version 2, is not asked again for ten minutes.
   std::chrono::milliseconds version_timeout = rpcrdma::kVersionAnswerTime;
   // Registered memory of a connection for Calls, and as much for Replies, octets. At least a Call and a Reply of the
   // longest kind; less than credits times these slows parallel bulk Calls.
@@ -86,7 +86,7 @@ class ClientCore;
 // Thread-safe.
 class Client {
  public:
-  // Counts since construction.
+  // Counts since construction, and what is spoken.
   struct Stats {
     std::uint64_t calls = 0;        // begun
     std::uint64_t replies = 0;      // that came to an outstanding Call

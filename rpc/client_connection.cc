@@ -47,7 +47,7 @@ void ClientCore::round(TimePoint now, Acts& acts) {
     lost |= !take_events(acts);
     const auto flushed = session_->channel->flush();
     if (lost || !flushed) {
-      lose(make_error(Errc::kConnectionLost), now, acts);
+      lose(make_error(Errc::kConnectionLost), now, acts, session_->outdated);
       return connect(now);
     }
     if (fed) continue;
@@ -185,7 +185,7 @@ std::optional<bool> ClientCore::take_up(std::uint32_t xid, const Pending& call) 
   if (former == session_->given_up.end() || !former->second.sum) return false;
   const auto sum = std::exchange(former->second.sum, std::nullopt);  // the next time it is sent anew
   return keyed_sum(call.message) == sum && former->second.max_reply == call.max_reply &&
-         session_->requester.want_again(xid);
+         session_->requester.want_again(xid, call.one_way && call.done);
 }
 
 // Until its first Reply a connection carries one Call (RFC 8166 s3.3.3): that had better be none that takes long.
@@ -207,14 +207,17 @@ void ClientCore::probe(TimePoint now) {
 }
 
 // The connection is over: what was sent and not answered goes again with the next one, in its order.
-void ClientCore::lose(const Error& why, TimePoint now, Acts& acts) {
+void ClientCore::lose(const Error& why, TimePoint now, Acts& acts, bool ours) {
   session_->over = true;
   session_->channel->close();
   while (session_->feed()) {
   }
   (void)take_events(acts);  // Replies that came before the end
   session_->requester.on_disconnect();
-  if (const auto highest = session_->requester.versions().for_next_connection()) {
+  // A question that this end itself cuts short says nothing of the server.
+  const auto& versions = session_->requester.versions();
+  const bool cut_short = ours && versions.state() == rpcrdma::VersionNegotiation::State::kAsking;
+  if (const auto highest = versions.for_next_connection(); highest && !cut_short) {
     lowered_ = {*highest, now + rpcrdma::kVersionMemoryTime};
   }
   // One that was of no use is not made again at once.

@@ -214,7 +214,7 @@ void ClientCore::on_timer() {
   }
   // Credits that the server does not give back return with another connection only.
   if (!late.empty() && no_credit) {
-    lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts);
+    lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts, true);
   }
   if (const auto until = question_deadline(now); until && *until <= now) {
     lose(make_error(Errc::kTimeout, "the server does not say which version of RPC-over-RDMA it speaks"), now, acts);

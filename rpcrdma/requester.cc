@@ -120,9 +120,9 @@ std::optional<Requester::Event> Requester::poll_event() {
 
 void Requester::tell_left() {
   for (; !dead_ && !leaving_.empty() && leaving_.front().mark <= transmit_.finished(); leaving_.pop_front()) {
-    const Call* call = find(leaving_.front().xid);
+    Call* call = find(leaving_.front().xid);
     if (call == nullptr || call->cancelled || call->left_mark != leaving_.front().mark) continue;  // such as answered
-    events_.emplace_back(CallLeft{call->asked_xid, call->tag});
+    if (std::exchange(call->tell_left, false)) events_.emplace_back(CallLeft{call->asked_xid, call->tag});
   }
 }
 
@@ -341,7 +341,7 @@ bool Requester::try_send(Queued& queued) {
   const bool asks = versions_.alone();  // and may have to go again
   versions_.on_call_sent();
   transmit_.send(std::move(out));
-  if (call.tell_left && whole_in_line && !asks) {
+  if (whole_in_line && !asks) {
     call.left_mark = transmit_.taken();
     leaving_.push_back({call.xid, call.left_mark});
   }
@@ -363,11 +363,14 @@ bool Requester::cancel(std::uint32_t xid) {
   return true;
 }
 
-bool Requester::want_again(std::uint32_t xid) {
+bool Requester::want_again(std::uint32_t xid, bool tell_left) {
   const auto call = std::find_if(calls_.begin(), calls_.end(),
                                  [&](const Call& c) { return c.used && c.cancelled && c.asked_xid == xid; });
   if (call == calls_.end()) return false;
   call->cancelled = false;
+  const bool left = call->left_mark != 0 && call->left_mark <= transmit_.finished();
+  call->tell_left = tell_left && !left;
+  if (tell_left && left && !dead_) events_.emplace_back(CallLeft{call->asked_xid, call->tag});
   return true;
 }
 

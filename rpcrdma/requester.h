@@ -112,9 +112,10 @@ class Requester {
     kBadReply,  // the Reply's chunks are not those offered, or do not hold the Reply
     kLocal,     // we could not expose memory for it
   };
-  // That Call is on its way, and nothing more of this end is needed for it: TCP has it. It may be lost all the same with
-  // the connection. Told of those for which call() was asked to, once each, but not of Calls that the server fetches by
-  // RDMA Read, nor of the one that asks for the version: of these the Reply tells.
+  // That Call is on its way, and nothing more of this end is needed for it: TCP has it. It may be lost all the same
+  // with the connection. Told of those for which call() or want_again() was asked to, once each, but not of Calls that
+  // the server fetches by RDMA Read, nor of the one that asks for the version, nor of those of call_again(): of these
+  // the Reply tells.
   struct CallLeft {
     std::uint32_t xid = 0;  // of the Call
     std::uint32_t tag = 0;  // as given to call()
@@ -201,8 +202,8 @@ class Requester {
   // the Reply. False if that xid is not outstanding.
   bool cancel(std::uint32_t xid);
   // The Reply to a Call that was sent and cancelled is wanted after all: for who sends that very Call again, which the
-  // server has already. False: there is no such.
-  bool want_again(std::uint32_t xid);
+  // server has already. False: there is no such. `tell_left`: as of call().
+  bool want_again(std::uint32_t xid, bool tell_left = false);
   // When the Call of that xid was given to call(); nothing if it is not outstanding. A client that repeats an old one
   // has most likely lost its Reply: only a new connection brings that, and the credit, back.
   [[nodiscard]] std::optional<TimePoint> outstanding_since(std::uint32_t xid) const;
@@ -300,7 +301,7 @@ class Requester {
     bool tell_left = false;
     std::uint64_t left_mark = 0;  // that of Leaving
     std::uint64_t order = 0;      // among those sent
-    Buffer reply{};           // memory of Write chunks and Reply chunk, while it is exposed
+    Buffer reply{};               // memory of Write chunks and Reply chunk, while it is exposed
     SmallVector<Offered, 1> write_chunks{};
     std::optional<Offered> reply_chunk{};
     std::optional<ExposedMemory> call_memory{};

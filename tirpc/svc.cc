@@ -45,9 +45,10 @@ bool_t free_arguments(SVCXPRT*, xdrproc_t xargs, void* args) {
   return (*xargs)(&xdrs, args);
 }
 
+// Behind a dispatch routine libtirpc asks for the status in any case, and destroys what has died.
 void destroy(SVCXPRT* xprt) {
   xprt_unregister(xprt);
-  delete &transport_of(xprt);
+  if (transport_of(xprt).end()) delete &transport_of(xprt);
 }
 
 bool_t control(SVCXPRT* xprt, const u_int request, void* info) {

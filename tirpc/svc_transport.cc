@@ -135,9 +135,24 @@ SvcTransport::SvcTransport(const Settings& settings)
 }
 
 SvcTransport::~SvcTransport() {
+  (void)end();
+}
+
+bool SvcTransport::end() {
+  const auto me = std::this_thread::get_id();
+  bool comes = false;  // from outside
+  {
+    const std::lock_guard lock(mu_);
+    if (const auto mine = inside_.find(me); mine != inside_.end() && mine->second) inside_.erase(mine);
+    if (std::exchange(ended_, true)) return inside_.empty();
+    comes = inside_.try_emplace(me, false).second;
+  }
   for (const Registration& r : registered_) (void)tirpc::unset(settings_.rpcbind_socket, r);
   server_.stop();
   queue_->close();
+  const std::lock_guard lock(mu_);
+  if (comes) inside_.erase(me);
+  return inside_.empty();
 }
 
 Result<void> SvcTransport::open(const char* host, std::uint16_t port) {
@@ -181,6 +196,10 @@ void SvcTransport::leave_current() {
 
 bool SvcTransport::receive(rpc_msg* msg) {
   leave_current();
+  {
+    const std::lock_guard lock(mu_);
+    inside_.try_emplace(std::this_thread::get_id(), false);
+  }
   const auto call = queue_->pop();
   if (!call) return false;  // another thread was faster
   row.took();
@@ -209,20 +228,30 @@ void SvcTransport::tell_caller(const rpc::IncomingCall& call) {
   xprt_.xp_addrlen = static_cast<int>(length);
 }
 
-// Behind each dispatch routine. What it has left without an answer gets one now: the client may wait for its credit, and
-// for the memory that the Call was fetched from.
+xprt_stat SvcTransport::leave(xprt_stat stat) {
+  const auto me = std::this_thread::get_id();
+  const std::lock_guard lock(mu_);
+  if (ended_) {
+    inside_[me] = true;
+    return XPRT_DIED;
+  }
+  if (stat == XPRT_IDLE) inside_.erase(me);
+  return stat;
+}
+
+// Behind each dispatch routine. What it has left without an answer gets one now: the client may wait for its credit,
+// and for the memory that the Call was fetched from.
 xprt_stat SvcTransport::status() {
   leave_current();
-  const auto queue = queue_;
   const auto left = row.left();
   const auto patience = !several_ && comes_soon_ ? kSoon : std::chrono::microseconds{0};
-  if (left.count() > 0 && queue->wait(std::min(left, patience))) return XPRT_MOREREQS;
+  if (left.count() > 0 && queue_->wait(std::min(left, patience))) return leave(XPRT_MOREREQS);
   row.end();
   if (!several_) {
-    queue->leave_to_engine();
+    queue_->leave_to_engine();
     idle_since_ = Clock::now();
   }
-  return XPRT_IDLE;
+  return leave(XPRT_IDLE);
 }
 
 bool SvcTransport::get_arguments(xdrproc_t xargs, void* args) {

@@ -96,6 +96,9 @@ class SvcTransport {
   [[nodiscard]] xprt_stat status();
   [[nodiscard]] bool get_arguments(xdrproc_t xargs, void* args);
   [[nodiscard]] bool reply(rpc_msg* msg);
+  // Serves no more. Whether it may be deleted: else a thread is between receive() and status() still, which says that
+  // it has died, and then ends it once more. Any thread.
+  [[nodiscard]] bool end();
 
  private:
   struct Current {
@@ -107,6 +110,8 @@ class SvcTransport {
   [[nodiscard]] Current current();
   // Ends it; not answered, the client is told so.
   void leave_current();
+  // This thread is done with it until receive(), unless it has ended.
+  [[nodiscard]] xprt_stat leave(xprt_stat stat);
   void tell_caller(const rpc::IncomingCall& call);
   [[nodiscard]] std::vector<Registration> registrations(std::uint32_t program, std::uint32_t version) const;
 
@@ -116,7 +121,9 @@ class SvcTransport {
   const std::shared_ptr<CallQueue> queue_;
   std::mutex mu_;
   std::unordered_map<std::thread::id, Current> current_;  // of threads that have a Call
-  std::thread::id first_;                                 // that came
+  std::unordered_map<std::thread::id, bool> inside_;      // threads that use this, and whether they know that it died
+  bool ended_ = false;
+  std::thread::id first_;  // that came
   // Several threads leave the I/O to the engine: one that has a long Call would keep it from the others.
   std::atomic<bool> several_{false};
   // Of the one thread.
