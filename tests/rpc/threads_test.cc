@@ -140,6 +140,35 @@ TEST(CallsOfAConnection, AreHandedOverInTheirOrder) {
   EXPECT_TRUE(std::ranges::is_sorted(seen));
 }
 
+// Those behind a Call whose handler throws are handed over all the same.
+TEST(CallsOfAConnection, OutliveAHandlerThatThrows) {
+  cm::Engine engine(cm::Engine::Mode::kManual);
+  MemoryNetwork network(engine.get_executor());
+  Server server(engine);
+  std::vector<std::uint32_t> seen;
+  server.serve_messages([&](const std::shared_ptr<IncomingCall>& call) {
+    const ConstBytes arguments = call->message().subspan(call->head().arguments_offset);
+    if (arguments.empty()) return;
+    seen.push_back(word(arguments));
+    if (seen.size() == 2) throw std::runtime_error("the handler has had enough");
+  });
+  server.listen(network.server()).value();
+  Client client(engine, network.client());
+  for (std::uint32_t i = 0; i < 5; ++i)
+    client.async_call(proc(kAdd), words({i}), {.one_way = true}, [](const Error&, const Reply&) {});
+  int thrown = 0;
+  EXPECT_TRUE(eventually([&] {
+    try {
+      engine.poll();
+    } catch (const std::runtime_error&) {
+      ++thrown;
+    }
+    return seen.size() == 5;
+  }));
+  EXPECT_EQ(thrown, 1);
+  EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
+}
+
 TEST(Callers, AreToldOfTheEndOfTheirTime) {
   const Apart apart;
   cm::Engine engine;
