@@ -1,6 +1,6 @@
 // RDMA_MSGP of the draft of 2005 (draft-ietf-nfsv4-rpcrdma-01 section 3.5): octets between the count of opaque data and
-// the data, so that these begin at a multiple of rdma_align octets of the Send, and so of a Receive: ReceiveRing posts
-// whole pages, and the receiver moves what is in front of the data. Layout by the sender, and the way back by the
+// the data, so that these begin at a multiple of rdma_align octets of the Send. Receive buffers here begin with a page
+// each: so the data lie at such a multiple in memory, and stay there. Layout by the sender, and the way back by the
 // receiver. Pure functions over octets. Off unless both ends are told of the draft.
 //
 // Which data are padded only an Upper-Layer Binding can tell: both ends must take the same items for opaque data of
@@ -9,8 +9,8 @@
 // kLeastThreshold, which other opaque data may exceed, is neither sent nor accepted.
 //
 // Where the draft does not say:
-// - Positions count from the first octet of the Send, transport header included: only so do padded data lie at the
-//   start of a chained buffer, as the figure of section 3.5 has it. Clients of Linux counted like that.
+// - Positions count from the first octet of the Send, transport header included: only so do padded data come to an
+//   aligned place of the receiver's buffers, as the figure of section 3.5 has it. Clients of Linux counted like that.
 // - Data of exactly rdma_thresh octets are padded "at or above" it by one sentence and above it by another. A sender
 //   names a threshold that no data of the message are as long as; a receiver skips nothing then, unless the message
 //   ends just behind the data with the padding, and not without.

@@ -25,8 +25,10 @@ bool_t receive(SVCXPRT* xprt, rpc_msg* msg) {
   return guarded([&] { return transport_of(xprt).receive(msg); });
 }
 
-xprt_stat status(SVCXPRT* xprt) {
+xprt_stat status(SVCXPRT* xprt) try {
   return transport_of(xprt).status();
+} catch (const std::exception&) {  // of what the engine did meanwhile
+  return XPRT_IDLE;
 }
 
 bool_t get_arguments(SVCXPRT* xprt, xdrproc_t xargs, void* args) {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
 #include <random>
 
@@ -71,29 +70,6 @@ TEST(Padding, PadOctetsStandBetweenCountAndData) {
     EXPECT_EQ((at + pad_octets(at, kAlign)) % kAlign, 0u);
   }
   EXPECT_EQ(pad_octets(1, kAlign), kAlign - 1);
-}
-
-// The data come to the start of a page of the Receive, and stay there.
-TEST(Padding, DataComeToAnAlignedPlaceOfTheReceiver) {
-  COVERS("D2005-3.5-1");
-  alignas(kAlign) static std::array<std::byte, 2 * kAlign> memory;
-  const Bytes data = pattern(2000);
-  const Bytes call = write_call(kXid, data);
-  const Bytes send = padded_send(call, plan(call).value());
-
-  ASSERT_LE(send.size(), memory.size());
-  std::copy(send.begin(), send.end(), memory.begin());
-
-  const ParsedHeader got =
-      std::get<ParsedHeader>(Header::parse(ConstBytes(memory).first(send.size()), {.dialect = {.draft_2005 = true}}));
-  const MutBytes message = MutBytes(memory).subspan(got.payload_offset, send.size() - got.payload_offset);
-  const auto unpadded = unpad_call(message, got.header, got.payload_offset);
-  ASSERT_TRUE(unpadded);
-  const ConstBytes whole = message.subspan(unpadded->offset);
-  EXPECT_EQ(Bytes(whole.begin(), whole.end()), call);
-  const std::byte* const at = whole.data() + items_of(call)[0].offset;
-  EXPECT_EQ(at, memory.data() + kAlign);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % kAlign, 0u);
 }
 
 TEST(Padding, TheReceiverSkipsIt) {
