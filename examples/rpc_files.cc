@@ -13,6 +13,7 @@
 #include "iwarp/base/wire.h"
 #include "iwarp/rpc/client.h"
 #include "iwarp/rpc/iwarp_transport.h"
+#include "iwarp/rpc/registered_memory.h"
 #include "iwarp/rpc/server.h"
 
 namespace rpc = iwarp::rpc;
@@ -74,11 +75,17 @@ class Store {
   std::map<std::uint32_t, rpc::Octets> files_;
 };
 
-awaitable<void> put_and_get(rpc::Client& client) {
+awaitable<void> put_and_get(rpc::Client& client, rpc::RegisteredMemory& memory) {
   rpc::Octets file(1u << 20);
   for (std::size_t i = 0; i < file.size(); ++i) file[i] = static_cast<std::byte>(i * 7 >> 3);
   const rpc::CallOptions patience{.timeout = std::chrono::seconds(20)};
-  const auto put = co_await client.async_call(kPut, encode(1, &file), patience, boost::asio::use_awaitable);
+  std::pmr::vector<std::byte> arguments(8 + file.size(), &memory);  // built where they are sent from
+  iwarp::WriteCursor cursor(arguments);
+  cursor.be(std::uint32_t{1});
+  cursor.be(static_cast<std::uint32_t>(file.size()));
+  cursor.bytes(file);
+  const auto put = co_await client.async_call(kPut, rpc::RegisteredOctets(std::move(arguments)), patience,
+                                              boost::asio::use_awaitable);
   const auto got = co_await client.async_call(kGet, encode(1, nullptr), patience, boost::asio::use_awaitable);
   const auto none = co_await client.async_call(kGet, encode(9, nullptr), patience, boost::asio::use_awaitable);
   const bool same = put.success() && got.success() && std::ranges::equal(got.results().subspan(8), file);
@@ -87,6 +94,7 @@ awaitable<void> put_and_get(rpc::Client& client) {
 }
 
 int main() try {
+  rpc::RegisteredMemory memory(4u << 20);  // goes after the engine
   iwarp::cm::Engine engine;
   Store store;
   rpc::ServerOptions served{.threads = 4};
@@ -99,7 +107,7 @@ int main() try {
   rpc::ClientOptions options;
   options.requester.declared = declare();
   rpc::Client client(engine, rpc::over_iwarp(engine, {.host = "127.0.0.1", .port = listener->local().port()}), options);
-  co_spawn(engine.get_executor(), put_and_get(client), boost::asio::use_future).get();
+  co_spawn(engine.get_executor(), put_and_get(client, memory), boost::asio::use_future).get();
 } catch (const std::exception& e) {
   std::fprintf(stderr, "rpc_files: %s\n", e.what());
   return 1;

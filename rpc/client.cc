@@ -19,11 +19,25 @@ void Client::begin(const std::shared_ptr<ClientCore>& core, Octets message, cons
   core->begin(std::move(message), options, std::move(done), cancel);
 }
 
+void Client::begin(const std::shared_ptr<ClientCore>& core, ConstBytes head, RegisteredOctets arguments,
+                   const CallOptions& options, Done done, const std::shared_ptr<cm::Canceller>& cancel) {
+  core->begin(WholeMessage(head, std::move(arguments)), options, std::move(done), cancel);
+}
+
 Result<Reply> Client::call(const Procedure& what, ConstBytes arguments, const CallOptions& options) {
   return exchange(encode_call(what, options.credential, options.verifier, arguments), options);
 }
 
+Result<Reply> Client::call(const Procedure& what, RegisteredOctets arguments, const CallOptions& options) {
+  return wait_for(WholeMessage(encode_call(what, options.credential, options.verifier, {}), std::move(arguments)),
+                  options);
+}
+
 Result<Reply> Client::exchange(Octets message, const CallOptions& options) {
+  return wait_for(std::move(message), options);
+}
+
+Result<Reply> Client::wait_for(WholeMessage message, const CallOptions& options) {
   struct Outcome {
     Callers::Caller caller{};
     Error error{};

@@ -31,6 +31,7 @@
 #include "iwarp/rpc/channel.h"
 #include "iwarp/rpc/incoming.h"
 #include "iwarp/rpc/message.h"
+#include "iwarp/rpc/registered_memory.h"
 #include "iwarp/rpc/reply.h"
 #include "iwarp/rpcrdma/requester.h"
 
@@ -82,6 +83,7 @@ struct CallOptions {
 
 class Callers;
 class ClientCore;
+class WholeMessage;
 
 // Thread-safe.
 class Client {
@@ -113,6 +115,22 @@ class Client {
     return async_exchange(encode_call(what, options.credential, options.verifier, arguments), std::move(options),
                           std::forward<Token>(token));
   }
+  // The same with arguments that are sent from where they lie (registered_memory.h). They are let go of when the Call
+  // is over and no peer reaches them any more.
+  template <class Token>
+  auto async_call(const Procedure& what, RegisteredOctets arguments, CallOptions options, Token&& token) {
+    return cm::initiate<Error, Reply>(
+        engine_.operations(), nullptr, cm::kHarmless, std::forward<Token>(token),
+        [core = core_, head = encode_call(what, options.credential, options.verifier, {}),
+         arguments = std::move(arguments), options = std::move(options)](auto completion) mutable {
+          begin(
+              core, head, std::move(arguments), options,
+              [told = std::move(completion.handler)](const Error& error, Reply reply) {
+                told(error, std::move(reply));
+              },
+              completion.cancel);
+        });
+  }
   // The same with a whole RPC Call, whose xid is replaced, and whose credential and verifier count.
   template <class Token>
   auto async_exchange(Octets message, CallOptions options, Token&& token) {
@@ -130,6 +148,7 @@ class Client {
   // As these, and waits. While it waits the engine's I/O is done in this thread, as by CompletionQueue::wait_for(), or,
   // where several threads wait, in one of them. Not to be called in a handler of the engine.
   [[nodiscard]] Result<Reply> call(const Procedure& what, ConstBytes arguments, const CallOptions& options = {});
+  [[nodiscard]] Result<Reply> call(const Procedure& what, RegisteredOctets arguments, const CallOptions& options = {});
   [[nodiscard]] Result<Reply> exchange(Octets message, const CallOptions& options = {});  // a whole RPC Call
 
   // Serves a version of a program to the server, which may call its clients where they have a connection to it
@@ -149,6 +168,9 @@ class Client {
  private:
   static void begin(const std::shared_ptr<ClientCore>& core, Octets message, const CallOptions& options, Done done,
                     const std::shared_ptr<cm::Canceller>& cancel);
+  static void begin(const std::shared_ptr<ClientCore>& core, ConstBytes head, RegisteredOctets arguments,
+                    const CallOptions& options, Done done, const std::shared_ptr<cm::Canceller>& cancel);
+  [[nodiscard]] Result<Reply> wait_for(WholeMessage message, const CallOptions& options);
 
   cm::Engine& engine_;
   std::shared_ptr<ClientCore> core_;

@@ -68,7 +68,7 @@ boost::asio::awaitable<void> serve_backward(std::shared_ptr<const Handler> handl
     answer = co_await (*handler)(Call(call));
   } catch (...) {
   }
-  (void)call->answer(encode_reply(0, answer.stat, answer.results));
+  (void)call->answer(encode_reply(0, answer.stat, answer.octets()));
 }
 
 }  // namespace

@@ -133,9 +133,9 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
       call.sent = true;
       continue;
     }
-    auto room = session_->pool.acquire(call.message.size(), BufferPool::Purpose::kCall);
+    auto room = call.message.put_into(session_->pool, BufferPool::Purpose::kCall);
     if (!room) {
-      if (session_->pool.can_hold(call.message.size(), BufferPool::Purpose::kCall)) {
+      if (call.message.fits(session_->pool, BufferPool::Purpose::kCall)) {
         session_->starved = true;
         return;
       }
@@ -143,7 +143,6 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
       finish(found, make_error(Errc::kRecordTooLong, "the Call is longer than the memory for Calls"), {}, acts);
       continue;
     }
-    std::copy(call.message.begin(), call.message.end(), room->bytes().begin());
     const bool tell_left = call.one_way && call.done;
     if (const auto taken = session_->requester.call(std::move(*room), now, 0, call.max_reply, tell_left); !taken) {
       if (taken.error().code != Errc::kInvalidArgument) return;
@@ -172,7 +171,7 @@ void ClientCore::give_up(std::uint32_t xid, const Pending& call) {
   std::erase_if(given_up, [&](const auto& other) { return !requester.outstanding_since(other.first); });
   // Of one that is given up for the second time the Reply is not waited for once more.
   if (!call.chosen || given_up.contains(xid) || !requester.outstanding_since(xid)) return;
-  given_up[xid] = {keyed_sum(call.message), call.max_reply};
+  given_up[xid] = {keyed_sum(call.message.bytes()), call.max_reply};
 }
 
 // A connection loses nothing, so the server has the Call, and two of one xid cannot be told apart there.
@@ -184,7 +183,7 @@ std::optional<bool> ClientCore::take_up(std::uint32_t xid, const Pending& call) 
   const auto former = session_->given_up.find(xid);
   if (former == session_->given_up.end() || !former->second.sum) return false;
   const auto sum = std::exchange(former->second.sum, std::nullopt);  // the next time it is sent anew
-  return keyed_sum(call.message) == sum && former->second.max_reply == call.max_reply &&
+  return keyed_sum(call.message.bytes()) == sum && former->second.max_reply == call.max_reply &&
          session_->requester.want_again(xid, call.one_way && call.done);
 }
 
@@ -192,7 +191,7 @@ std::optional<bool> ClientCore::take_up(std::uint32_t xid, const Pending& call) 
 void ClientCore::probe(TimePoint now) {
   const auto first = to_send_.empty() ? calls_.end() : calls_.find(to_send_.front());
   if (first == calls_.end()) return;
-  ReadCursor head(ConstBytes(first->second.message));
+  ReadCursor head(std::as_const(first->second.message).bytes());
   head.skip(12);
   const auto program = head.be<std::uint32_t>();
   const auto version = head.be<std::uint32_t>();

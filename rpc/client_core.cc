@@ -104,7 +104,7 @@ void ClientCore::turn_for_application() {
   leave(lock, std::move(acts));
 }
 
-void ClientCore::begin(Octets message, const CallOptions& options, Client::Done done,
+void ClientCore::begin(WholeMessage message, const CallOptions& options, Client::Done done,
                        const std::shared_ptr<cm::Canceller>& cancel) {
   Acts acts;
   const auto fail = [&](const Error& error) { acts.push_back([done = std::move(done), error] { done(error, {}); }); };
@@ -119,7 +119,7 @@ void ClientCore::begin(Octets message, const CallOptions& options, Client::Done 
   const TimePoint now = Clock::now();
   while (!options.xid && calls_.contains(next_xid_)) ++next_xid_;
   const std::uint32_t xid = options.xid ? *options.xid : next_xid_++;
-  store_be(MutBytes(message).first(4), xid);
+  store_be(message.bytes().first(4), xid);
   Pending& call = calls_[xid];
   call.message = std::move(message);
   call.deadline = add_saturating(now, options.timeout.value_or(options_.timeout));

@@ -14,6 +14,7 @@
 #include "iwarp/rpc/keyed_sum.h"
 #include "iwarp/rpc/places.h"
 #include "iwarp/rpc/wake_timer.h"
+#include "iwarp/rpc/whole_message.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
 
 namespace iwarp::rpc {
@@ -63,7 +64,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   ClientCore(cm::Engine& engine, std::shared_ptr<ClientTransport> transport, ClientOptions options);
 
   // Precondition of xids: the first word of the message is free.
-  void begin(Octets message, const CallOptions& options, Client::Done done,
+  void begin(WholeMessage message, const CallOptions& options, Client::Done done,
              const std::shared_ptr<cm::Canceller>& cancel);
   void close();
   void serve(std::uint32_t program, std::uint32_t version, Handler handler);
@@ -74,7 +75,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
 
  private:
   struct Pending {
-    Octets message;
+    WholeMessage message;
     TimePoint deadline{};
     Client::Done done;        // empty: it was told already
     std::uint64_t order = 0;  // in which they began

@@ -4,11 +4,14 @@
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "iwarp/cm/engine.h"
 #include "iwarp/cm/token.h"
 #include "iwarp/rpc/message.h"
+#include "iwarp/rpc/registered_memory.h"
 #include "iwarp/rpc/reply.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 
@@ -88,10 +91,19 @@ class Call {
 // What a handler gives: the results, or how the Call was not executed. Implicitly made of either.
 struct Answer {
   Answer(Octets octets) : results(std::move(octets)) {}  // XDR, a multiple of 4 octets
-  Answer(rpcrdma::AcceptStat s) : stat(s) {}             // kSuccess: without results
+  // Likewise, sent from where they lie (registered_memory.h). They are let go of when they have left.
+  Answer(RegisteredOctets octets) : registered(std::move(octets)) {}
+  Answer(rpcrdma::AcceptStat s) : stat(s) {}  // kSuccess: without results
+
+  // The results, wherever they are; empty unless kSuccess. Valid as long as this object is not moved from.
+  [[nodiscard]] ConstBytes octets() const {
+    if (stat != rpcrdma::AcceptStat::kSuccess) return {};
+    return registered ? registered->bytes() : ConstBytes(results);
+  }
 
   rpcrdma::AcceptStat stat = rpcrdma::AcceptStat::kSuccess;  // how it went
   Octets results{};                                          // if kSuccess
+  std::optional<RegisteredOctets> registered{};              // in place of `results`
 };
 
 // A Call as it came, for those who make whole RPC messages themselves (Server::serve_messages()).

@@ -20,7 +20,7 @@ boost::asio::awaitable<void> run(std::shared_ptr<const Server::Handler> handler,
     answer = co_await (*handler)(Call(call));
   } catch (...) {
   }
-  call->answer(answer);
+  call->answer(std::move(answer));
 }
 
 }  // namespace
@@ -50,10 +50,14 @@ bool ServedCall::is_new() {
 }
 
 void ServedCall::send(ConstBytes head, ConstBytes body) {
+  note_answer(head, body);
+  session_->reply(token_, head, body);
+}
+
+void ServedCall::note_answer(ConstBytes head, ConstBytes body) {
   message_.reset();
   core_->count_reply();
   if (key_) core_->replays().finish(session_->peer(), *key_, head, body, Clock::now());
-  session_->reply(token_, head, body);
 }
 
 Result<void> ServedCall::answer(Octets reply) {
@@ -66,10 +70,13 @@ Result<void> ServedCall::answer(Octets reply) {
   return {};
 }
 
-void ServedCall::answer(const Answer& answer) {
+void ServedCall::answer(Answer answer) {
   if (answered_.exchange(true)) return;
-  send(rpcrdma::make_error_reply(head_.xid, answer.stat),
-       answer.stat == AcceptStat::kSuccess ? answer.results : Octets{});
+  const auto head = rpcrdma::make_error_reply(head_.xid, answer.stat);
+  if (!answer.registered || answer.octets().empty()) return send(head, answer.octets());
+  WholeMessage whole(head, std::move(*answer.registered));
+  note_answer(std::as_const(whole).bytes(), {});
+  session_->reply(token_, std::move(whole));
 }
 
 // --- ServerCore

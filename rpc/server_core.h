@@ -15,6 +15,7 @@
 #include "iwarp/rpc/replay_cache.h"
 #include "iwarp/rpc/server.h"
 #include "iwarp/rpc/wake_timer.h"
+#include "iwarp/rpc/whole_message.h"
 
 namespace iwarp::rpc {
 
@@ -34,6 +35,7 @@ class ServerSession final : public BufferKeeper,
   void turn();
   // Answers a Call with what both together are. Any thread.
   void reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body);
+  void reply(rpcrdma::CallToken token, WholeMessage whole);
   void close();
   // Calls the client. `done` hears how it went, by the event loop. Any thread.
   void call_back(Octets message, Caller::Done done, const std::shared_ptr<cm::Canceller>& cancel);
@@ -57,7 +59,7 @@ class ServerSession final : public BufferKeeper,
   };
   struct Owed {
     rpcrdma::CallToken token{};
-    Octets reply;
+    WholeMessage reply;
   };
 
   // Those below need the lock.
@@ -67,6 +69,7 @@ class ServerSession final : public BufferKeeper,
   void pay_owed();
   // False: there is no memory now.
   [[nodiscard]] bool try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body);
+  [[nodiscard]] bool try_reply(rpcrdma::CallToken token, const WholeMessage& whole);
   void finish();
   // One that the client was sent has ended.
   void end_backward(std::uint32_t xid, const Error& error, rpcrdma::Buffer message, Work& work);
@@ -119,12 +122,14 @@ class ServedCall final : public IncomingCall {
   [[nodiscard]] Caller caller() const override;
   [[nodiscard]] Result<void> answer(Octets reply) override;
   // The same, of the results.
-  void answer(const Answer& answer);
+  void answer(Answer answer);
   // Whether it is to be executed. Else its answer is, or will be, that to the same Call of before. Once.
   [[nodiscard]] bool is_new();
 
  private:
   void send(ConstBytes head, ConstBytes body);
+  // Before it is sent.
+  void note_answer(ConstBytes head, ConstBytes body);
 
   const std::shared_ptr<ServerCore> core_;
   const std::shared_ptr<ServerSession> session_;

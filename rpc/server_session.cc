@@ -203,12 +203,24 @@ void ServerSession::reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes 
     if (over_) return;
     channel_->disarm();  // what this itself completes wakes nobody
     if (!owed_.empty() || !try_reply(token, head, body)) {
-      Owed owed{token, {}};
-      owed.reply.reserve(head.size() + body.size());
-      owed.reply.insert(owed.reply.end(), head.begin(), head.end());
-      owed.reply.insert(owed.reply.end(), body.begin(), body.end());
-      owed_.push_back(std::move(owed));
+      Octets both;
+      both.reserve(head.size() + body.size());
+      both.insert(both.end(), head.begin(), head.end());
+      both.insert(both.end(), body.begin(), body.end());
+      owed_.push_back({token, std::move(both)});
     }
+    round(work);
+  }
+  leave_later(std::move(work));
+}
+
+void ServerSession::reply(rpcrdma::CallToken token, WholeMessage whole) {
+  Work work;
+  {
+    const std::lock_guard lock(mu_);
+    if (over_) return;
+    channel_->disarm();
+    if (!owed_.empty() || !try_reply(token, whole)) owed_.push_back({token, std::move(whole)});
     round(work);
   }
   leave_later(std::move(work));
@@ -232,8 +244,17 @@ bool ServerSession::try_reply(rpcrdma::CallToken token, ConstBytes head, ConstBy
   return true;
 }
 
+bool ServerSession::try_reply(rpcrdma::CallToken token, const WholeMessage& whole) {
+  if (!whole.in_place()) return try_reply(token, whole.bytes(), {});
+  auto room = whole.put_into(pool_, BufferPool::Purpose::kReply);
+  if (!room) return false;
+  (void)responder_.reply(token, std::move(*room), Clock::now());  // fails when the connection has ended
+  --delivered_;
+  return true;
+}
+
 void ServerSession::pay_owed() {
-  while (!owed_.empty() && try_reply(owed_.front().token, owed_.front().reply, {})) owed_.pop_front();
+  while (!owed_.empty() && try_reply(owed_.front().token, owed_.front().reply)) owed_.pop_front();
 }
 
 void ServerSession::give_back(rpcrdma::Buffer&& buffer) noexcept {

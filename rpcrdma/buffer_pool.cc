@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 
 #include "iwarp/rpcrdma/pages.h"
 
@@ -73,6 +74,8 @@ BufferPool::BufferPool(Registrar& registrar, const Options& options)
 
 BufferPool::~BufferPool() {
   for ([[maybe_unused]] const std::size_t bytes : in_use_) assert(bytes == 0 && "a Buffer outlives its pool");
+  assert(keepers_.empty() && "a Buffer outlives its pool");
+  for (const Adopted& a : adopted_) registrar_.deregister_local(a.lkey);
   trim();
   for (const FreePiece& slab : small_slabs_) free_piece(slab);
   if (process_) process_->leave(*this);
@@ -135,7 +138,44 @@ BufferPool::FreePiece BufferPool::take_free(std::size_t size_class) {
   return piece;
 }
 
+std::optional<Buffer> BufferPool::adopt(const std::shared_ptr<const MutBytes>& whole, MutBytes view,
+                                        std::shared_ptr<const void> keeper) {
+  auto known = std::find_if(adopted_.begin(), adopted_.end(), [&](const Adopted& a) { return a.whole == whole; });
+  if (known == adopted_.end()) {
+    drop_adopted();
+    adopted_.reserve(adopted_.size() + 1);
+    const Result<Stag> lkey = registrar_.register_local(*whole);
+    if (!lkey) {
+      ++shortages_;
+      return std::nullopt;
+    }
+    adopted_.push_back({whole, *lkey});
+    known = std::prev(adopted_.end());
+  }
+  keepers_.emplace(view.data(), std::move(keeper));
+  Buffer out;
+  out.pool_ = this;
+  out.storage_ = view;
+  out.lkey_ = known->lkey;
+  out.size_class_ = kAdopted;
+  out.set_view(0, view.size());
+  return out;
+}
+
+void BufferPool::drop_adopted() {
+  std::erase_if(adopted_, [this](const Adopted& a) {
+    if (a.whole.use_count() > 1) return false;
+    registrar_.deregister_local(a.lkey);
+    return true;
+  });
+}
+
 void BufferPool::release(Buffer& buffer) {
+  if (buffer.size_class_ == kAdopted) {
+    ++releases_;
+    const auto keeper = keepers_.extract(keepers_.find(buffer.storage_.data()));  // goes when all is done here
+    return;
+  }
   const std::size_t charge = buffer.storage_.size();
   in_use_[buffer.purpose_] -= charge;
   ++releases_;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -122,6 +123,13 @@ class BufferPool final : private MemoryBudget::Member {
   [[nodiscard]] std::optional<Buffer> acquire(std::size_t bytes, Purpose purpose, std::size_t headroom = 0);
   // Whether such a request could ever succeed.
   [[nodiscard]] bool can_hold(std::size_t bytes, Purpose purpose, std::size_t headroom = 0) const;
+  // A Buffer of somebody else's memory: `view`, inside `*whole`, which is registered for local use at the first Buffer
+  // of it and stays so until the pool goes, or, at some time, after everybody else has let go of `whole`: `*whole` must
+  // be there as long. `keeper` is let go of when the Buffer comes back; to be destroyed it needs nothing of this pool.
+  // It counts for no budget and for none of the numbers below but releases(). Nullopt: it could not be registered,
+  // which is a shortage.
+  [[nodiscard]] std::optional<Buffer> adopt(const std::shared_ptr<const MutBytes>& whole, MutBytes view,
+                                            std::shared_ptr<const void> keeper);
   // Frees all unused memory above 4 KiB a piece.
   void trim();
   // Frees what of it has not been used since the last call of either. Call it once in a while: a connection with little
@@ -157,7 +165,12 @@ class BufferPool final : private MemoryBudget::Member {
     Stag lkey;
   };
   static constexpr std::size_t kClasses = 4;
-  static constexpr std::uint8_t kOneOff = 255;  // larger than any class: allocated for one use
+  static constexpr std::uint8_t kOneOff = 255;   // larger than any class: allocated for one use
+  static constexpr std::uint8_t kAdopted = 254;  // not ours
+  struct Adopted {
+    std::shared_ptr<const MutBytes> whole;
+    Stag lkey{};
+  };
 
   [[nodiscard]] static std::uint8_t class_of(std::size_t bytes);
   [[nodiscard]] std::optional<FreePiece> allocate(std::size_t bytes, Purpose purpose);
@@ -175,6 +188,8 @@ class BufferPool final : private MemoryBudget::Member {
   // Frees unused memory until that much more keeps the total within its bound.
   void make_room(std::size_t bytes);
   void release(Buffer& buffer);
+  // Of memory that nobody else holds.
+  void drop_adopted();
 
   Registrar& registrar_;
   std::array<std::size_t, kPurposes> budget_{};
@@ -183,6 +198,8 @@ class BufferPool final : private MemoryBudget::Member {
   std::array<std::size_t, kClasses> pieces_{};         // of each class above 4 KiB, used or not
   std::array<std::size_t, kClasses> unused_{};         // fewest in free_ since trim_unused()
   std::vector<FreePiece> small_slabs_;
+  std::vector<Adopted> adopted_;
+  std::unordered_multimap<const std::byte*, std::shared_ptr<const void>> keepers_;  // by the beginning of the Buffer
   std::shared_ptr<MemoryBudget> process_;
   std::size_t idle_limit_;
   std::size_t large_limit_;

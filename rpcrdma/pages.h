@@ -1,5 +1,5 @@
 // Memory straight from the system, in whole pages: zero at first, and no page costs anything before it is touched.
-// Internal to rpcrdma and gateway.
+// Internal to rpcrdma, rpc and gateway.
 #pragma once
 
 #include <cstddef>

@@ -57,11 +57,12 @@ std::size_t word_at(std::uint32_t value, std::byte* to) {
   return 4;
 }
 
-// The whole RPC Call, or why there is none.
-clnt_stat encode(Handle& h, rpcproc_t proc, xdrproc_t xargs, void* args, rpc::Octets& out) {
+// The whole RPC Call, or why there is none. A credential may sum up the head as it goes out, the xid included, as
+// RPCSEC_GSS does (RFC 2203 s5.3.1).
+clnt_stat encode(Handle& h, std::uint32_t xid, rpcproc_t proc, xdrproc_t xargs, void* args, rpc::Octets& out) {
   out.resize(24);
   std::size_t at = 0;
-  for (const std::uint32_t word : {0u, 0u, 2u, h.program, h.version, static_cast<std::uint32_t>(proc)}) {
+  for (const std::uint32_t word : {xid, 0u, 2u, h.program, h.version, static_cast<std::uint32_t>(proc)}) {
     at += word_at(word, out.data() + at);
   }
   XdrOctets stream(out);
@@ -71,34 +72,33 @@ clnt_stat encode(Handle& h, rpcproc_t proc, xdrproc_t xargs, void* args, rpc::Oc
   return RPC_SUCCESS;
 }
 
-// What a Reply says; `refresh`: the credential was refused and may be better the next time.
-void decode(Handle& h, ConstBytes message, xdrproc_t xres, void* res, bool& refresh) {
+// What a Reply says. False: the Call was not executed, and a fresh credential may help.
+bool decode(Handle& h, ConstBytes message, xdrproc_t xres, void* res, rpc_msg& reply) {
   XDR xdrs;
   char* const octets = const_cast<char*>(reinterpret_cast<const char*>(message.data()));
   xdrmem_create(&xdrs, octets, static_cast<u_int>(message.size()), XDR_DECODE);
-  rpc_msg reply{};
   reply.acpted_rply.ar_verf = _null_auth;
   reply.acpted_rply.ar_results.where = nullptr;
   reply.acpted_rply.ar_results.proc = nothing;
   if (!xdr_replymsg(&xdrs, &reply)) {
     h.error.re_status = RPC_CANTDECODERES;
-    return;
+    return true;
   }
   _seterr_reply(&reply, &h.error);
-  if (h.error.re_status == RPC_SUCCESS) {
+  const bool executed = h.error.re_status == RPC_SUCCESS;
+  if (executed) {
     if (!AUTH_VALIDATE(h.clnt.cl_auth, &reply.acpted_rply.ar_verf)) {
       h.error.re_status = RPC_AUTHERROR;
       h.error.re_why = AUTH_INVALIDRESP;
     } else if (xres != nullptr && !AUTH_UNWRAP(h.clnt.cl_auth, &xdrs, xres, static_cast<caddr_t>(res))) {
       h.error.re_status = RPC_CANTDECODERES;
     }
-  } else {
-    refresh = AUTH_REFRESH(h.clnt.cl_auth, &reply) != FALSE;
   }
   if (reply.rm_reply.rp_stat == MSG_ACCEPTED && reply.acpted_rply.ar_verf.oa_base != nullptr) {
     xdrs.x_op = XDR_FREE;
     (void)xdr_opaque_auth(&xdrs, &reply.acpted_rply.ar_verf);
   }
+  return executed;
 }
 
 void fail(rpc_err& error, const Error& why) {
@@ -155,7 +155,7 @@ clnt_stat call(CLIENT* clnt, rpcproc_t proc, xdrproc_t xargs, void* args, xdrpro
       wait = options.timeout->count() > 0;
       options.xid = h.xid++;
       h.error = {};
-      h.error.re_status = encode(h, proc, xargs, args, message);
+      h.error.re_status = encode(h, *options.xid, proc, xargs, args, message);
       if (h.error.re_status != RPC_SUCCESS) return h.error.re_status;
     }
     if (!wait) {  // goes on its way all the same
@@ -163,18 +163,26 @@ clnt_stat call(CLIENT* clnt, rpcproc_t proc, xdrproc_t xargs, void* args, xdrpro
       options.timeout.reset();
     }
     auto reply = h.client.exchange(std::move(message), options);
+    rpc_err error{};
+    rpc_msg answer{};
+    {
+      const std::lock_guard lock(h.mu);
+      if (!reply) {
+        fail(h.error, reply.error());
+        return h.error.re_status;
+      }
+      if (!wait) {
+        if (xres != nullptr) h.error.re_status = RPC_TIMEDOUT;
+        return h.error.re_status;
+      }
+      if (decode(h, reply->message(), xres, res, answer)) return h.error.re_status;
+      error = h.error;
+    }
+    // Without the lock: RPCSEC_GSS makes Calls of its own for it, with this handle.
+    if (refreshes > 0 && AUTH_REFRESH(h.clnt.cl_auth, &answer)) continue;
     const std::lock_guard lock(h.mu);
-    if (!reply) {
-      fail(h.error, reply.error());
-      return h.error.re_status;
-    }
-    if (!wait) {
-      if (xres != nullptr) h.error.re_status = RPC_TIMEDOUT;
-      return h.error.re_status;
-    }
-    bool refresh = false;
-    decode(h, reply->message(), xres, res, refresh);
-    if (!refresh || refreshes == 0) return h.error.re_status;
+    h.error = error;
+    return error.re_status;
   }
 } catch (const std::bad_alloc&) {
   Handle& h = handle_of(clnt);

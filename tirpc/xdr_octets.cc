@@ -32,9 +32,12 @@ struct XdrOctets::Operations {
     return TRUE;
   }
   static u_int get_position(XDR* xdrs) { return static_cast<u_int>(self(xdrs).at_); }
+  // Also beyond the end: who writes a length behind its data leaves room for it so, as RPCSEC_GSS does.
   static bool_t set_position(XDR* xdrs, u_int position) {
-    if (position > self(xdrs).octets_.size()) return FALSE;
-    self(xdrs).at_ = position;
+    if (position > kMost) return FALSE;
+    XdrOctets& s = self(xdrs);
+    if (position > s.octets_.size()) s.octets_.resize(position);
+    s.at_ = position;
     return TRUE;
   }
   // The caller writes there at once.

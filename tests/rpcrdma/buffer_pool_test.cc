@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/covers.h"
+
 namespace iwarp::rpcrdma {
 namespace {
 
@@ -247,6 +249,53 @@ TEST(Buffer, MovesAndSlices) {
   EXPECT_EQ(pool.in_use_bytes(Purpose::kControl), 0u);
   b.reset();
   EXPECT_EQ(pool.in_use_bytes(Purpose::kReply), 0u);
+}
+
+// Memory of somebody else's, such as of an allocator: a destructor tells when it is let go of.
+TEST(BufferPool, AdoptsMemoryAndRegistersItOnce) {
+  COVERS("D2005-7-1");
+  Keys keys;
+  BufferPool pool(keys, {.call_bytes = 0});
+  std::vector<std::byte> first(8192), second(4096);
+  const auto whole_of = [](std::vector<std::byte>& octets) { return std::make_shared<const MutBytes>(octets); };
+  auto whole = whole_of(first);
+  const auto keeper = std::make_shared<int>(0);
+  {
+    auto a = pool.adopt(whole, MutBytes(first).subspan(100, 5000), keeper);
+    auto b = pool.adopt(whole, MutBytes(first).subspan(6000, 10), keeper);
+    auto again = pool.adopt(whole, MutBytes(first).subspan(100, 5000), keeper);
+    ASSERT_TRUE(a && b && again);
+    EXPECT_EQ(a->bytes().data(), first.data() + 100);
+    EXPECT_EQ(a->size(), 5000u);
+    EXPECT_EQ(a->headroom(), 0u);
+    EXPECT_EQ(a->lkey(), b->lkey());
+    EXPECT_EQ(keys.bytes(), 8192u);
+    EXPECT_EQ(keeper.use_count(), 4);
+    const auto before = pool.releases();
+    Buffer moved = std::move(*a);
+    EXPECT_EQ(keeper.use_count(), 4);
+    moved.reset();
+    EXPECT_EQ(keeper.use_count(), 3);
+    EXPECT_EQ(pool.releases(), before + 1);
+  }
+  EXPECT_EQ(keeper.use_count(), 1);
+  EXPECT_EQ(keys.last, 1u);
+  EXPECT_EQ(pool.registered_bytes(), 0u);  // it counts for nothing
+  EXPECT_EQ(pool.in_use_bytes(Purpose::kCall), 0u);
+
+  // What everybody else has let go of makes place for the next.
+  whole.reset();
+  auto other = whole_of(second);
+  { ASSERT_TRUE(pool.adopt(other, second, keeper)); }
+  EXPECT_EQ(keys.bytes(), 4096u);
+
+  keys.refuse = true;
+  { ASSERT_TRUE(pool.adopt(other, second, keeper)); }  // it is registered
+  EXPECT_EQ(pool.shortages(), 0u);
+  auto third = whole_of(first);
+  EXPECT_FALSE(pool.adopt(third, first, keeper));
+  EXPECT_EQ(pool.shortages(), 1u);
+  EXPECT_EQ(keeper.use_count(), 1);
 }
 
 }  // namespace

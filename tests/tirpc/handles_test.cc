@@ -9,6 +9,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -16,11 +18,11 @@
 #include "iwarp/tirpc/rpcbind.h"
 #include "iwarp/tirpc/rpcrdma.h"
 #include "tests/support/eventually.h"
+#include "tests/tirpc/service.h"
 
 namespace iwarp::tirpc::test {
 namespace {
 
-constexpr std::uint32_t kProgram = 0x20000045;
 constexpr timeval kPatience{30, 0};
 constexpr timeval kAtOnce{0, 0};
 
@@ -52,41 +54,16 @@ void dispatch(svc_req* request, SVCXPRT* xprt) {
   if (request->rq_proc != 2 && !is_long) svc_sendreply(xprt, reinterpret_cast<xdrproc_t>(xdr_int), &doubled);
 }
 
-// A service that so many threads run.
-class Service {
+class Service : public RunningService {
  public:
-  explicit Service(unsigned threads) {
-    {
-      const std::lock_guard lock(mu);
-      executed.clear();
-    }
-    xprt_ = svc_rpcrdma_create("127.0.0.1", 0, nullptr);
-    if (xprt_ == nullptr || !svc_reg(xprt_, kProgram, 1, dispatch, nullptr)) throw std::runtime_error("no service");
-    for (unsigned i = 0; i < threads; ++i) {
-      threads_.emplace_back([this] {
-        pollfd ready{xprt_->xp_fd, POLLIN, 0};
-        while (!over_) {
-          if (::poll(&ready, 1, 20) == 1) svc_getreq_common(xprt_->xp_fd);
-        }
-      });
-    }
-  }
-  ~Service() {
-    over_ = true;
-    for (auto& t : threads_) t.join();
-    svc_destroy(xprt_);
-    svc_unreg(kProgram, 1);
-  }
-  [[nodiscard]] CLIENT* client() const {
-    return clnt_rpcrdma_create("127.0.0.1", kProgram, 1, xprt_->xp_port, nullptr);
-  }
-  [[nodiscard]] std::uint16_t port() const { return xprt_->xp_port; }
-  [[nodiscard]] int descriptor() const { return xprt_->xp_fd; }
+  explicit Service(unsigned threads, const char* host = "127.0.0.1") : RunningService(fresh(threads), dispatch, host) {}
 
  private:
-  SVCXPRT* xprt_ = nullptr;
-  std::atomic<bool> over_{false};
-  std::vector<std::thread> threads_;
+  static unsigned fresh(unsigned threads) {
+    const std::lock_guard lock(mu);
+    executed.clear();
+    return threads;
+  }
 };
 
 clnt_stat call(CLIENT* clnt, rpcproc_t procedure, int value, int* result, timeval patience = kPatience) {
@@ -129,10 +106,10 @@ TEST(TirpcHandles, SvcGetreqsetServes) {
     while (!over) {
       fd_set ready = svc_fdset;
       timeval patience{0, 20000};
-      if (::select(service.descriptor() + 1, &ready, nullptr, nullptr, &patience) > 0) svc_getreqset(&ready);
+      if (::select(service.xprt()->xp_fd + 1, &ready, nullptr, nullptr, &patience) > 0) svc_getreqset(&ready);
     }
   });
-  EXPECT_TRUE(FD_ISSET(service.descriptor(), &svc_fdset));
+  EXPECT_TRUE(FD_ISSET(service.xprt()->xp_fd, &svc_fdset));
   CLIENT* const clnt = service.client();
   for (int i = 1; clnt != nullptr && i <= 100; ++i) {
     int result = 0;
@@ -218,6 +195,45 @@ TEST(TirpcHandles, ControlWritesNoMoreThanItsCallersHaveRoomFor) {
   EXPECT_EQ(word, kProgram);
   int fd = 0;
   EXPECT_FALSE(clnt_control(clnt, CLGET_FD, reinterpret_cast<char*>(&fd)));
+  clnt_destroy(clnt);
+}
+
+// netid rdma6: the Calls of a client, and who it is to the service.
+TEST(TirpcHandles, SpeakIpv6) {
+  static sockaddr_in6 caller;
+  caller = {};
+  std::optional<RunningService> made;
+  try {
+    made.emplace(
+        1,
+        [](svc_req* request, SVCXPRT* xprt) {
+          const netbuf* const who = svc_getrpccaller(xprt);
+          if (who->len == sizeof caller) std::memcpy(&caller, who->buf, sizeof caller);
+          dispatch(request, xprt);
+        },
+        "::1");
+  } catch (const std::runtime_error&) {
+    GTEST_SKIP() << "no IPv6 here";
+  }
+  EXPECT_STREQ(made->xprt()->xp_netid, "rdma6");
+  const auto* const local = static_cast<const sockaddr_in6*>(made->xprt()->xp_ltaddr.buf);
+  EXPECT_EQ(local->sin6_family, AF_INET6);
+  EXPECT_EQ(ntohs(local->sin6_port), made->port());
+  CLIENT* const clnt = clnt_rpcrdma_create("::1", kProgram, 1, made->port(), nullptr);
+  ASSERT_NE(clnt, nullptr);
+  EXPECT_STREQ(clnt->cl_netid, "rdma6");
+  int result = 0;
+  EXPECT_EQ(call(clnt, 1, 21, &result), RPC_SUCCESS);
+  EXPECT_EQ(result, 42);
+  EXPECT_EQ(caller.sin6_family, AF_INET6);
+  EXPECT_EQ(std::memcmp(&caller.sin6_addr, &in6addr_loopback, sizeof in6addr_loopback), 0);
+  EXPECT_NE(caller.sin6_port, 0);
+  sockaddr room{};
+  EXPECT_FALSE(clnt_control(clnt, CLGET_SERVER_ADDR, reinterpret_cast<char*>(&room)));  // it would not fit
+  netbuf server{};
+  ASSERT_TRUE(clnt_control(clnt, CLGET_SVC_ADDR, reinterpret_cast<char*>(&server)));
+  ASSERT_EQ(server.len, sizeof(sockaddr_in6));
+  EXPECT_EQ(ntohs(static_cast<const sockaddr_in6*>(server.buf)->sin6_port), made->port());
   clnt_destroy(clnt);
 }
 
