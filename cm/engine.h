@@ -6,12 +6,12 @@
 //    CompletionQueue::wait_for() takes the I/O over for as long as it waits, because handing a message from thread to
 //    thread costs more than the message. The background thread takes no signals. Before it sleeps it looks at the
 //    sockets for 500 us (kUsualSpin) after the last octet, as long as that pays; meanwhile others are served every 250
-//    us (50 us while TCP takes no more). So a thread whose messages come less than 500 us apart keeps a processor busy.
-//    Where more engines of one Context have connections than half of the processors, they do not look but sleep at
-//    once. A thread that polls a queue instead calls poll(queue) each time: while it finds nothing it does the I/O
-//    itself, of the queue's connections first, and the background thread keeps away. That one is back when the queue
-//    is armed, or 1 to 2 ms after the last such call. A thread that waits for something else than a completion, of
-//    which a notifier tells it, calls wait_until().
+//    us (50 us while TCP takes no more), and at once what those post who are told of something. So a thread whose
+//    messages come less than 500 us apart keeps a processor busy. Where more engines of one Context have connections
+//    than half of the processors, they do not look but sleep at once. A thread that polls a queue instead calls
+//    poll(queue) each time: while it finds nothing it does the I/O itself, of the queue's connections first, and the
+//    background thread keeps away. That one is back when the queue is armed, or 1 to 2 ms after the last such call. A
+//    thread that waits for something else than a completion, of which a notifier tells it, calls wait_until().
 //  - Manual: the caller, in poll() and wait_for(), and nobody else: lowest latency.
 //  - Borrowed: the caller runs the io_context, in threads of its own. wait_for() only sleeps.
 //

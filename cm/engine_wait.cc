@@ -244,6 +244,11 @@ void Engine::spin(const std::function<bool()>& ready, Clock::time_point now, Clo
       vain_spins_ = 0;
       return;
     }
+    // Who was told may have posted handlers, such as coroutines that answer.
+    if (looked.told) {
+      serve_reactor(now);
+      tell_futures();
+    }
     if (looked.taken) std::this_thread::yield();  // who has it may be waiting for this processor
     now = Clock::now();
     if (looked.moved) until = std::min(now + spin_, deadline);

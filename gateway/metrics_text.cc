@@ -188,6 +188,12 @@ void add_connections(Page& page) {
   page.each<EndReason>("iwarp_gateway_connections_given_up_total", "counter",
                        "Connections that the gateway ended because of what a peer did or did not do, by cause.",
                        "reason", kEndReasons, [](const S& s, std::size_t i) { return s.given_up[i]; });
+  page.each<Spoken>("iwarp_gateway_connections_by_version_total", "counter",
+                    "Connections by what they speak of RPC-over-RDMA, from their first Call or Reply on.", "version",
+                    kSpoken, [](const S& s, std::size_t i) { return s.spoken[i]; });
+  page.each<DraftMessage>("iwarp_gateway_draft_2005_messages_total", "counter",
+                          "Messages that only the draft of 2005 has.", "message", kDraftMessages,
+                          [](const S& s, std::size_t i) { return s.draft_messages[i]; });
   page.family("iwarp_gateway_connections_ended_total", "counter",
               "How the RDMA side of connections ended; causes that have occurred.");
   for (const Series& s : page.listeners()) {

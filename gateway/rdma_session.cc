@@ -130,6 +130,7 @@ void RdmaSession::pump() {
       releases_seen_ = releases;
       responder_.progress();
     }
+    note_messages();
     note_refusals();
     progress = take_records() || progress;
     answer_failed_backward();
@@ -180,48 +181,9 @@ void RdmaSession::on_deadline() {
   pump();
 }
 
-// What the Responder answered or dropped by itself: counted, and told in one line however many there were.
-void RdmaSession::note_refusals() {
-  const rpcrdma::Responder::Stats& now = responder_.stats();
-  const auto count = [&](std::uint64_t rpcrdma::Responder::Stats::*what, std::optional<DropReason> why,
-                         MessageKind kind = MessageKind::kCall) {
-    const std::uint64_t n = now.*what - refusals_seen_.*what;
-    for (std::uint64_t i = 0; i < n && why; ++i) {
-      stats_.received(kind);
-      stats_.dropped(kind, *why);
-    }
-    return n;
-  };
-  using S = rpcrdma::Responder::Stats;
-  const auto duplicates = count(&S::duplicate_xids, DropReason::kDuplicateXid);
-  const auto dropped = count(&S::dropped_messages, DropReason::kMalformed);
-  const auto late = count(&S::late_backward_replies, DropReason::kUnknownXid, MessageKind::kBackwardReply);
-  const auto versions = count(&S::err_vers_sent, DropReason::kMalformed);
-  const auto chunks = count(&S::err_chunk_sent, std::nullopt);         // to a Call, or to one whose Reply has no room
-  const auto replies = count(&S::replies_as_err_chunk, std::nullopt);  // the latter
-  const auto garbage = count(&S::garbage_args_sent, std::nullopt);
-  if (duplicates + dropped + late + versions + chunks + garbage == 0) return;
-  refusals_seen_ = now;
-  stats_.incident(Incident::kErrVersSent, versions);
-  stats_.incident(Incident::kErrChunkSent, chunks);
-  stats_.incident(Incident::kReplyTooLong, replies);
-  stats_.incident(Incident::kGarbageArgsSent, garbage);
-  stats_.incident(Incident::kUnusableMessage, dropped);
-  const auto client = cm::to_string(connection_->remote());
-  if (duplicates + late > 0)
-    log_.info(LogKind::kDropped,
-              fmt::format("dropped peer={} duplicate_xids={} late_backward_replies={}", client, duplicates, late),
-              Clock::now());
-  if (dropped + versions + chunks + garbage == 0) return;
-  log_.warn(LogKind::kUnusable,
-            fmt::format("unusable messages peer={} err_vers={} err_chunk={} (of them for replies: {}) garbage_args={} "
-                        "dropped={}",
-                        client, versions, chunks, replies, garbage, dropped),
-            Clock::now());
-}
-
 void RdmaSession::handle(rpcrdma::Responder::CallReceived call) {
   stats_.received(MessageKind::kCall);
+  if (!version_noted_) note_version();
   // Or outstanding RPCs would never end; the client sends it again on its next connection.
   if (life_ != Life::kServing) {
     stats_.dropped(MessageKind::kCall, DropReason::kConnectionClosed);

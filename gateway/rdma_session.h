@@ -66,6 +66,8 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   void give_up(EndReason why, const Error& error);
   void watch_for_stalls(TimePoint now);
   void on_deadline();
+  void note_version();
+  void note_messages();
   void note_refusals();
   void release();
 
@@ -106,10 +108,12 @@ class RdmaSession final : public Session, public std::enable_shared_from_this<Rd
   std::uint64_t releases_seen_ = 0;
   std::optional<TimePoint> round_;  // round_time(), once it was asked for
   rpcrdma::Responder::Stats refusals_seen_{};
+  rpcrdma::Responder::Stats noted_{};  // by note_messages()
   std::uint16_t backend_port_ = 0;
   Life life_ = Life::kOpening;
   bool shutting_down_ = false;  // the whole gateway: nobody comes back
   bool pumping_ = false;
+  bool version_noted_ = false;
 };
 
 }  // namespace iwarp::gateway

@@ -57,6 +57,7 @@ void RdmaSession::on_disconnected(const stream::Disconnected& how) {
   responder_.on_disconnect();
   while (responder_.poll_event()) {
   }
+  note_messages();
   for (const Outgoing& o : to_tcp_) stats_.dropped(o.kind, DropReason::kConnectionClosed);
   record_counters(stats_, connection_->counters());
   // A Reply that we sent need not have arrived: only an orderly end with nothing outstanding rules replays out.

@@ -144,7 +144,7 @@ std::vector<RpcbindEntry> rpcbind_entries(const std::vector<ServedProgram>& prog
     addresses.emplace_back(boost::asio::ip::address_v4::any(), listener.port());
   std::vector<RpcbindEntry> out;
   for (const tcp::endpoint& at : addresses) {
-    for (const ServedProgram& p : programs)  // req: D2005-10-1
+    for (const ServedProgram& p : programs)  // req: D2005-10-1 RFC8166-5-3 RFC8267-4.2-3
       out.push_back({p.program, p.version, rdma_netid(at.address()), universal_address(at), {}});
   }
   return out;

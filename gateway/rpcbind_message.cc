@@ -71,7 +71,7 @@ std::optional<bool> rpcbind_answer(ConstBytes reply, std::uint32_t xid) {
 }
 
 const char* rdma_netid(const boost::asio::ip::address& address) {
-  return address.is_v6() ? "rdma6" : "rdma";
+  return address.is_v6() ? "rdma6" : "rdma";  // req: RFC8166-9-1
 }
 
 std::string universal_address(const boost::asio::ip::tcp::endpoint& at) {

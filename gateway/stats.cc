@@ -52,15 +52,17 @@ Stats::Messages& Stats::Messages::operator+=(const Messages& more) {
 
 Stats::Snapshot& Stats::Snapshot::operator+=(const Snapshot& more) {
   // All members by name, so that a new one does not compile before it is added up.
-  auto& [opened_sum, closed_sum, ended_sum, refused_sum, incidents_sum, given_up_sum, messages_sum, tcp_sum, rdma_sum,
-         early_wakes_sum, crc_terminates_sum, siw_crc_traps_sum, rpc_sum, registered_sum, granted_sum, used_sum] =
-      *this;
+  auto& [opened_sum, closed_sum, ended_sum, refused_sum, incidents_sum, given_up_sum, spoken_sum, draft_sum,
+         messages_sum, tcp_sum, rdma_sum, early_wakes_sum, crc_terminates_sum, siw_crc_traps_sum, rpc_sum,
+         registered_sum, granted_sum, used_sum] = *this;
   opened_sum += more.opened;
   closed_sum += more.closed;
   add_to(ended_sum, more.ended);
   add_to(refused_sum, more.refused);
   add_to(incidents_sum, more.incidents);
   add_to(given_up_sum, more.given_up);
+  add_to(spoken_sum, more.spoken);
+  add_to(draft_sum, more.draft_messages);
   for (std::size_t i = 0; i < kMessageKinds; ++i) messages_sum[i] += more.messages[i];
   add_to(tcp_sum, more.tcp_bytes);
   for (std::size_t i = 0; i < kRdmaOperations; ++i) add_to(rdma_sum[i], more.rdma_bytes[i]);
@@ -87,6 +89,8 @@ Stats::Snapshot Stats::snapshot() const {
   copy(refused_, s.refused);
   copy(incidents_, s.incidents);
   copy(given_up_, s.given_up);
+  copy(spoken_, s.spoken);
+  copy(draft_messages_, s.draft_messages);
   for (std::size_t i = 0; i < kMessageKinds; ++i) {
     copy(messages_[i].dropped, s.messages[i].dropped);
     s.messages[i].forwarded = value(messages_[i].forwarded);
@@ -135,8 +139,10 @@ void to_json(nlohmann::json& out, const Stats::Snapshot& s) {
            {"active", s.active()},
            {"ended", std::move(ended)},
            {"refused", by_name<RefuseReason>(s.refused)},
-           {"given_up", by_name<EndReason>(s.given_up)}}},
+           {"given_up", by_name<EndReason>(s.given_up)},
+           {"by_version", by_name<Spoken>(s.spoken)}}},
          {"incidents", by_name<Incident>(s.incidents)},
+         {"draft_2005_messages", by_name<DraftMessage>(s.draft_messages)},
          {"messages", std::move(messages)},
          {"tcp_bytes", ways(s.tcp_bytes)},
          {"rdma_bytes", std::move(rdma_bytes)},
@@ -234,6 +240,14 @@ const char* name(Incident what) {
       return "high_port";
     case Incident::kLargerReplyChunk:
       return "larger_reply_chunk";
+    case Incident::kVersionLowered:
+      return "version_lowered";
+    case Incident::kConfigRefused:
+      return "config_refused";
+    case Incident::kInvalOptionSent:
+      return "inval_option_sent";
+    case Incident::kReplyNotDone:
+      return "reply_not_done";
   }
   return "?";
 }
@@ -256,6 +270,32 @@ const char* name(EndReason why) {
       return "client_left";
     case EndReason::kNoVersion:
       return "no_version";
+  }
+  return "?";
+}
+
+const char* name(Spoken what) {
+  switch (what) {
+    case Spoken::kVersion1:
+      return "1";
+    case Spoken::kVersion2:
+      return "2";
+    case Spoken::kDraft2005:
+      return "2005";
+  }
+  return "?";
+}
+
+const char* name(DraftMessage what) {
+  switch (what) {
+    case DraftMessage::kConfigRdma:
+      return "config_rdma";
+    case DraftMessage::kPaddedCall:
+      return "padded_call";
+    case DraftMessage::kReplyInReadChunk:
+      return "reply_in_read_chunk";
+    case DraftMessage::kDone:
+      return "done";
   }
   return "?";
 }

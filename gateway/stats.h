@@ -58,8 +58,30 @@ enum class Incident : std::uint8_t {
   kLayoutsHidden,     // an EXCHANGE_ID whose pNFS flags were cleared
   kHighPort,          // a connection to the server from a port above 1023, where a reserved one was preferred
   kLargerReplyChunk,  // a Call whose Reply came when it was sent once more, with a larger Reply chunk
+  kVersionLowered,    // a server that was asked for version 2, and gets version 1: it said so, or did not survive it
+  kConfigRefused,     // a server without CONFIG_RDMA of the draft of 2005
+  kInvalOptionSent,   // RDMA_ERR_INVAL_OPTION to a peer of version 2, for an RDMA_OPTIONAL
+  kReplyNotDone,      // a client did not say RDMA_DONE of a Reply in time
 };
-inline constexpr std::size_t kIncidents = 15;
+inline constexpr std::size_t kIncidents = 19;
+
+// What a connection of RPC-over-RDMA speaks. It is known from the first Call of a client on, and from the first Reply
+// of a server.
+enum class Spoken : std::uint8_t {
+  kVersion1,   // RFC 8166
+  kVersion2,   // draft-cel-nfsv4-rpcrdma-version-two-00
+  kDraft2005,  // version 1, configured by CONFIG_RDMA of draft-ietf-nfsv4-rpcrdma-01
+};
+inline constexpr std::size_t kSpoken = 3;
+
+// Messages that only the draft of 2005 has: those of a client where the gateway is the server, and the other way round.
+enum class DraftMessage : std::uint8_t {
+  kConfigRdma,        // Calls of CONFIG_RDMA
+  kPaddedCall,        // Calls as RDMA_MSGP
+  kReplyInReadChunk,  // Replies that the client reads
+  kDone,              // RDMA_DONE of one of these
+};
+inline constexpr std::size_t kDraftMessages = 4;
 
 // Why the gateway ended a connection that was up, and with it the one on its other side: the client reconnects and
 // sends its Calls again.
@@ -100,6 +122,10 @@ class Stats {
   void dropped(MessageKind kind, DropReason why) { add(messages_[index(kind)].dropped[index(why)]); }
 
   void incident(Incident what, std::uint64_t n = 1) { add(incidents_[index(what)], n); }
+
+  // Once for each connection, when it is known.
+  void connection_speaks(Spoken what) { add(spoken_[index(what)]); }
+  void draft_messages(DraftMessage what, std::uint64_t n) { add(draft_messages_[index(what)], n); }
 
   // A Call received before that is answered by the gateway: its Reply still has to be forwarded.
   void tls_denied() {
@@ -145,6 +171,8 @@ class Stats {
     std::array<std::uint64_t, kRefuseReasons> refused{};
     std::array<std::uint64_t, kIncidents> incidents{};
     std::array<std::uint64_t, kEndReasons> given_up{};
+    std::array<std::uint64_t, kSpoken> spoken{};
+    std::array<std::uint64_t, kDraftMessages> draft_messages{};
     std::array<Messages, kMessageKinds> messages{};
     std::array<std::uint64_t, kWays> tcp_bytes{};
     std::array<std::array<std::uint64_t, kWays>, kRdmaOperations> rdma_bytes{};
@@ -161,6 +189,8 @@ class Stats {
     [[nodiscard]] const Messages& of(MessageKind kind) const { return messages[static_cast<std::size_t>(kind)]; }
     [[nodiscard]] std::uint64_t of(RefuseReason why) const { return refused[static_cast<std::size_t>(why)]; }
     [[nodiscard]] std::uint64_t of(Incident what) const { return incidents[static_cast<std::size_t>(what)]; }
+    [[nodiscard]] std::uint64_t of(Spoken what) const { return spoken[static_cast<std::size_t>(what)]; }
+    [[nodiscard]] std::uint64_t of(DraftMessage what) const { return draft_messages[static_cast<std::size_t>(what)]; }
     Snapshot& operator+=(const Snapshot& more);
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
   };
@@ -186,6 +216,8 @@ class Stats {
   std::array<Counter, kRefuseReasons> refused_{};
   std::array<Counter, kIncidents> incidents_{};
   std::array<Counter, kEndReasons> given_up_{};
+  std::array<Counter, kSpoken> spoken_{};
+  std::array<Counter, kDraftMessages> draft_messages_{};
   std::array<MessageCounters, kMessageKinds> messages_{};
   std::array<Counter, kWays> tcp_bytes_{};
   std::array<std::array<Counter, kWays>, kRdmaOperations> rdma_bytes_{};
@@ -194,8 +226,8 @@ class Stats {
 };
 
 // {"connections": {"opened", "closed", "active", "ended": {reason: n}, "refused": {reason: n},
-//                  "given_up": {reason: n}},
-//  "incidents": {name: n},
+//                  "given_up": {reason: n}, "by_version": {"1": n, "2": n, "2005": n}},
+//  "incidents": {name: n}, "draft_2005_messages": {name: n},
 //  "messages": {kind: {"received", "forwarded", "pending", "dropped", "dropped_by_reason": {reason: n}}},
 //  "tcp_bytes": {"in", "out"}, "rdma_bytes": {operation: {"in", "out"}},
 //  "early_wakes": n, "crc_terminates": n, "siw_crc_traps": n,
@@ -210,6 +242,8 @@ void to_json(nlohmann::json& out, const Stats::Snapshot& snapshot);
 [[nodiscard]] const char* name(RefuseReason why);
 [[nodiscard]] const char* name(Incident what);
 [[nodiscard]] const char* name(EndReason why);
+[[nodiscard]] const char* name(Spoken what);  // "1", "2", "2005"
+[[nodiscard]] const char* name(DraftMessage what);
 [[nodiscard]] const char* name(RdmaOperation operation);
 
 }  // namespace iwarp::gateway

@@ -102,8 +102,7 @@ TcpSession::TcpSession(const Shared& shared, std::unique_ptr<RdmaQueues> queues,
       replies_(options_.reply_deadline),
       credits_(options_.lost_call_limit * kNoCreditFactor),
       leaving_(options_.delivery_timeout),
-      question_(options_.version_timeout),
-      version_told_(options_.rpcrdma_version == rpcrdma::kVersion1 && !options_.draft_2005.enabled) {}
+      question_(options_.version_timeout) {}
 
 void TcpSession::connect(const HostPort& server, std::optional<boost::asio::ip::address> source) {
   server_ = server.to_string();
@@ -171,6 +170,7 @@ void TcpSession::pump() {
       releases_seen_ = releases;
       requester_->progress();
     }
+    note_messages();
     progress = forward_to_tcp() || progress;
     progress = take_records() || progress;
     if (auto ok = channel_.flush(); !ok) handle(rpcrdma::Requester::MustClose{ok.error()});
@@ -385,25 +385,6 @@ void TcpSession::give_backward_reply(rpcrdma::Buffer& record) {
     meter_.failed(RpcProgram::kCallback);
   }
   backward_.erase(call);
-}
-
-// The server gets an RPC error, which also gives its credit back; a late Reply of the client finds no Call.
-void TcpSession::on_deadline() {
-  if (life_ >= Life::kRest) return;
-  channel_.on_deadline(Clock::now());
-  while (!backward_.empty() && backward_.front().expires <= Clock::now()) {
-    const AtClient call = backward_.front();
-    backward_.pop_front();
-    stats_.incident(Incident::kBackwardTimeout);
-    meter_.failed(RpcProgram::kCallback);
-    log_.warn(LogKind::kBackward,
-              fmt::format("backward call unanswered tcp_peer={} xid={:#x} after={}ms", cm::to_string(tcp_->remote()),
-                          call.xid, options_.backward_timeout.count()),
-              Clock::now());
-    auto error = make_error_record(call.xid);
-    if (!error || !requester_->reply_backward(call.token, std::move(*error))) requester_->abandon_backward(call.token);
-  }
-  pump();
 }
 
 }  // namespace iwarp::gateway

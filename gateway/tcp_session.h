@@ -69,11 +69,12 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void end();
   void finish_if_drained();
   void release();
-  // In the log, once it is settled.
+  // In the log and in the counters, once it is settled.
   void tell_version();
   void tell_configuration();
   // What the connection has taught of the server's versions.
   void remember_version();
+  void note_messages();
 
   struct Outgoing {
     rpcrdma::Buffer message;
@@ -113,11 +114,13 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   std::optional<rpcrdma::Buffer> held_record_;
   StallWatch record_, replies_, credits_, leaving_, question_;
   std::uint64_t releases_seen_ = 0;
-  std::optional<TimePoint> round_;  // round_time(), once it was asked for
+  rpcrdma::Requester::Stats noted_{};  // by note_messages()
+  std::optional<TimePoint> round_;     // round_time(), once it was asked for
   Life life_ = Life::kOpening;
   bool shutting_down_ = false;  // the whole gateway: nobody comes back
   bool pumping_ = false;
   bool version_told_ = false;
+  bool configuration_noted_ = false;
   bool server_ended_ = false;  // or is why the gateway did
 };
 

@@ -1,4 +1,4 @@
-// TcpSession: how it ends.
+// TcpSession: its time limits, and how it ends.
 #include <spdlog/spdlog.h>
 
 #include "iwarp/gateway/connection_end.h"
@@ -53,6 +53,25 @@ void TcpSession::watch_for_stalls(TimePoint now) {
                    make_error(Errc::kTimeout, "the server does not say which version of RPC-over-RDMA it speaks"));
 }
 
+// The server gets an RPC error, which also gives its credit back; a late Reply of the client finds no Call.
+void TcpSession::on_deadline() {
+  if (life_ >= Life::kRest) return;
+  channel_.on_deadline(Clock::now());
+  while (!backward_.empty() && backward_.front().expires <= Clock::now()) {
+    const AtClient call = backward_.front();
+    backward_.pop_front();
+    stats_.incident(Incident::kBackwardTimeout);
+    meter_.failed(RpcProgram::kCallback);
+    log_.warn(LogKind::kBackward,
+              fmt::format("backward call unanswered tcp_peer={} xid={:#x} after={}ms", cm::to_string(tcp_->remote()),
+                          call.xid, options_.backward_timeout.count()),
+              Clock::now());
+    auto error = make_error_record(call.xid);
+    if (!error || !requester_->reply_backward(call.token, std::move(*error))) requester_->abandon_backward(call.token);
+  }
+  pump();
+}
+
 void TcpSession::close_rdma() {
   step(life_, LifeInput::kClose);
   if (auto ok = channel_.flush(); !ok) spdlog::debug("flush: {}", ok.error().why);
@@ -70,6 +89,7 @@ void TcpSession::on_disconnected(const stream::Disconnected& how) {
   while (auto event = requester_->poll_event()) {
     if (auto* reply = std::get_if<rpcrdma::Requester::ReplyReceived>(&*event)) handle(std::move(*reply));
   }
+  note_messages();
   remember_version();  // before the client can come again
   record_counters(stats_, connection_->counters());
   delivery_ends_ = Clock::now() + options_.delivery_timeout;
@@ -113,36 +133,6 @@ void TcpSession::release() {
   tcp_->close(false);
   to_tcp_.clear();
   held_record_.reset();
-}
-
-void TcpSession::tell_version() {
-  version_told_ = true;
-  if (options_.draft_2005.enabled) return tell_configuration();
-  log_.info(LogKind::kEstablished,
-            fmt::format("version of RPC-over-RDMA peer={} tcp_peer={} rpcrdma={}", cm::to_string(connection_->remote()),
-                        cm::to_string(tcp_->remote()), requester_->versions().version()),
-            Clock::now());
-}
-
-void TcpSession::tell_configuration() {
-  const rpcrdma::ConfigClient& config = requester_->configuration();
-  const rpcrdma::ConfigTerms& terms = config.terms();
-  const bool configured = config.state() == rpcrdma::ConfigClient::State::kConfigured;
-  log_.info(LogKind::kEstablished,
-            fmt::format("draft of 2005 peer={} tcp_peer={} config_rdma={}{}", cm::to_string(connection_->remote()),
-                        cm::to_string(tcp_->remote()), configured ? "configured" : "refused",
-                        configured ? fmt::format(" call={} reply={} reads={} align={}", terms.call_bytes,
-                                                 terms.reply_bytes, terms.reads, terms.align)
-                                   : ""),
-            Clock::now());
-}
-
-void TcpSession::remember_version() {
-  const rpcrdma::VersionNegotiation& versions = requester_->versions();
-  // A client that leaves before the server could answer says nothing about it.
-  if (versions.state() == rpcrdma::VersionNegotiation::State::kAsking && !server_ended_) return;
-  // req: V2-5.2-3 V2-5.2-4
-  if (const auto highest = versions.for_next_connection()) versions_->learned(server_, *highest, Clock::now());
 }
 
 void TcpSession::drain() {

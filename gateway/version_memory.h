@@ -11,13 +11,14 @@
 #include <string>
 
 #include "iwarp/base/time.h"
+#include "iwarp/rpcrdma/version_negotiation.h"
 
 namespace iwarp::gateway {
 
 class VersionMemory {
  public:
-  // Then they are asked again: servers are upgraded.
-  static constexpr std::chrono::minutes kFor{10};
+  // Then they are asked again.
+  static constexpr std::chrono::minutes kFor = rpcrdma::kVersionMemoryTime;
   // Servers remembered: the one that was learned of longest ago makes room.
   static constexpr std::size_t kServers = 64;
 

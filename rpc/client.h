@@ -40,8 +40,11 @@ namespace iwarp::rpc {
 // What a Client does.
 struct ClientOptions {
   // Credits, sizes, versions, chunks, and `declared`: the binding for bulk data. At most 240 credits, the backward ones
-  // included.
+  // included. Without `extensions`: options of version 2 get RDMA_ERR_INVAL_OPTION.
   rpcrdma::RequesterOptions requester{};
+  // A server that leaves the question for version 2 unanswered for so long loses the connection. Such a one, one whose
+  // connection ends meanwhile, and one that has refused version 2, is not asked again for ten minutes.
+  std::chrono::milliseconds version_timeout = rpcrdma::kVersionAnswerTime;
   // Registered memory of a connection for Calls, and as much for Replies, octets. At least a Call and a Reply of the
   // longest kind; less than credits times these slows parallel bulk Calls.
   std::size_t memory_bytes = 64u << 20;
@@ -67,9 +70,9 @@ struct CallOptions {
   // Octets of the longest results that may come. Where that is little, no memory is set aside for them. More than this
   // ends the Call with kRecordTooLong.
   std::size_t max_results = SIZE_MAX;
-  // It completes, with an empty Reply, as soon as it and all other Calls so far have left: TCP has it, and close()
-  // takes nothing back but Calls so long that the server fetches them by RDMA Read: those may be lost by it. What the
-  // server answers is dropped; it is sent again if the connection is lost before.
+  // It completes, with an empty Reply, as soon as it has left: TCP has it, and close() does not take it back. One so
+  // long that the server fetches it by RDMA Read completes when the server has answered. What the server answers is
+  // dropped; the Call is sent again if the connection is lost before.
   bool one_way = false;
   // The xid of the Call; nothing: the Client chooses. kInvalidArgument: one of that xid is outstanding. Who gave a Call
   // up, for its deadline say, may send it again with its xid: while the connection is still the same the server has it
@@ -85,13 +88,14 @@ class WholeMessage;
 // Thread-safe.
 class Client {
  public:
-  // Counts since construction.
+  // Counts since construction, and what is spoken.
   struct Stats {
     std::uint64_t calls = 0;        // begun
     std::uint64_t replies = 0;      // that came to an outstanding Call
     std::uint64_t sent_again = 0;   // Calls, on another connection than before
     std::uint64_t timeouts = 0;     // Calls that ended with kTimeout
     std::uint64_t connections = 0;  // made
+    std::uint32_t version = 0;      // of RPC-over-RDMA on the last connection; 0: no Reply yet
   };
   // Hears how a Call went.
   using Done = std::function<void(Error, Reply)>;

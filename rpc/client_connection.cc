@@ -47,14 +47,14 @@ void ClientCore::round(TimePoint now, Acts& acts) {
     lost |= !take_events(acts);
     const auto flushed = session_->channel->flush();
     if (lost || !flushed) {
-      lose(make_error(Errc::kConnectionLost), now, acts);
+      lose(make_error(Errc::kConnectionLost), now, acts, session_->outdated);
       return connect(now);
     }
     if (fed) continue;
     session_->channel->arm();
     if (!session_->feed()) break;
   }
-  tell_handed_over(acts);
+  if (const auto until = question_deadline(now)) timer_.at(*until, weak_from_this());
   // No memory need be on its way back then.
   if (const auto shortages = session_->pool.shortages(); shortages != session_->shortages_seen) {
     session_->shortages_seen = shortages;
@@ -63,11 +63,29 @@ void ClientCore::round(TimePoint now, Acts& acts) {
   }
 }
 
+ClientOptions ClientCore::options_for(TimePoint now) const {
+  ClientOptions out = options_;
+  out.requester.extensions = {};  // nobody would take what they bring
+  if (lowered_ && now < lowered_->until) {
+    out.requester.highest_version = std::min(out.requester.highest_version, lowered_->highest);
+  }
+  return out;
+}
+
+std::optional<TimePoint> ClientCore::question_deadline(TimePoint now) {
+  using State = rpcrdma::VersionNegotiation::State;
+  if (!session_ || session_->requester.versions().state() != State::kAsking) return std::nullopt;
+  if (!session_->asking_since) session_->asking_since = now;
+  return add_saturating(*session_->asking_since, options_.version_timeout);
+}
+
 // False: the connection has to be closed.
 bool ClientCore::take_events(Acts& acts) {
   while (auto event = session_->requester.poll_event()) {
     if (auto* reply = std::get_if<Requester::ReplyReceived>(&*event)) {
       on_reply(std::move(*reply), acts);
+    } else if (const auto* left = std::get_if<Requester::CallLeft>(&*event)) {
+      on_left(left->xid, acts);
     } else if (const auto* failed = std::get_if<Requester::CallFailed>(&*event)) {
       if (const auto call = calls_.find(failed->xid); call != calls_.end()) {
         finish(call, error_of(failed->why), {}, acts);
@@ -87,6 +105,7 @@ void ClientCore::on_reply(Requester::ReplyReceived reply, Acts& acts) {
   const auto call = calls_.find(reply.xid);
   if (call == calls_.end()) return;
   ++stats_.replies;
+  if (const auto& versions = session_->requester.versions(); !versions.alone()) stats_.version = versions.version();
   if (call->second.one_way) {  // its memory goes now, with the lock
     return finish(call, {}, {}, acts);
   }
@@ -111,7 +130,7 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
         return;
       }
       to_send_.pop_front();
-      on_sent(xid, call);
+      call.sent = true;
       continue;
     }
     auto room = call.message.put_into(session_->pool, BufferPool::Purpose::kCall);
@@ -124,7 +143,8 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
       finish(found, make_error(Errc::kRecordTooLong, "the Call is longer than the memory for Calls"), {}, acts);
       continue;
     }
-    if (const auto taken = session_->requester.call(std::move(*room), now, 0, call.max_reply); !taken) {
+    const bool tell_left = call.one_way && call.done;
+    if (const auto taken = session_->requester.call(std::move(*room), now, 0, call.max_reply, tell_left); !taken) {
       if (taken.error().code != Errc::kInvalidArgument) return;
       to_send_.pop_front();
       finish(found, taken.error(), {}, acts);
@@ -132,23 +152,15 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
     }
     to_send_.pop_front();
     stats_.sent_again += call.sent_before ? 1 : 0;
-    on_sent(xid, call);
+    call.sent = true;
   }
-}
-
-void ClientCore::on_sent(std::uint32_t xid, Pending& call) {
-  call.sent = true;
-  if (call.one_way && call.done) handed_over_.push_back(xid);
 }
 
 // One-way Calls are done when they have left: what follows, such as close(), takes nothing back then.
-void ClientCore::tell_handed_over(Acts& acts) {
-  if (handed_over_.empty() || !session_->requester.all_sent()) return;
-  for (const std::uint32_t xid : std::exchange(handed_over_, {})) {
-    const auto call = calls_.find(xid);
-    if (call == calls_.end() || !call->second.one_way || !call->second.sent) continue;
-    if (auto done = std::exchange(call->second.done, {})) acts.push_back([done = std::move(done)] { done({}, {}); });
-  }
+void ClientCore::on_left(std::uint32_t xid, Acts& acts) {
+  const auto call = calls_.find(xid);
+  if (call == calls_.end() || !call->second.sent) return;
+  if (auto done = std::exchange(call->second.done, {})) acts.push_back([done = std::move(done)] { done({}, {}); });
 }
 
 // Its memory stays the connection's until the Reply.
@@ -172,7 +184,7 @@ std::optional<bool> ClientCore::take_up(std::uint32_t xid, const Pending& call) 
   if (former == session_->given_up.end() || !former->second.sum) return false;
   const auto sum = std::exchange(former->second.sum, std::nullopt);  // the next time it is sent anew
   return keyed_sum(call.message.bytes()) == sum && former->second.max_reply == call.max_reply &&
-         session_->requester.want_again(xid);
+         session_->requester.want_again(xid, call.one_way && call.done);
 }
 
 // Until its first Reply a connection carries one Call (RFC 8166 s3.3.3): that had better be none that takes long.
@@ -194,13 +206,19 @@ void ClientCore::probe(TimePoint now) {
 }
 
 // The connection is over: what was sent and not answered goes again with the next one, in its order.
-void ClientCore::lose(const Error& why, TimePoint now, Acts& acts) {
+void ClientCore::lose(const Error& why, TimePoint now, Acts& acts, bool ours) {
   session_->over = true;
   session_->channel->close();
   while (session_->feed()) {
   }
   (void)take_events(acts);  // Replies that came before the end
   session_->requester.on_disconnect();
+  // A question that this end itself cuts short says nothing of the server.
+  const auto& versions = session_->requester.versions();
+  const bool cut_short = ours && versions.state() == rpcrdma::VersionNegotiation::State::kAsking;
+  if (const auto highest = versions.for_next_connection(); highest && !cut_short) {
+    lowered_ = {*highest, now + rpcrdma::kVersionMemoryTime};
+  }
   // One that was of no use is not made again at once.
   failures_ = session_->heard ? 0 : failures_ + 1;
   gone_ = std::move(session_);
@@ -247,12 +265,13 @@ void ClientCore::on_connected(const Error& error, std::unique_ptr<Channel> chann
   connecting_ = false;
   const TimePoint now = std::chrono::steady_clock::now();
   if (!closed_ && !error) {
-    session_ = std::make_shared<ClientSession>(mu_, weak_from_this(), std::move(channel), options_);
+    session_ = std::make_shared<ClientSession>(mu_, weak_from_this(), std::move(channel), options_for(now));
     session_->channel->set_wake([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->turn();
     });
     reached_ = true;
     ++stats_.connections;
+    stats_.version = 0;
     // Receives anew. req: RFC8167-4.3.1-3
     if (const auto started = session_->requester.start(); started) {
       probe(now);

@@ -214,7 +214,10 @@ void ClientCore::on_timer() {
   }
   // Credits that the server does not give back return with another connection only.
   if (!late.empty() && no_credit) {
-    lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts);
+    lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts, true);
+  }
+  if (const auto until = question_deadline(now); until && *until <= now) {
+    lose(make_error(Errc::kTimeout, "the server does not say which version of RPC-over-RDMA it speaks"), now, acts);
   }
   if (session_ && std::exchange(session_->retries, false)) session_->pool.wake_waiting();
   timer_.at(next, weak_from_this());

@@ -38,13 +38,14 @@ class ClientSession final : public BufferKeeper, public std::enable_shared_from_
   const std::unique_ptr<Channel> channel;
   rpcrdma::BufferPool pool;
   rpcrdma::Requester requester;
-  bool starved = false;              // a Call waits for memory
-  std::uint64_t releases_seen = 0;   // of the pool
-  std::uint64_t shortages_seen = 0;  // likewise
-  bool retries = false;              // somebody may wait for memory that the system has refused
-  bool heard = false;                // a Reply came
-  bool over = false;                 // nothing is sent on it any more
-  bool outdated = false;             // a Call cannot be sent on it: the server has another of that xid
+  bool starved = false;                     // a Call waits for memory
+  std::uint64_t releases_seen = 0;          // of the pool
+  std::uint64_t shortages_seen = 0;         // likewise
+  bool retries = false;                     // somebody may wait for memory that the system has refused
+  bool heard = false;                       // a Reply came
+  bool over = false;                        // nothing is sent on it any more
+  bool outdated = false;                    // a Call cannot be sent on it: the server has another of that xid
+  std::optional<TimePoint> asking_since{};  // for the version
   // Calls whose xids the application chose, that were sent and given up: the server may answer them yet. One for each
   // credit at most.
   struct GivenUp {
@@ -97,10 +98,14 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   // False: it cannot be sent on this connection.
   [[nodiscard]] std::optional<bool> take_up(std::uint32_t xid, const Pending& call);
   void give_up(std::uint32_t xid, const Pending& call);
-  void on_sent(std::uint32_t xid, Pending& call);
-  void tell_handed_over(Acts& acts);
+  void on_left(std::uint32_t xid, Acts& acts);
+  // What is asked of the server on the next connection.
+  [[nodiscard]] ClientOptions options_for(TimePoint now) const;
+  // When its time to answer the question for the version is over; nothing: nothing is asked.
+  [[nodiscard]] std::optional<TimePoint> question_deadline(TimePoint now);
   void probe(TimePoint now);
-  void lose(const Error& why, TimePoint now, Acts& acts);
+  // `ours`: this end gives the connection up, for reasons of its own.
+  void lose(const Error& why, TimePoint now, Acts& acts, bool ours = false);
   void not_reached(const Error& why, TimePoint now, Acts& acts);
   void finish(Calls::iterator call, const Error& error, Reply reply, Acts& acts);
   void finish(std::uint32_t xid, const Error& error, Acts& acts);
@@ -124,7 +129,6 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<const Handler>> programs_;  // for the server
   const std::shared_ptr<Places> backward_places_;  // of its Calls under way, on whatever connection they came
   std::deque<std::uint32_t> to_send_;
-  std::vector<std::uint32_t> handed_over_;  // one-way Calls that are not told yet
   std::uint32_t next_xid_;
   std::uint64_t begun_ = 0;
   WakeTimer timer_;
@@ -133,6 +137,12 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   bool connecting_ = false;
   bool reached_ = false;  // once at least
   bool closed_ = false;
+  // What was learned of the server's versions, for a while.
+  struct Lowered {
+    std::uint32_t highest = 0;
+    TimePoint until{};
+  };
+  std::optional<Lowered> lowered_;
   Client::Stats stats_{};
 };
 

@@ -27,7 +27,9 @@ namespace iwarp::rpc {
 // What a Server does.
 struct ServerOptions {
   // Credits, sizes, versions, and `declared`: the binding for bulk data. Unlike in rpcrdma, `enforce_binding` is off by
-  // default: chunks of what nobody has declared are put together all the same, as Linux does.
+  // default: chunks of what nobody has declared are put together all the same, as Linux does. Without `extensions`:
+  // options of version 2 get RDMA_ERR_INVAL_OPTION. `backward_retransmission` is of no use: backward Calls are not sent
+  // again.
   rpcrdma::ResponderOptions responder{.enforce_binding = false};
   // Threads of its own in which handlers run. 0 (default): they run on the engine, and so must not block.
   unsigned threads = 0;

@@ -49,14 +49,13 @@ class ServerSession final : public BufferKeeper,
  private:
   struct Arrived {
     rpcrdma::CallToken token{};
-    HeldBuffer message{};
+    rpcrdma::Buffer message{};
   };
   // What is to be done without the lock.
   struct Work {
-    std::vector<Arrived> arrived{};
-    std::size_t next = 0;  // of them: those before it are in other hands
+    bool calls = false;  // have arrived
     std::vector<std::function<void()>> told{};
-    [[nodiscard]] bool empty() const { return next == arrived.size() && told.empty(); }
+    [[nodiscard]] bool empty() const { return !calls && told.empty(); }
   };
   struct Owed {
     rpcrdma::CallToken token{};
@@ -81,6 +80,7 @@ class ServerSession final : public BufferKeeper,
   void cancel_backward(std::uint32_t xid);
   friend class WakeTimer;
   void on_timer();
+  void hand_over_arrived();
   void hand_over(Arrived call);
   void turn_later();
 
@@ -100,6 +100,9 @@ class ServerSession final : public BufferKeeper,
   std::uint64_t releases_seen_ = 0;
   std::uint64_t shortages_seen_ = 0;
   std::size_t delivered_ = 0;  // Calls that are not answered yet
+  // In their order, whichever threads took them from the connection: one at a time hands them over.
+  std::deque<Arrived> arrived_;
+  bool handing_over_ = false;
   WakeTimer timer_;
   bool over_ = false;
 };

@@ -28,6 +28,12 @@ BufferPool::Options memory_for(const ServerOptions& options) {
   return out;
 }
 
+// Nobody would take what extensions bring.
+rpcrdma::ResponderOptions without_extensions(rpcrdma::ResponderOptions options) {
+  options.extensions = {};
+  return options;
+}
+
 }  // namespace
 
 ServerSession::ServerSession(std::weak_ptr<ServerCore> core, std::unique_ptr<Places::Place> place, cm::Engine& engine,
@@ -38,7 +44,7 @@ ServerSession::ServerSession(std::weak_ptr<ServerCore> core, std::unique_ptr<Pla
       incoming_(std::move(incoming)),
       channel_(std::move(incoming_.channel)),
       peer_(channel_->peer()),
-      options_(options.responder),
+      options_(without_extensions(options.responder)),
       pool_(channel_->registrar(), memory_for(options)),
       responder_(
           channel_->endpoint(), pool_,
@@ -76,7 +82,7 @@ void ServerSession::turn() {
 void ServerSession::leave(Work work) {
   try {
     deliver(io_, std::exchange(work.told, {}));
-    while (work.next < work.arrived.size()) hand_over(std::move(work.arrived[work.next++]));
+    if (work.calls) hand_over_arrived();
   } catch (...) {  // the application's: the others' Calls have nothing to do with it
     leave_later(std::move(work));
     throw;
@@ -145,9 +151,8 @@ bool ServerSession::take_events(Work& work) {
   while (auto event = responder_.poll_event()) {
     if (auto* call = std::get_if<Responder::CallReceived>(&*event)) {
       ++delivered_;
-      Arrived& arrived = work.arrived.emplace_back();
-      arrived.token = call->token;
-      arrived.message = HeldBuffer(shared_from_this(), std::move(call->message));
+      arrived_.push_back({call->token, std::move(call->message)});
+      work.calls = true;
     } else if (auto* reply = std::get_if<Responder::BackwardReply>(&*event)) {
       end_backward(reply->xid, {}, std::move(reply->message), work);
     } else if (const auto* failed = std::get_if<Responder::BackwardFailed>(&*event)) {
@@ -162,11 +167,33 @@ bool ServerSession::take_events(Work& work) {
   return true;
 }
 
+// Programs count on the order, such as those that batch Calls.
+void ServerSession::hand_over_arrived() {
+  std::unique_lock lock(mu_);
+  if (handing_over_) return;  // who does sees what has come meanwhile
+  while (!arrived_.empty()) {
+    Arrived call = std::move(arrived_.front());
+    arrived_.pop_front();
+    handing_over_ = true;
+    lock.unlock();
+    try {
+      hand_over(std::move(call));
+    } catch (...) {
+      lock.lock();
+      handing_over_ = false;
+      throw;
+    }
+    lock.lock();
+    handing_over_ = false;
+  }
+}
+
 void ServerSession::hand_over(Arrived call) {
+  HeldBuffer message(shared_from_this(), std::move(call.message));
   const auto core = core_.lock();
-  const auto head = rpcrdma::RpcCall::parse(call.message.bytes());
-  if (!head || !core) return reply(call.token, refusal(call.message.bytes()), {});
-  core->dispatch(std::make_shared<ServedCall>(core, shared_from_this(), call.token, std::move(call.message), *head));
+  const auto head = rpcrdma::RpcCall::parse(message.bytes());
+  if (!head || !core) return reply(call.token, refusal(message.bytes()), {});
+  core->dispatch(std::make_shared<ServedCall>(core, shared_from_this(), call.token, std::move(message), *head));
 }
 
 void ServerSession::reply(rpcrdma::CallToken token, ConstBytes head, ConstBytes body) {

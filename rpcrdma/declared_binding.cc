@@ -22,6 +22,9 @@ Result<void> DeclaredBinding::add(const BulkItem& item) {
   if (item.offset % 4 != 0 || (item.arm && item.arm->offset % 4 != 0)) {
     return make_error(Errc::kInvalidArgument, "the offset of an item is no multiple of 4");
   }
+  if (item.element_bytes == 0 || (item.element_bytes != 1 && item.element_bytes % 4 != 0)) {
+    return make_error(Errc::kInvalidArgument, "elements of an item have 1 octet, or a multiple of 4");
+  }
   const auto same = [&](const BulkItem& other) {
     return other.program == item.program && other.version == item.version && other.procedure == item.procedure &&
            other.where == item.where;

@@ -1,6 +1,6 @@
-// Upper-Layer Binding of any program but NFS, declared by who knows it (RFC 8166 s6): which opaque of a procedure's
-// arguments or results is bulk data, and so travels in a chunk of its own. Who declares results as a client needs a
-// server that declares the same, or their Calls fail; else an end that declares nothing is served all the same.
+// Upper-Layer Binding of any program but NFS, declared by who knows it (RFC 8166 s6): which opaque or array of a
+// procedure's arguments or results is bulk data, and so travels in a chunk of its own. Who declares results as a client
+// needs a server that declares the same, or their Calls fail; else an end that declares nothing is served all the same.
 //
 //   DeclaredBinding files;
 //   files.add({.program = kFiles, .version = 1, .procedure = kPut, .offset = 8}).value();
@@ -20,7 +20,7 @@
 
 namespace iwarp::rpcrdma {
 
-// The one opaque<> of a procedure, on one side, that may travel in a chunk.
+// The one opaque<>, or array<> of elements of one size, of a procedure, on one side, that may travel in a chunk.
 struct BulkItem {
   // On which side it is.
   enum class Where : std::uint8_t { kArguments, kResults };
@@ -39,6 +39,7 @@ struct BulkItem {
   std::uint32_t max_bytes = 1u << 20;     // of results: most data; more than this ends the RPC with an error
   std::uint32_t rest_bytes = 256;         // of results: most octets beside the data, in front of it and behind it
   std::optional<Arm> arm = std::nullopt;  // nothing: it is always there
+  std::uint32_t element_bytes = 1;        // octets of an element in XDR: 1, of opaque<>, or a multiple of 4
 
   // Whether it is in `body`, the arguments or results: the union has that arm. `body` may be reduced.
   [[nodiscard]] bool is_in(ConstBytes body) const;
@@ -47,7 +48,8 @@ struct BulkItem {
 // A value; find() may be called from several threads.
 class DeclaredBinding {
  public:
-  // kInvalidArgument: it is of NFS, an offset is no multiple of 4, or that side of the procedure has one already.
+  // kInvalidArgument: it is of NFS, an offset or the size of elements is none that there is, or that side of the
+  // procedure has an item already.
   [[nodiscard]] Result<void> add(const BulkItem& item);
   // That of a procedure, or null. The head says whether a Call may be reduced at all. Valid until add().
   [[nodiscard]] const BulkItem* find(const RpcCall& head, BulkItem::Where where) const;

@@ -98,8 +98,10 @@ const BulkItem* find_declared(ConstBytes call, const DeclaredBinding* declared, 
 
 std::optional<DdpItem> ItemScan::describe() {
   DdpItem out;
-  out.length = in.be<std::uint32_t>();
-  if (!in.ok()) return std::nullopt;
+  // All elements, each in its entirety. req: RFC8166-3.4.4.1-2 RFC8166-3.4.4.1-3
+  const std::uint64_t octets = std::uint64_t{in.be<std::uint32_t>()} * element_bytes;
+  if (!in.ok() || octets > UINT32_MAX) return std::nullopt;
+  out.length = static_cast<std::uint32_t>(octets);
   out.offset = size - in.remaining();
   out.position = out.offset + absent;  // req: RFC8166-3.4.5-2 RFC8166-4.3.1.1-1 RFC8267-6.4.1-1
   // req: D2005-3.7-4
@@ -127,6 +129,7 @@ ArgumentWalker::ArgumentWalker(ConstBytes call, const DeclaredBinding* declared)
   if (const BulkItem* item = find_declared(call, declared, BulkItem::Where::kArguments, scan_.in)) {
     if (!item->is_in(scan_.in.rest())) return;
     scan_.in.skip(item->offset);
+    scan_.element_bytes = item->element_bytes;
     single_ = scan_.in.ok();
     return;
   }
@@ -270,6 +273,7 @@ ResultWalker::ResultWalker(const ResultBinding& binding, ConstBytes reply)
   if (binding.declared_) {
     if (!binding.declared_->is_in(in.rest())) return;
     in.skip(binding.declared_->offset);
+    scan_.element_bytes = binding.declared_->element_bytes;
     single_ = in.ok();
     return;
   }

@@ -80,7 +80,7 @@ class ResultBinding {
 struct ItemScan {
   explicit ItemScan(ConstBytes message) : in(message), size(message.size()) {}
 
-  // Reads a count word and describes the data behind it; nullopt if even the count is missing.
+  // Reads a count word and describes the data behind it; nullopt if even the count is missing, or there is no such.
   [[nodiscard]] std::optional<DdpItem> describe();
   // Steps over the item described last, if it is still pending. False if its data does not fit.
   bool finish_pending();
@@ -88,6 +88,7 @@ struct ItemScan {
 
   ReadCursor in;
   std::size_t size;
+  std::uint32_t element_bytes = 1;
   std::uint64_t absent = 0;  // octets of all items declared absent
   std::uint32_t found = 0;
   std::uint64_t pending_octets = 0;  // padded data of the last item, still in front of us

@@ -120,23 +120,4 @@ std::optional<Unpadded> unpad_reply(MutBytes message, const Header& header, std:
       });
 }
 
-std::optional<Landing> find_landing(std::uint64_t position, std::size_t length, std::span<const std::size_t> buffers) {
-  std::uint64_t start = 0, end = 0;
-  for (const std::size_t b : buffers) end += b;
-  if (position > end || length > end - position) return std::nullopt;
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (position - start < buffers[i]) {
-      const auto offset = static_cast<std::size_t>(position - start);
-      return Landing{i, offset, length <= buffers[i] - offset};
-    }
-    start += buffers[i];
-  }
-  return std::nullopt;
-}
-
-SmallVector<std::size_t, 2> receive_chain(std::size_t receive_bytes, std::uint32_t align) {
-  if (!good_alignment(align) || receive_bytes <= align) return {receive_bytes};
-  return {align, receive_bytes - align};
-}
-
 }  // namespace iwarp::rpcrdma

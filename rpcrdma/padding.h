@@ -1,7 +1,7 @@
 // RDMA_MSGP of the draft of 2005 (draft-ietf-nfsv4-rpcrdma-01 section 3.5): octets between the count of opaque data and
-// the data, so that these begin at a multiple of rdma_align octets of the Send, and so of a receiver's chained buffers.
-// Layout by the sender, the way back by the receiver, and where data land in a chain of Receive buffers. Pure functions
-// over octets. Off unless both ends are told of the draft.
+// the data, so that these begin at a multiple of rdma_align octets of the Send. Receive buffers here begin with a page
+// each: so the data lie at such a multiple in memory, and stay there. Layout by the sender, and the way back by the
+// receiver. Pure functions over octets. Off unless both ends are told of the draft.
 //
 // Which data are padded only an Upper-Layer Binding can tell: both ends must take the same items for opaque data of
 // more than the threshold: data of NFS (nfs_binding.h: WRITE, READ, READLINK, SYMLINK), and not those of a
@@ -9,8 +9,8 @@
 // kLeastThreshold, which other opaque data may exceed, is neither sent nor accepted.
 //
 // Where the draft does not say:
-// - Positions count from the first octet of the Send, transport header included: only so do padded data lie at the
-//   start of a chained buffer, as the figure of section 3.5 has it. Clients of Linux counted like that.
+// - Positions count from the first octet of the Send, transport header included: only so do padded data come to an
+//   aligned place of the receiver's buffers, as the figure of section 3.5 has it. Clients of Linux counted like that.
 // - Data of exactly rdma_thresh octets are padded "at or above" it by one sentence and above it by another. A sender
 //   names a threshold that no data of the message are as long as; a receiver skips nothing then, unless the message
 //   ends just behind the data with the padding, and not without.
@@ -90,22 +90,5 @@ struct Unpadded {
 // The same for a Reply; `results`: of its Call. Results of Write chunks that were written are not in the message.
 [[nodiscard]] std::optional<Unpadded> unpad_reply(MutBytes message, const Header& header, std::size_t header_bytes,
                                                   const ResultBinding& results);
-
-// --- Receive buffers
-
-// Where octets of a Send land in a chain of Receive buffers, which are filled one after the other.
-struct Landing {
-  std::size_t buffer = 0;  // index in the chain
-  std::size_t offset = 0;  // in that buffer
-  bool whole = false;      // all of them lie in that buffer
-  friend constexpr bool operator==(const Landing&, const Landing&) = default;
-};
-// `buffers`: octets of each. Nullopt: the chain is too short for octets position to position + length - 1.
-[[nodiscard]] std::optional<Landing> find_landing(std::uint64_t position, std::size_t length,
-                                                  std::span<const std::size_t> buffers);
-
-// A chain of two that has padded data at the very start of the second, when what is in front of them is no longer than
-// `align`: `align` octets, and the rest of `receive_bytes` in one. One buffer where that is not more than align.
-[[nodiscard]] SmallVector<std::size_t, 2> receive_chain(std::size_t receive_bytes, std::uint32_t align);
 
 }  // namespace iwarp::rpcrdma

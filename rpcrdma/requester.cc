@@ -97,6 +97,7 @@ void Requester::on_completion(const Completion& completion) {
     }
     case WorkOwner::kTransmit:
       transmit_.on_completion(completion);
+      if (ok) tell_left();
       break;
     case WorkOwner::kAssembly:
       assembler_.on_completion(completion);
@@ -117,7 +118,16 @@ std::optional<Requester::Event> Requester::poll_event() {
   return out;
 }
 
-Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag, std::size_t max_reply) {
+void Requester::tell_left() {
+  for (; !dead_ && !leaving_.empty() && leaving_.front().mark <= transmit_.finished(); leaving_.pop_front()) {
+    Call* call = find(leaving_.front().xid);
+    if (call == nullptr || call->cancelled || call->left_mark != leaving_.front().mark) continue;  // such as answered
+    if (std::exchange(call->tell_left, false)) events_.emplace_back(CallLeft{call->asked_xid, call->tag});
+  }
+}
+
+Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag, std::size_t max_reply,
+                             bool tell_left) {
   if (dead_) return make_error(Errc::kNotConnected);
   const auto xid = rpc_xid(message.bytes());
   if (!xid || rpc_direction(message.bytes()) != RpcDirection::kCall) {
@@ -125,7 +135,7 @@ Result<void> Requester::call(Buffer&& message, TimePoint now, std::uint32_t tag,
   }
   if (outstanding_since(*xid)) return make_error(Errc::kInvalidArgument, "xid is outstanding");  // req: RFC8167-2.4-2
   if (!can_take_call()) return make_error(Errc::kQueueFull);
-  queued_.push_back({*xid, std::move(message), now, tag, 0, {}, false, max_reply, *xid});
+  queued_.push_back({*xid, std::move(message), now, tag, 0, {}, false, max_reply, *xid, tell_left});
   pump();
   return {};
 }
@@ -268,6 +278,7 @@ bool Requester::try_send(Queued& queued) {
   fresh.times_sent = queued.times_sent + 1;
   fresh.order = calls_sent_++;
   fresh.max_reply = queued.max_reply;
+  fresh.tell_left = queued.tell_left;
   fresh.results = ResultBinding::for_call(message, options_.declared.get());
   OfferPolicy policy = options_.offers;
   if (queued.no_write_chunks) policy.write_chunks = 0;
@@ -327,8 +338,13 @@ bool Requester::try_send(Queued& queued) {
     out.in_line.push_back({0, out.payload.size()});  // octet for octet. req: D2005-4-1
     stats_.send_payload_bytes += out.payload.size();
   }
+  const bool asks = versions_.alone();  // and may have to go again
   versions_.on_call_sent();
   transmit_.send(std::move(out));
+  if (whole_in_line && !asks) {
+    call.left_mark = transmit_.taken();
+    leaving_.push_back({call.xid, call.left_mark});
+  }
   return true;
 }
 
@@ -347,11 +363,14 @@ bool Requester::cancel(std::uint32_t xid) {
   return true;
 }
 
-bool Requester::want_again(std::uint32_t xid) {
+bool Requester::want_again(std::uint32_t xid, bool tell_left) {
   const auto call = std::find_if(calls_.begin(), calls_.end(),
                                  [&](const Call& c) { return c.used && c.cancelled && c.asked_xid == xid; });
   if (call == calls_.end()) return false;
   call->cancelled = false;
+  const bool left = call->left_mark != 0 && call->left_mark <= transmit_.finished();
+  call->tell_left = tell_left && !left;
+  if (tell_left && left && !dead_) events_.emplace_back(CallLeft{call->asked_xid, call->tag});
   return true;
 }
 

@@ -112,6 +112,14 @@ class Requester {
     kBadReply,  // the Reply's chunks are not those offered, or do not hold the Reply
     kLocal,     // we could not expose memory for it
   };
+  // That Call is on its way, and nothing more of this end is needed for it: TCP has it. It may be lost all the same
+  // with the connection. Told of those for which call() or want_again() was asked to, once each, but not of Calls that
+  // the server fetches by RDMA Read, nor of the one that asks for the version, nor of those of call_again(): of these
+  // the Reply tells.
+  struct CallLeft {
+    std::uint32_t xid = 0;  // of the Call
+    std::uint32_t tag = 0;  // as given to call()
+  };
   // That Call gets no Reply, and must not be sent again as it is. Answer the RPC client with an RPC error.
   struct CallFailed {
     std::uint32_t xid = 0;           // of the Call
@@ -131,7 +139,7 @@ class Requester {
   struct MustClose {
     Error error{};  // why
   };
-  using Event = std::variant<ReplyReceived, CallFailed, BackwardCall, MustClose>;  // what poll_event() gives
+  using Event = std::variant<ReplyReceived, CallLeft, CallFailed, BackwardCall, MustClose>;  // what poll_event() gives
 
   // Counts since construction.
   struct Stats {
@@ -183,9 +191,9 @@ class Requester {
   // taken over. Errors, with `message` untouched: kInvalidArgument (no RPC Call, or its xid is outstanding), kQueueFull
   // (stop reading from the RPC client until can_take_call()), kNotConnected. `tag`: the caller's, told again with what
   // becomes of the Call. `max_reply`: octets of the longest RPC Reply, where the caller knows better than
-  // max_reply_bytes; a longer one ends the RPC with kErrChunk.
+  // max_reply_bytes; a longer one ends the RPC with kErrChunk. `tell_left`: CallLeft is wanted.
   [[nodiscard]] Result<void> call(Buffer&& message, TimePoint now, std::uint32_t tag = 0,
-                                  std::size_t max_reply = SIZE_MAX);
+                                  std::size_t max_reply = SIZE_MAX, bool tell_left = false);
   // Whether call() would not say kQueueFull. New Calls wait until those of call_again() have memory.
   [[nodiscard]] bool can_take_call() const {
     return !dead_ && queued_.size() < options_.max_queued_calls && (queued_.empty() || queued_.back().message);
@@ -194,13 +202,11 @@ class Requester {
   // the Reply. False if that xid is not outstanding.
   bool cancel(std::uint32_t xid);
   // The Reply to a Call that was sent and cancelled is wanted after all: for who sends that very Call again, which the
-  // server has already. False: there is no such.
-  bool want_again(std::uint32_t xid);
+  // server has already. False: there is no such. `tell_left`: as of call().
+  bool want_again(std::uint32_t xid, bool tell_left = false);
   // When the Call of that xid was given to call(); nothing if it is not outstanding. A client that repeats an old one
   // has most likely lost its Reply: only a new connection brings that, and the credit, back.
   [[nodiscard]] std::optional<TimePoint> outstanding_since(std::uint32_t xid) const;
-  // Whether all that it was given has left: no Call waits for a credit, and no Send for its completion.
-  [[nodiscard]] bool all_sent() const { return queued_.empty() && transmit_.backlog() == 0 && transmit_.unsent() == 0; }
   // Calls that were taken and are not on their way: they wait for a credit, memory or room.
   [[nodiscard]] std::size_t waiting_calls() const { return queued_.size(); }
   // Calls wait, and every credit is held by one that the server has not answered.
@@ -273,6 +279,7 @@ class Requester {
     bool no_write_chunks = false;   // their memory could not be had or exposed
     std::size_t max_reply = SIZE_MAX;
     std::uint32_t asked_xid = 0;  // as given to call(); differs from `xid` in Calls with a larger Reply chunk
+    bool tell_left = false;
   };
   // Memory that the server may write to.
   struct Offered {
@@ -291,8 +298,10 @@ class Requester {
     Buffer message{};               // of a Call with Read chunks, while they are exposed
     std::vector<std::byte> copy{};  // of one in line that may have to be sent again
     std::uint32_t times_sent = 0;
-    std::uint64_t order = 0;  // among those sent
-    Buffer reply{};           // memory of Write chunks and Reply chunk, while it is exposed
+    bool tell_left = false;
+    std::uint64_t left_mark = 0;  // that of Leaving
+    std::uint64_t order = 0;      // among those sent
+    Buffer reply{};               // memory of Write chunks and Reply chunk, while it is exposed
     SmallVector<Offered, 1> write_chunks{};
     std::optional<Offered> reply_chunk{};
     std::optional<ExposedMemory> call_memory{};
@@ -338,6 +347,7 @@ class Requester {
   // Exposes the chunks of a Call; false: that is refused.
   [[nodiscard]] bool expose(const OfferPlan& plan, ConstBytes message, Call& call, Header& header);
   void fail_call(Call& call, Failure why, const ErrorBody& error);
+  void tell_left();
   void pump();
   // Whether the Reply to the next Call has a Receive.
   [[nodiscard]] bool has_receive() const { return shares_ ? receives_.posted() > 0 : receives_.missing() == 0; }
@@ -392,6 +402,12 @@ class Requester {
   DoneCredits dones_;
   std::deque<Queued> queued_;
   std::vector<Call> calls_;
+  // Calls of which CallLeft is to be told, and how many messages of the TransmitQueue have to be finished for that.
+  struct Leaving {
+    std::uint32_t xid = 0;
+    std::uint64_t mark = 0;
+  };
+  std::deque<Leaving> leaving_;
   std::vector<PeerCall> peer_calls_;
   std::deque<Event> events_;
   Stats stats_{};

@@ -13,7 +13,7 @@ void Requester::send_again(Call& call) {
   if (!fence(call)) return;
   if (call.cancelled) return finish(call);
   queued_.push_front({call.xid, std::move(call.message), call.since, call.tag, call.times_sent, std::move(call.copy),
-                      false, call.max_reply, call.asked_xid});
+                      false, call.max_reply, call.asked_xid, call.tell_left});
   finish(call);
 }
 
@@ -22,8 +22,8 @@ void Requester::send_with_larger_chunk(Call& call) {
   if (!fence(call)) return;
   std::uint32_t xid = call.xid ^ 0x80000000u;  // clients count theirs up: none comes near. req: RFC8267-3.1-3
   while (outstanding_since(xid)) --xid;
-  Queued larger{xid,   std::move(call.message), call.since,    call.tag, call.times_sent, std::move(call.copy),
-                false, call.max_reply,          call.asked_xid};
+  Queued larger{xid,   std::move(call.message), call.since,     call.tag,      call.times_sent, std::move(call.copy),
+                false, call.max_reply,          call.asked_xid, call.tell_left};
   store_be<std::uint32_t>(larger.message ? larger.message.bytes() : MutBytes(larger.copy), xid);
   queued_.push_front(std::move(larger));
   finish(call);

@@ -137,6 +137,9 @@ class Responder {
     std::uint64_t replies_in_reply_chunk = 0;  // RDMA_NOMSG
     std::uint64_t replies_in_read_chunk = 0;   // of the draft of 2005: RDMA_NOMSG with a Read list
     std::uint64_t replies_not_done = 0;        // of these: without RDMA_DONE in time
+    std::uint64_t dones = 0;                   // of these: with it
+    std::uint64_t calls_padded = 0;            // of the draft of 2005: Calls that came as RDMA_MSGP
+    std::uint64_t configurations = 0;          // likewise: Calls of CONFIG_RDMA, answered here
     std::uint64_t err_chunk_sent = 0;          // RDMA_ERROR, ERR_CHUNK
     std::uint64_t replies_as_err_chunk = 0;    // of these: Replies that did not fit what their Calls offered
     std::uint64_t err_vers_sent = 0;           // RDMA_ERROR, ERR_VERS
@@ -231,7 +234,11 @@ class Responder {
   [[nodiscard]] const Stats& stats() const { return stats_; }
   // Calls of the client that are not answered, those included that are still pulled together.
   [[nodiscard]] std::size_t outstanding_calls() const { return outstanding_; }
-  // Of the draft of 2005: what may be sent and taken on this connection.
+  // The version of the client's latest Call; kVersion1 before the first.
+  [[nodiscard]] std::uint32_t client_version() const { return client_version_; }
+  // Of the draft of 2005: whether the client has configured the connection.
+  [[nodiscard]] bool configured() const { return config_.configured(); }
+  // Likewise: what may be sent and taken on this connection.
   [[nodiscard]] const ConfigTerms& config_terms() const { return config_.terms(); }
   // Replies that wait for RDMA_DONE.
   [[nodiscard]] std::size_t replies_kept() const { return kept_.replies(); }

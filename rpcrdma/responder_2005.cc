@@ -27,6 +27,7 @@ bool Responder::take_padding_out(const Buffer& message, ParsedHeader& parsed) {
   if (!unpadded) return false;
   parsed.payload_offset += unpadded->offset;
   parsed.header.proc = Proc::kMsg;  // req: D2005-4.1-8
+  ++stats_.calls_padded;
   return true;
 }
 
@@ -34,6 +35,7 @@ bool Responder::take_padding_out(const Buffer& message, ParsedHeader& parsed) {
 bool Responder::answer_configuration(std::uint32_t slot, ConstBytes call) {
   const auto answer = config_.on_call(call);
   if (!answer) return false;
+  ++stats_.configurations;
   const ConstBytes octets = answer->bytes();
   auto message = pool_.acquire(octets.size(), BufferPool::Purpose::kReply);
   if (!message) {
@@ -78,7 +80,10 @@ bool Responder::offer_reply(std::uint32_t xid, const ReplyOffer& offer, Buffer& 
 
 void Responder::on_done(const Header& header) {
   // req: D2005-3.8-5 D2005-4.1-9
-  if (auto kept = kept_.on_done(kThisConnection, header.xid)) return release(std::move(*kept));
+  if (auto kept = kept_.on_done(kThisConnection, header.xid)) {
+    ++stats_.dones;
+    return release(std::move(*kept));
+  }
   ++stats_.dropped_messages;
 }
 

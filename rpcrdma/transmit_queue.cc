@@ -14,6 +14,7 @@ TransmitQueue::TransmitQueue(Endpoint& endpoint, BufferPool& pool)
 
 void TransmitQueue::send(OutgoingMessage message) {
   if (stopped_) return;
+  ++taken_;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(jobs_.size()));
     jobs_.emplace_back();
@@ -100,7 +101,9 @@ void TransmitQueue::on_completion(const Completion& done) {
   --used_;
   --unsent_;
   ++sent_;
-  if (--job.uncompleted == 0 && job.all_posted) release(static_cast<std::uint32_t>(slot));
+  if (--job.uncompleted > 0 || !job.all_posted) return;
+  ++finished_;
+  release(static_cast<std::uint32_t>(slot));
 }
 
 bool TransmitQueue::reserve() {

@@ -62,6 +62,9 @@ class TransmitQueue {
   // Sends and Writes posted and not completed, and how many have completed.
   [[nodiscard]] std::size_t unsent() const { return unsent_; }
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
+  // Messages that send() has taken, and how many of these, in the same order, have completed.
+  [[nodiscard]] std::uint64_t taken() const { return taken_; }
+  [[nodiscard]] std::uint64_t finished() const { return finished_; }
   // No further posts; what was never posted is dropped. Posted messages wait for their flush completions.
   void stop();
 
@@ -90,6 +93,8 @@ class TransmitQueue {
   std::size_t used_ = 0;
   std::size_t unsent_ = 0;
   std::uint64_t sent_ = 0;
+  std::uint64_t taken_ = 0;
+  std::uint64_t finished_ = 0;
   bool stopped_ = false;
 };
 

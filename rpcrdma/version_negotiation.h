@@ -18,6 +18,8 @@ namespace iwarp::rpcrdma {
 // for_next_connection(), unless it knows better: servers that know one version only have been seen to say nothing.
 // There is no clock in here. Lower takes slow servers for such ones.
 inline constexpr std::chrono::seconds kVersionAnswerTime{10};
+// So long a server is asked for no more than for_next_connection() has told. Then it is again: servers are upgraded.
+inline constexpr std::chrono::minutes kVersionMemoryTime{10};
 
 class VersionNegotiation {
  public:

@@ -17,6 +17,7 @@ Result<std::shared_ptr<const rpcrdma::DeclaredBinding>> binding_of(const rpcrdma
     if (b.in_results != 0) item.where = rpcrdma::BulkItem::Where::kResults;
     if (b.max_bytes != 0) item.max_bytes = b.max_bytes;
     if (b.rest_bytes != 0) item.rest_bytes = b.rest_bytes;
+    if (b.element_bytes != 0) item.element_bytes = b.element_bytes;
     if (b.in_union != 0) item.arm = rpcrdma::BulkItem::Arm{b.arm_offset, b.arm_value};
     if (auto added = made->add(item); !added) return added.error();
   }

@@ -25,9 +25,9 @@ extern "C" {
 struct __rpc_client;  /* CLIENT */
 struct __rpc_svcxprt; /* SVCXPRT */
 
-/* Bulk data: the one opaque<> of a procedure's arguments or results that travels in a chunk of its own. A
-   client that names results needs a server that names the same, or these Calls fail; without any, long messages travel
-   whole. */
+/* Bulk data: the one opaque<>, or array<> of elements of one size, of a procedure's arguments or results that travels
+   in a chunk of its own, with nothing of variable length in front of it. A client that names results needs a server
+   that names the same, or these Calls fail; without any, long messages travel whole. */
 struct rpcrdma_bulk {
   uint32_t prog, vers, proc;
   uint32_t in_results; /* 0: it is in the arguments */
@@ -37,6 +37,7 @@ struct rpcrdma_bulk {
   uint32_t in_union;   /* not 0: it is there only when the word at arm_offset is arm_value */
   uint32_t arm_offset;
   uint32_t arm_value;
+  uint32_t element_bytes; /* of an array<>: octets of one element in XDR, a multiple of 4; 0: it is an opaque<> */
 };
 
 /* What may be said; 0 or NULL is the default. Set `size` to sizeof(struct rpcrdma_options): no more of it is looked at.
@@ -57,16 +58,19 @@ struct rpcrdma_options {
 /* Calls that version of the program. `port` 0: that which the rpcbind of `host` knows for it under rdma or rdma6. NULL:
    rpc_createerr says why. clnt_destroy() ends it. A connection that is lost is made again, and what was outstanding is
    sent once more with the same xid, within the time of clnt_call(). As over TCP a time of 0 makes clnt_call() return
-   when the Call was sent, with RPC_SUCCESS where xdr_results is NULL (batching), else RPC_TIMEDOUT. clnt_control()
-   refuses CLGET_FD, and CLGET_SERVER_ADDR where the server has no IPv4 address: CLGET_SVC_ADDR tells that. */
+   when the Call was sent, or, where the service fetches it by RDMA Read, answered; with RPC_SUCCESS where xdr_results
+   is NULL (batching), else RPC_TIMEDOUT. clnt_control() refuses CLGET_FD, and CLGET_SERVER_ADDR where the server has no
+   IPv4 address: CLGET_SVC_ADDR tells that. */
 struct __rpc_client* clnt_rpcrdma_create(const char* host, uint32_t prog, uint32_t vers, uint16_t port,
                                          const struct rpcrdma_options* options);
 
 /* Listens at `port`, 0: any free one; xp_port tells. `host`: the address to listen at, NULL: all of IPv4. NULL: errno
    says why. It is registered with libtirpc, and svc_run() serves it: xp_fd is readable when a Call waits. svc_destroy()
-   ends it. What a Call gets that is sent again is the answer it has had. A Call that is not answered when the same
-   thread takes the next one gets SYSTEM_ERR, which nobody reads of a batched one. svc_getrpccaller() tells the client
-   of the Call that was taken last, with port 0 where that is not known. */
+   ends it. A Call that is sent again within five minutes gets the answer it has had and is not executed a second time,
+   unless the answer had more than 256 KiB, or was pushed out: of a client's address the last 256 are kept, 1 MiB at
+   most. A Call that its dispatch routine leaves without an answer gets SYSTEM_ERR when it returns, which nobody reads
+   of a batched one. svc_getrpccaller() tells the client of the Call that was taken last, with port 0 where that is not
+   known. */
 struct __rpc_svcxprt* svc_rpcrdma_create(const char* host, uint16_t port, const struct rpcrdma_options* options);
 
 /* Tells rpcbind of this host that the program is served there, under rdma or rdma6; in place of who said so before, if

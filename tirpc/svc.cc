@@ -25,8 +25,10 @@ bool_t receive(SVCXPRT* xprt, rpc_msg* msg) {
   return guarded([&] { return transport_of(xprt).receive(msg); });
 }
 
-xprt_stat status(SVCXPRT* xprt) {
+xprt_stat status(SVCXPRT* xprt) try {
   return transport_of(xprt).status();
+} catch (const std::exception&) {  // of what the engine did meanwhile
+  return XPRT_IDLE;
 }
 
 bool_t get_arguments(SVCXPRT* xprt, xdrproc_t xargs, void* args) {
@@ -43,9 +45,10 @@ bool_t free_arguments(SVCXPRT*, xdrproc_t xargs, void* args) {
   return (*xargs)(&xdrs, args);
 }
 
+// Behind a dispatch routine libtirpc asks for the status in any case, and destroys what has died.
 void destroy(SVCXPRT* xprt) {
   xprt_unregister(xprt);
-  delete &transport_of(xprt);
+  if (transport_of(xprt).end()) delete &transport_of(xprt);
 }
 
 bool_t control(SVCXPRT* xprt, const u_int request, void* info) {

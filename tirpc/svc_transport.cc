@@ -4,7 +4,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "iwarp/tirpc/process_engine.h"
 #include "iwarp/tirpc/xdr_octets.h"
@@ -12,8 +16,33 @@
 namespace iwarp::tirpc {
 namespace {
 
-// Calls that a thread takes before it looks at its other descriptors again.
-constexpr unsigned kMostInARow = 16;
+using Clock = std::chrono::steady_clock;
+
+// A Call that comes within this time behind the last one was worth waiting for: for so long the engine's threads would
+// look at their sockets as well.
+constexpr std::chrono::microseconds kSoon = cm::Engine::kUsualSpin;
+
+// The Calls that a thread takes before it looks at its other descriptors again, of whatever transport.
+class Row {
+ public:
+  void took() {
+    if (std::exchange(over_, false)) begin_ = Clock::now();
+  }
+  // How long it may go on.
+  [[nodiscard]] std::chrono::microseconds left() const {
+    const auto past = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin_);
+    return std::max(kMost - past, std::chrono::microseconds{0});
+  }
+  void end() { over_ = true; }
+
+ private:
+  static constexpr std::chrono::microseconds kMost{1000};
+
+  bool over_ = true;
+  Clock::time_point begin_{};
+};
+
+thread_local Row row;
 
 // An address in numbers.
 socklen_t put_address(const std::string& text, std::uint16_t port, sockaddr_storage& to) {
@@ -40,17 +69,27 @@ void put_auth(const rpcrdma::OpaqueAuth& from, opaque_auth& to) {
 
 }  // namespace
 
-CallQueue::CallQueue() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+CallQueue::CallQueue(cm::Engine& engine)
+    : engine_(engine), polling_(engine), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 CallQueue::~CallQueue() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+void CallQueue::mark() {
+  const bool wanted = !waiting_.empty();
+  length_.store(waiting_.size());
+  if (wanted == readable_ || (wanted && lookers_ > 0)) return;
+  std::uint64_t count = 0;
+  (void)(wanted ? ::eventfd_write(fd_, 1) : ::eventfd_read(fd_, &count));
+  readable_ = wanted;
 }
 
 void CallQueue::push(std::shared_ptr<rpc::IncomingCall> call) {
   const std::lock_guard lock(mu_);
   if (closed_) return;  // it goes behind the lock
   waiting_.push_back(std::move(call));
-  if (waiting_.size() == 1) (void)::eventfd_write(fd_, 1);
+  mark();
 }
 
 std::shared_ptr<rpc::IncomingCall> CallQueue::pop() {
@@ -58,14 +97,26 @@ std::shared_ptr<rpc::IncomingCall> CallQueue::pop() {
   if (waiting_.empty()) return nullptr;
   auto call = std::move(waiting_.front());
   waiting_.pop_front();
-  std::uint64_t count = 0;
-  if (waiting_.empty()) (void)::eventfd_read(fd_, &count);
+  mark();  // the others are for whoever comes first
   return call;
 }
 
-bool CallQueue::empty() {
-  const std::lock_guard lock(mu_);
-  return waiting_.empty();
+bool CallQueue::wait(std::chrono::microseconds time) {
+  const auto some = [this] { return length_.load() > 0; };
+  if (some() || time.count() <= 0) return some();
+  Looking looking(*this);
+  return looking.found = polling_.until(some, time);
+}
+
+void CallQueue::leave_to_engine() {
+  engine_.hand_over();
+}
+
+// A Call that came at the very end of its time has told nobody.
+CallQueue::Looking::~Looking() {
+  const std::lock_guard lock(queue_.mu_);
+  --queue_.lookers_;
+  if (!found) queue_.mark();
 }
 
 void CallQueue::close() {
@@ -73,16 +124,35 @@ void CallQueue::close() {
   const std::lock_guard lock(mu_);
   closed_ = true;
   dropped.swap(waiting_);
+  mark();
 }
 
-SvcTransport::SvcTransport(const Settings& settings) : settings_(settings), server_(process_engine(), settings.server) {
+SvcTransport::SvcTransport(const Settings& settings)
+    : settings_(settings),
+      server_(process_engine(), settings.server),
+      queue_(std::make_shared<CallQueue>(process_engine())) {
   server_.serve_messages([queue = queue_](std::shared_ptr<rpc::IncomingCall> call) { queue->push(std::move(call)); });
 }
 
 SvcTransport::~SvcTransport() {
+  (void)end();
+}
+
+bool SvcTransport::end() {
+  const auto me = std::this_thread::get_id();
+  bool comes = false;  // from outside
+  {
+    const std::lock_guard lock(mu_);
+    if (const auto mine = inside_.find(me); mine != inside_.end() && mine->second) inside_.erase(mine);
+    if (std::exchange(ended_, true)) return inside_.empty();
+    comes = inside_.try_emplace(me, false).second;
+  }
   for (const Registration& r : registered_) (void)tirpc::unset(settings_.rpcbind_socket, r);
   server_.stop();
   queue_->close();
+  const std::lock_guard lock(mu_);
+  if (comes) inside_.erase(me);
+  return inside_.empty();
 }
 
 Result<void> SvcTransport::open(const char* host, std::uint16_t port) {
@@ -114,8 +184,11 @@ SvcTransport::Current SvcTransport::current() {
 
 void SvcTransport::leave_current() {
   Current ended;  // behind the lock
+  const auto me = std::this_thread::get_id();
   const std::lock_guard lock(mu_);
-  if (const auto mine = current_.find(std::this_thread::get_id()); mine != current_.end()) {
+  if (first_ == std::thread::id{}) first_ = me;
+  if (first_ != me) several_ = true;
+  if (const auto mine = current_.find(me); mine != current_.end()) {
     ended = std::move(mine->second);
     current_.erase(mine);
   }
@@ -123,8 +196,14 @@ void SvcTransport::leave_current() {
 
 bool SvcTransport::receive(rpc_msg* msg) {
   leave_current();
+  {
+    const std::lock_guard lock(mu_);
+    inside_.try_emplace(std::this_thread::get_id(), false);
+  }
   const auto call = queue_->pop();
   if (!call) return false;  // another thread was faster
+  row.took();
+  if (!several_ && idle_since_) comes_soon_ = Clock::now() - *std::exchange(idle_since_, std::nullopt) <= kSoon;
   const rpcrdma::RpcCall& head = call->head();
   msg->rm_xid = head.xid;
   msg->rm_direction = CALL;
@@ -149,14 +228,30 @@ void SvcTransport::tell_caller(const rpc::IncomingCall& call) {
   xprt_.xp_addrlen = static_cast<int>(length);
 }
 
-xprt_stat SvcTransport::status() {
-  // Taken without a look at the other descriptors, of whatever transport.
-  static thread_local unsigned in_a_row = 0;
-  if (queue_->empty() || ++in_a_row >= kMostInARow) {
-    in_a_row = 0;
-    return XPRT_IDLE;
+xprt_stat SvcTransport::leave(xprt_stat stat) {
+  const auto me = std::this_thread::get_id();
+  const std::lock_guard lock(mu_);
+  if (ended_) {
+    inside_[me] = true;
+    return XPRT_DIED;
   }
-  return XPRT_MOREREQS;
+  if (stat == XPRT_IDLE) inside_.erase(me);
+  return stat;
+}
+
+// Behind each dispatch routine. What it has left without an answer gets one now: the client may wait for its credit,
+// and for the memory that the Call was fetched from.
+xprt_stat SvcTransport::status() {
+  leave_current();
+  const auto left = row.left();
+  const auto patience = !several_ && comes_soon_ ? kSoon : std::chrono::microseconds{0};
+  if (left.count() > 0 && queue_->wait(std::min(left, patience))) return leave(XPRT_MOREREQS);
+  row.end();
+  if (!several_) {
+    queue_->leave_to_engine();
+    idle_since_ = Clock::now();
+  }
+  return leave(XPRT_IDLE);
 }
 
 bool SvcTransport::get_arguments(xdrproc_t xargs, void* args) {

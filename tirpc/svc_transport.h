@@ -6,14 +6,19 @@
 #include <rpc/rpc.h>
 #include <rpc/svc_mt.h>
 
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "iwarp/cm/engine.h"
+#include "iwarp/cm/polling_wait.h"
 #include "iwarp/rpc/iwarp_transport.h"
 #include "iwarp/rpc/server.h"
 #include "iwarp/tirpc/options.h"
@@ -21,11 +26,11 @@
 
 namespace iwarp::tirpc {
 
-// Calls that wait for a thread of the service, and the descriptor that is readable while there are any. Thread-safe. It
-// may outlive the transport: the engine may be about to push when that is destroyed.
+// Calls that wait for a thread of the service, and the descriptor that is readable while there are any that no thread
+// is about to take. Thread-safe. It may outlive the transport: the engine may be about to push when that is destroyed.
 class CallQueue {
  public:
-  CallQueue();
+  explicit CallQueue(cm::Engine& engine);
   ~CallQueue();
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
@@ -35,14 +40,40 @@ class CallQueue {
   void push(std::shared_ptr<rpc::IncomingCall> call);
   // The oldest; null: there is none.
   [[nodiscard]] std::shared_ptr<rpc::IncomingCall> pop();
-  [[nodiscard]] bool empty();
+  // Whether there is one, in so much time: meanwhile this thread does the engine's I/O, which spares the way by the
+  // descriptor. It is for pop().
+  [[nodiscard]] bool wait(std::chrono::microseconds time);
+  // This thread waits at descriptors next.
+  void leave_to_engine();
   // What waits is dropped, and what comes.
   void close();
 
  private:
+  class Looking {
+   public:
+    explicit Looking(CallQueue& queue) : queue_(queue) {
+      const std::lock_guard lock(queue_.mu_);
+      ++queue_.lookers_;
+    }
+    ~Looking();
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
+    bool found = false;  // a Call, which its thread takes next
+
+   private:
+    CallQueue& queue_;
+  };
+
+  void mark();  // with the lock
+
+  cm::Engine& engine_;
+  cm::PollingWait polling_;
   std::mutex mu_;
   std::deque<std::shared_ptr<rpc::IncomingCall>> waiting_;
+  std::atomic<std::size_t> length_ = 0;  // of waiting_
+  unsigned lookers_ = 0;                 // threads in wait()
   const int fd_;
+  bool readable_ = false;
   bool closed_ = false;
 };
 
@@ -65,6 +96,9 @@ class SvcTransport {
   [[nodiscard]] xprt_stat status();
   [[nodiscard]] bool get_arguments(xdrproc_t xargs, void* args);
   [[nodiscard]] bool reply(rpc_msg* msg);
+  // Serves no more. Whether it may be deleted: else a thread is between receive() and status() still, which says that
+  // it has died, and then ends it once more. Any thread.
+  [[nodiscard]] bool end();
 
  private:
   struct Current {
@@ -76,15 +110,25 @@ class SvcTransport {
   [[nodiscard]] Current current();
   // Ends it; not answered, the client is told so.
   void leave_current();
+  // This thread is done with it until receive(), unless it has ended.
+  [[nodiscard]] xprt_stat leave(xprt_stat stat);
   void tell_caller(const rpc::IncomingCall& call);
   [[nodiscard]] std::vector<Registration> registrations(std::uint32_t program, std::uint32_t version) const;
 
   const Settings settings_;
   rpc::Server server_;
   std::shared_ptr<rpc::IwarpServer> listener_;
-  const std::shared_ptr<CallQueue> queue_ = std::make_shared<CallQueue>();
+  const std::shared_ptr<CallQueue> queue_;
   std::mutex mu_;
   std::unordered_map<std::thread::id, Current> current_;  // of threads that have a Call
+  std::unordered_map<std::thread::id, bool> inside_;      // threads that use this, and whether they know that it died
+  bool ended_ = false;
+  std::thread::id first_;  // that came
+  // Several threads leave the I/O to the engine: one that has a long Call would keep it from the others.
+  std::atomic<bool> several_{false};
+  // Of the one thread.
+  bool comes_soon_ = false;
+  std::optional<std::chrono::steady_clock::time_point> idle_since_;
   std::vector<Registration> registered_;
   SVCXPRT xprt_{};
   SVCXPRT_EXT extension_{};

@@ -1,7 +1,8 @@
 // The draft of 2005 at the ends of the gateway's sessions, and what a connection has of its options.
 #include <gtest/gtest.h>
 
-#include "tests/gateway/front_fixture.h"
+#include "iwarp/rpcrdma/rpc_message.h"
+#include "tests/gateway/chained.h"
 
 namespace iwarp::gateway::test {
 namespace {
@@ -43,6 +44,11 @@ TEST_F(Draft2005Front, DoneEndsTheDeliveryBehindAServerThatHasClosed) {
   EXPECT_EQ(c->connection().disconnected()->reason.code, Errc::kPeerClosed);
   EXPECT_TRUE(logged_at_least("end=", 1));
   EXPECT_EQ(log_lines("end=\"timeout\""), 0u);
+  const auto s = front->snapshot();
+  EXPECT_EQ(s.of(Spoken::kVersion1), 1u) << "it was not configured";
+  EXPECT_EQ(s.of(DraftMessage::kReplyInReadChunk), 1u);
+  EXPECT_EQ(s.of(DraftMessage::kDone), 1u);
+  EXPECT_EQ(s.of(Incident::kReplyNotDone), 0u);
 }
 
 TEST_F(Draft2005Front, WithoutDoneTheDeliveryEndsAtItsDeadline) {
@@ -62,6 +68,62 @@ TEST_F(Draft2005Front, AReplyThatIsGivenUpIsNotWaitedFor) {
   auto c = client_with_a_reply(1);
   ASSERT_TRUE(loop.until([&] { return c->closed(); }, 10s));
   EXPECT_EQ(c->connection().disconnected()->reason.code, Errc::kPeerClosed);
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().active() == 0; }));
+  EXPECT_EQ(front->snapshot().of(Incident::kReplyNotDone), 1u);
+  EXPECT_EQ(front->snapshot().of(DraftMessage::kDone), 0u);
+}
+
+class Draft2005Chain : public Chained {
+ protected:
+  void SetUp() override {}
+  // A WRITE whose data are aligned, and a READ whose Reply goes by RDMA Read where the draft is spoken at both ends.
+  void serve_both(TcpPeer& c) {
+    for (const Bytes& call : {samples::write_call(2, pattern(2000)), samples::read_call(3, kLong)}) {
+      c.send(call);
+      EXPECT_TRUE(await(c) == serve(call));
+    }
+  }
+};
+
+TEST_F(Draft2005Chain, IsCountedAtBothEnds) {
+  options.draft_2005 = {.enabled = true, .align = 512};
+  open();
+  options.draft_2005.offer_reply_memory = false;
+  open_tcp(front->local());
+  serve_both(*tcp_client());
+  for (const Front* f : {static_cast<const Front*>(front.get()), static_cast<const Front*>(tcp_front.get())}) {
+    // What the client says last, RDMA_DONE, is under way.
+    ASSERT_TRUE(loop.until([&] { return f->snapshot().of(DraftMessage::kDone) == 1; }));
+    const auto s = f->snapshot();
+    EXPECT_EQ(s.of(Spoken::kDraft2005), 1u);
+    EXPECT_EQ(s.of(Spoken::kVersion1), 0u);
+    EXPECT_EQ(s.of(DraftMessage::kConfigRdma), 1u);
+    EXPECT_EQ(s.of(DraftMessage::kPaddedCall), 1u);
+    EXPECT_EQ(s.of(DraftMessage::kReplyInReadChunk), 1u);
+    EXPECT_EQ(s.of(Incident::kConfigRefused), 0u);
+    EXPECT_EQ(s.of(Incident::kReplyNotDone), 0u);
+  }
+}
+
+TEST_F(Draft2005Chain, WithoutItAtTheServerIsVersion1) {
+  open();
+  server.on_call = [](TcpPeer& from, const Bytes& call) {
+    const auto head = rpcrdma::RpcCall::parse(call);
+    if (head->program != rpcrdma::kConfigProgram) return from.send(serve(call));
+    const auto refusal = rpcrdma::make_error_reply(head->xid, rpcrdma::AcceptStat::kProgUnavail);
+    from.send(Bytes(refusal.begin(), refusal.end()));
+  };
+  options.draft_2005.enabled = true;
+  open_tcp(front->local());
+  serve_both(*tcp_client());
+  const auto s = tcp_front->snapshot();
+  EXPECT_EQ(s.of(Incident::kConfigRefused), 1u);
+  EXPECT_EQ(s.of(Spoken::kVersion1), 1u);
+  EXPECT_EQ(s.of(Spoken::kDraft2005), 0u);
+  EXPECT_EQ(s.of(DraftMessage::kConfigRdma), 1u);
+  EXPECT_EQ(s.of(DraftMessage::kPaddedCall), 0u);
+  EXPECT_EQ(front->snapshot().of(Spoken::kVersion1), 1u);
+  EXPECT_EQ(front->snapshot().draft_messages, (Stats::Snapshot{}.draft_messages));
 }
 
 TEST(Draft2005OfAConnection, HasItsIrdAndHalfOfItsMemory) {

@@ -57,6 +57,8 @@ TEST(MetricsText, TellsWhatWasCounted) {
   stats.connection_ended(Errc::kTimeout);
   stats.connection_given_up(EndReason::kLostCall);
   stats.incident(Incident::kHighPort, 3);
+  stats.connection_speaks(Spoken::kDraft2005);
+  stats.draft_messages(DraftMessage::kPaddedCall, 5);
   stats.crc_terminate(true);
   auto l = listener("nfs");
   l.stats = stats.snapshot();
@@ -90,6 +92,9 @@ TEST(MetricsText, TellsWhatWasCounted) {
   EXPECT_EQ(value("connections_ended_total", ",reason=\"timeout\""), 1);
   EXPECT_EQ(value("connections_given_up_total", ",reason=\"lost_call\""), 1);
   EXPECT_EQ(value("incidents_total", ",incident=\"high_port\""), 3);
+  EXPECT_EQ(value("connections_by_version_total", ",version=\"2005\""), 1);
+  EXPECT_EQ(value("connections_by_version_total", ",version=\"1\""), 0);
+  EXPECT_EQ(value("draft_2005_messages_total", ",message=\"padded_call\""), 5);
   EXPECT_EQ(value("siw_crc_faults_total"), 1);
   EXPECT_EQ(value("registered_bytes"), 4096);
   EXPECT_EQ(value("credits_granted"), 64);

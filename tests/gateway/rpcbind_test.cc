@@ -152,6 +152,8 @@ class RpcbindTest : public ::testing::Test {
 
 TEST_F(RpcbindTest, RegistersAndWithdraws) {
   COVERS("D2005-10-1");
+  COVERS("RFC8166-5-3");
+  COVERS("RFC8267-4.2-3");
   FakeRpcbind fake;
   {
     Rpcbind rpcbind(options);
@@ -166,6 +168,7 @@ TEST_F(RpcbindTest, RegistersAndWithdraws) {
 }
 
 TEST_F(RpcbindTest, FollowsTheListeners) {
+  COVERS("RFC8166-9-1");
   FakeRpcbind fake;
   options.programs = {{100003, 4}};
   Rpcbind rpcbind(options);

@@ -40,6 +40,8 @@ TEST(GatewayStats, PrintsEveryCounterAsJson) {
   stats.connection_ended(Errc::kTimeout);
   stats.incident(Incident::kReplyTooLong, 3);
   stats.connection_given_up(EndReason::kLostCall);
+  stats.connection_speaks(Spoken::kVersion2);
+  stats.draft_messages(DraftMessage::kDone, 4);
   stats.received(MessageKind::kBackwardReply);
   stats.dropped(MessageKind::kBackwardReply, DropReason::kLimit);
   stats.tcp_bytes(Way::kIn, 1000);
@@ -52,7 +54,7 @@ TEST(GatewayStats, PrintsEveryCounterAsJson) {
   EXPECT_EQ(j["connections"], nlohmann::json::parse(R"({"opened": 1, "closed": 0, "active": 1,
       "ended": {"timeout": 1}, "refused": {"not_allowed": 0, "insecure_port": 0, "no_reserved_port": 0, "backend_unreachable": 1, "handshake_failed": 0, "limit": 0}, "given_up":
       {"lost_call": 1, "no_credit": 0, "malformed_reply": 0, "half_record": 0, "unanswered_read": 0, "unread_reply": 0,
-       "client_left": 0, "no_version": 0}})"));
+       "client_left": 0, "no_version": 0}, "by_version": {"1": 0, "2": 1, "2005": 0}})"));
   EXPECT_EQ(j["messages"].size(), kMessageKinds);
   EXPECT_EQ(j["messages"]["backward_reply"],
             nlohmann::json::parse(R"({"received": 1, "forwarded": 0, "pending": 0, "dropped": 1, "dropped_by_reason":
@@ -60,6 +62,8 @@ TEST(GatewayStats, PrintsEveryCounterAsJson) {
        "connection_closed": 0, "auth_tls": 0}})"));
   EXPECT_EQ(j["incidents"].size(), kIncidents);
   EXPECT_EQ(j["incidents"]["reply_too_long"], 3);
+  EXPECT_EQ(j["draft_2005_messages"],
+            nlohmann::json::parse(R"({"config_rdma": 0, "padded_call": 0, "reply_in_read_chunk": 0, "done": 4})"));
   EXPECT_EQ(j["tcp_bytes"], nlohmann::json::parse(R"({"in": 1000, "out": 1})"));
   EXPECT_EQ(j["rdma_bytes"], nlohmann::json::parse(R"({"send": {"in": 0, "out": 0},
       "write": {"in": 0, "out": 1099511627776}, "read": {"in": 5, "out": 0}})"));
@@ -79,6 +83,8 @@ TEST(GatewayStats, NamesAreDistinct) {
   expect_distinct_names<RefuseReason>(kRefuseReasons);
   expect_distinct_names<Incident>(kIncidents);
   expect_distinct_names<EndReason>(kEndReasons);
+  expect_distinct_names<Spoken>(kSpoken);
+  expect_distinct_names<DraftMessage>(kDraftMessages);
 }
 
 TEST(GatewayStats, LosesNothingBetweenThreads) {

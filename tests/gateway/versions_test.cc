@@ -34,6 +34,7 @@ class Versioned : public Chained {
   }
   // ERR_VERS that the RDMA front has sent.
   [[nodiscard]] std::uint64_t refusals() const { return front->snapshot().of(Incident::kErrVersSent); }
+  [[nodiscard]] std::uint64_t lowered() const { return tcp_front->snapshot().of(Incident::kVersionLowered); }
   [[nodiscard]] std::uint64_t given_up(EndReason why) const {
     return tcp_front->snapshot().given_up[static_cast<std::size_t>(why)];
   }
@@ -77,6 +78,13 @@ TEST_P(EachPair, CarriesEverySize) {
     EXPECT_TRUE(logged("rpcrdma=" + std::to_string(common), 2));
   }
   EXPECT_EQ(tcp_front->snapshot().of(Incident::kErrVersReceived), 0U);
+  EXPECT_EQ(lowered(), refusals());
+  for (const Front* f : {static_cast<const Front*>(front.get()), static_cast<const Front*>(tcp_front.get())}) {
+    const auto s = f->snapshot();
+    EXPECT_EQ(s.of(Spoken::kVersion1), common == 1 ? 2U : 0U);
+    EXPECT_EQ(s.of(Spoken::kVersion2), common == 2 ? 2U : 0U);
+    EXPECT_EQ(s.of(Spoken::kDraft2005), 0U);
+  }
   expect_tcp_front_adds_up();
   expect_nothing_pending();
 }
@@ -125,7 +133,9 @@ TEST_F(Versioned, AServerThatDoesNotAnswerTheQuestionIsAskedForVersion1) {
   lose_a_connection([](TcpPeer&, const Bytes&) {});
   EXPECT_EQ(given_up(EndReason::kNoVersion), 1U);
   EXPECT_TRUE(logged("reason=no_version", 1));
+  EXPECT_EQ(lowered(), 1U);
   EXPECT_EQ(version_of(*warm_client()), 1U);
+  EXPECT_EQ(lowered(), 1U) << "the next connection was not asked";
   EXPECT_EQ(given_up(EndReason::kNoVersion), 1U);
   expect_tcp_front_adds_up();
 }
@@ -143,8 +153,10 @@ TEST_F(Versioned, AServerThatEndsTheConnectionAfterItHasRefusedIsNotAskedAgain) 
   open_both({2, 1});
   lose_a_connection([](TcpPeer& from, const Bytes&) { from.close(); });
   EXPECT_EQ(refusals(), 1U);
+  EXPECT_EQ(lowered(), 1U);
   EXPECT_EQ(version_of(*warm_client()), 1U);
   EXPECT_EQ(refusals(), 1U);
+  EXPECT_EQ(lowered(), 1U);
 }
 
 TEST_F(Versioned, AClientThatLeavesBeforeTheAnswerSaysNothingOfTheServer) {
@@ -161,6 +173,19 @@ TEST_F(Versioned, AClientThatLeavesBeforeTheAnswerSaysNothingOfTheServer) {
   }
   server.on_call = {};
   EXPECT_EQ(version_of(*warm_client()), 2U);
+  EXPECT_EQ(lowered(), 0U);
+}
+
+TEST_F(Versioned, OptionsThatAreRefusedAreCounted) {
+  options.rpcrdma_version = 2;
+  open();
+  auto c = client();
+  auto h = samples::header(7, rpcrdma::Proc::kOptional);
+  h.version = rpcrdma::kVersion2;
+  h.option = {1, pattern(5)};
+  c->send(h, samples::getattr_call(7));
+  ASSERT_TRUE(loop.until([&] { return front->snapshot().of(Incident::kInvalOptionSent) == 1; }));
+  EXPECT_EQ(front->snapshot().of(Incident::kUnusableMessage), 0U);
 }
 
 TEST(VersionMemory, LowersWhatIsAskedForAWhile) {

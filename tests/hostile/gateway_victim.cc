@@ -3,6 +3,8 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/post.hpp>
 #include <future>
 
@@ -43,10 +45,16 @@ void call_for_ever(TcpPeer& client) {
   client.send(requester_call(1));
 }
 
+// Of the RDMA front, in the order of its listeners.
+constexpr std::array kFlavours = {Flavour::kDefault, Flavour::kVersion2, Flavour::kDraft2005, Flavour::kImpatient2005};
+
 template <class Front>
-std::unique_ptr<gateway::Front> listening(cm::Engine& engine, const gateway::HostPort& server, std::uint32_t version) {
+std::unique_ptr<gateway::Front> listening(cm::Engine& engine, const gateway::HostPort& server, Flavour flavour) {
   gateway::Options options;
-  options.rpcrdma_version = version;
+  options.rpcrdma_version = flavour == Flavour::kVersion2 ? 2 : 1;
+  options.draft_2005.enabled = flavour == Flavour::kDraft2005 || flavour == Flavour::kImpatient2005;
+  options.draft_2005.align = 512;
+  if (flavour == Flavour::kImpatient2005) options.draft_2005.done.patience = 50ms;
   options.insecure_ports = true;  // as the clients here come from any
   auto front = Front::open(engine, kAnyPort, server, options);
   if (!front) throw std::runtime_error(front.error().why);
@@ -89,8 +97,8 @@ RdmaFrontVictim::RdmaFrontVictim() {
   server_.on_call = [](TcpPeer& from, const Bytes& call) {
     from.send(arguments_fit(call) ? gateway::test::serve(call) : garbage_args(call));
   };
-  for (const std::uint32_t version : {1u, 2u}) {
-    fronts_.push_back(listening<gateway::RdmaFront>(engine_, server_.host_port(), version));
+  for (const Flavour flavour : kFlavours) {
+    fronts_.push_back(listening<gateway::RdmaFront>(engine_, server_.host_port(), flavour));
   }
   start();
 }
@@ -100,8 +108,9 @@ RdmaFrontVictim::~RdmaFrontVictim() {
 }
 
 test::RawTcp RdmaFrontVictim::dial(Flavour flavour) {
-  if (flavour != Flavour::kDefault && flavour != Flavour::kVersion2) throw Inapplicable("no listener of that flavour");
-  return test::RawTcp::connect(fronts_[flavour == Flavour::kVersion2 ? 1 : 0]->local().port());
+  const auto* const at = std::find(kFlavours.begin(), kFlavours.end(), flavour);
+  if (at == kFlavours.end()) throw Inapplicable("no listener of that flavour");
+  return test::RawTcp::connect(fronts_[static_cast<std::size_t>(at - kFlavours.begin())]->local().port());
 }
 
 test::RawTcp RdmaFrontVictim::hook(Flavour) {
@@ -109,7 +118,7 @@ test::RawTcp RdmaFrontVictim::hook(Flavour) {
 }
 
 TcpFrontVictim::TcpFrontVictim() {
-  fronts_.push_back(listening<gateway::TcpFront>(engine_, {"127.0.0.1", hooks_.port()}, 1));
+  fronts_.push_back(listening<gateway::TcpFront>(engine_, {"127.0.0.1", hooks_.port()}, Flavour::kDefault));
   start();
 }
 
@@ -122,11 +131,12 @@ test::RawTcp TcpFrontVictim::dial(Flavour) {
 }
 
 test::RawTcp TcpFrontVictim::hook(Flavour flavour) {
-  if (flavour != Flavour::kDefault && flavour != Flavour::kVersion2) throw Inapplicable("no requester of that flavour");
-  boost::asio::post(loop_.io, [this, flavour] {
-    if (flavour == Flavour::kVersion2)
-      fronts_.push_back(listening<gateway::TcpFront>(engine_, {"127.0.0.1", hooks_.port()}, 2));
-    gateway::Front& front = flavour == Flavour::kVersion2 ? *fronts_.back() : *fronts_.front();
+  const bool fresh = flavour == Flavour::kVersion2 || flavour == Flavour::kDraft2005;
+  if (!fresh && flavour != Flavour::kDefault && flavour != Flavour::kBackwardChunks)
+    throw Inapplicable("no requester of that flavour");
+  boost::asio::post(loop_.io, [this, flavour, fresh] {
+    if (fresh) fronts_.push_back(listening<gateway::TcpFront>(engine_, {"127.0.0.1", hooks_.port()}, flavour));
+    gateway::Front& front = fresh ? *fronts_.back() : *fronts_.front();
     std::erase_if(clients_, [](const auto& client) { return client->ended(); });
     gateway::test::tcp::socket socket(loop_.io);
     socket.connect(front.local());

@@ -53,8 +53,8 @@ class TcpFrontVictim final : public GatewayVictim {
   ~TcpFrontVictim() override;
 
   [[nodiscard]] test::RawTcp dial(Flavour flavour) override;
-  // Of a fresh TCP client that calls without end (rpc_talk.h). For version 2 the front is fresh as well: it remembers
-  // who has refused.
+  // Of a fresh TCP client that calls without end (rpc_talk.h). For version 2 and the draft of 2005 the front is fresh
+  // as well: it remembers who has refused. It takes no chunks in backward Calls.
   [[nodiscard]] test::RawTcp hook(Flavour flavour) override;
 
  private:

@@ -43,6 +43,11 @@ const char* lacks(Flavour flavour) {
       return "it does not know the messages of RFC 7306";
     case Flavour::kVersion2:
       return "it speaks version 1 of RPC-over-RDMA only";
+    case Flavour::kDraft2005:
+    case Flavour::kImpatient2005:
+      return "it does not speak the draft of 2005";
+    case Flavour::kBackwardChunks:
+      return "needs a victim that connects";
   }
   return "no listener is of that flavour";
 }

@@ -39,13 +39,48 @@ WriteChunk filled(const Decoded& call, std::uint32_t length) {
   return chunk;
 }
 
-Reaction backward(Target& target, void (*edit)(Header&), const Bytes& rpc) {
-  RpcServer server(target);
+Reaction backward(Target& target, void (*edit)(Header&), const Bytes& rpc, Flavour flavour = Flavour::kDefault) {
+  RpcServer server(target, rpc_private_data(), flavour);
   const Decoded call = server.next_call(false);
   Header h = header(0xBAC, Proc::kMsg, 2);
   edit(h);
   server.send(h, rpc);
   return server.verdict(call);
+}
+
+// A backward Call whose message is in a Read chunk, and is of another xid. Who takes chunks has to read it first.
+Reaction backward_chunk_of_other_xid(Target& target) {
+  RpcServer server(target, rpc_private_data(), Flavour::kBackwardChunks);
+  const Decoded call = server.next_call(false);
+  Header h = header(0xBAC, Proc::kNomsg, 2);
+  h.read_list = {{0, expose(server.peer, samples::rpc_call(0xBAD, 0x40000000, 1, 1))}};
+  server.send(h);
+  const Heard heard = server.peer.hear_message();
+  if (const auto end = server.peer.ending(heard)) return *end;
+  const Header answer = samples::decode(heard.payload).header;
+  const bool refused = answer.proc == Proc::kError && answer.error.code == rpcrdma::HeaderError::kChunk;
+  if (answer.xid != 0xBAC || !refused) return "an answer that is no ERR_CHUNK";
+  const Reaction after = server.verdict(call);
+  return after == kIgnore ? kErrChunk : after;
+}
+
+// More backward Calls in Read chunks than there are credits, all there before the first can be read.
+Reaction flood_of_backward_chunks(Target& target) {
+  RpcServer server(target, rpc_private_data(), Flavour::kBackwardChunks);
+  (void)server.next_call(false);
+  Peer& peer = server.peer;
+  const rpcrdma::Segment chunk = expose(peer, samples::rpc_call(0xBAD0, 0x40000000, 1, 1));
+  Bytes burst;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    Header h = header(0xBAD0 + i, Proc::kNomsg, 2);
+    h.read_list = {{0, chunk}};
+    burst = std::move(burst) | test::fpdu(test::send_segment(encode(h), {.msn = peer.take_msn()}), peer.crc);
+  }
+  peer.raw(burst);
+  for (int i = 0; i < 256; ++i) {
+    if (const auto end = peer.ending(peer.hear_message())) return *end;
+  }
+  return "served on";
 }
 
 Reaction reply_too_long(Target& target) {
@@ -281,6 +316,27 @@ const Script kScripts[] = {
                        },
                        {});
      }},
+    {"backward_chunk_too_long",
+     [](Target& t) {
+       return backward(
+           t,
+           [](Header& h) {
+             h.proc = Proc::kNomsg;
+             h.read_list = {{0, {Stag{1}, 0x7FFFFFFF, 0}}};
+           },
+           {}, Flavour::kBackwardChunks);
+     }},
+    {"backward_reply_chunk_wraps",
+     [](Target& t) {
+       return backward(
+           t,
+           [](Header& h) {
+             h.reply_chunk = WriteChunk{{{Stag{1}, 4096, UINT64_MAX - 8}}};
+           },
+           samples::rpc_call(0xBAC, 0x40000000, 1, 1), Flavour::kBackwardChunks);
+     }},
+    {"backward_chunk_of_other_xid", backward_chunk_of_other_xid},
+    {"flood_of_backward_chunks", flood_of_backward_chunks},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "tests/hostile/rpc_victim.h"
 
+#include <algorithm>
+
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
 #include "tests/gateway/rpc_server.h"
@@ -23,12 +25,17 @@ std::uint32_t version_of(Flavour flavour) {
 rpcrdma::ResponderOptions responder_options(Flavour flavour) {
   rpcrdma::ResponderOptions o;
   o.highest_version = version_of(flavour);
+  o.draft_2005.enabled = flavour == Flavour::kDraft2005 || flavour == Flavour::kImpatient2005;
+  o.draft_2005.align = 512;
+  if (flavour == Flavour::kImpatient2005) o.draft_2005.done.patience = 50ms;
   o.credits = kCredits;
   return o;
 }
 rpcrdma::RequesterOptions requester_options(Flavour flavour) {
   rpcrdma::RequesterOptions o;
   o.highest_version = version_of(flavour);
+  o.draft_2005.enabled = flavour == Flavour::kDraft2005;
+  o.backward_chunks = flavour == Flavour::kBackwardChunks;
   o.credits = kCredits;
   o.backward_credits = 2;
   o.max_reply_bytes = 65536;
@@ -133,10 +140,11 @@ void respond(ResponderSession& session, const std::atomic<bool>& stop) {
     if (call == nullptr) return;
     const MutBytes bytes = call->message.bytes();
     const auto answer = gateway::test::serve({bytes.begin(), bytes.end()});
-    if (answer.empty() || !session.core().reply(call->token, samples::to_buffer(session.pool(), answer)))
+    const auto now = std::chrono::steady_clock::now();
+    if (answer.empty() || !session.core().reply(call->token, samples::to_buffer(session.pool(), answer), now))
       session.core().abandon(call->token);
   };
-  session.serve(stop, handle, [] {});
+  session.serve(stop, handle, [&] { session.core().on_deadline(std::chrono::steady_clock::now()); });
 }
 
 void request(RequesterSession& session, const std::atomic<bool>& stop) {
@@ -163,7 +171,7 @@ void request(RequesterSession& session, const std::atomic<bool>& stop) {
 RpcVictim::RpcVictim() {
   cm::ListenOptions o;
   o.endpoint = {boost::asio::ip::address_v4::loopback(), 0};
-  for (const Flavour flavour : {Flavour::kDefault, Flavour::kVersion2}) {
+  for (const Flavour flavour : {Flavour::kDefault, Flavour::kVersion2, Flavour::kDraft2005, Flavour::kImpatient2005}) {
     auto listener = cm::Listener::listen(engine_, o);
     if (!listener) throw std::runtime_error(listener.error().why);
     listeners_[flavour] = std::move(*listener);
@@ -200,7 +208,8 @@ void RpcVictim::accept_next(Flavour flavour) {
 }
 
 test::RawTcp RpcVictim::hook(Flavour flavour) {
-  if (flavour != Flavour::kDefault && flavour != Flavour::kVersion2) throw Inapplicable("no requester of that flavour");
+  const auto kinds = {Flavour::kDefault, Flavour::kVersion2, Flavour::kDraft2005, Flavour::kBackwardChunks};
+  if (std::find(kinds.begin(), kinds.end(), flavour) == kinds.end()) throw Inapplicable("no requester of that flavour");
   const auto options = requester_options(flavour);
   // The peer's thresholds are known before its Reply: every script announces these.
   const auto mine = rpcrdma::private_data(options);

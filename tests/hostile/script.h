@@ -33,5 +33,7 @@ struct Script {
 [[nodiscard]] std::span<const Script> rpc_chunk_scripts();
 [[nodiscard]] std::span<const Script> rpc_requester_scripts();
 [[nodiscard]] std::span<const Script> rpc_write_chunk_scripts();
+[[nodiscard]] std::span<const Script> rpc_2005_responder_scripts();
+[[nodiscard]] std::span<const Script> rpc_2005_requester_scripts();
 
 }  // namespace iwarp::hostile

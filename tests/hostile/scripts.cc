@@ -19,10 +19,12 @@ std::vector<Script> scripts(std::string_view role) {
   if (role == "rpc responder") {
     add(rpc_responder_scripts());
     add(rpc_chunk_scripts());
+    add(rpc_2005_responder_scripts());
   }
   if (role == "rpc requester") {
     add(rpc_requester_scripts());
     add(rpc_write_chunk_scripts());
+    add(rpc_2005_requester_scripts());
   }
   return out;
 }

@@ -21,6 +21,9 @@ enum class Flavour : std::uint8_t {
   kSharedReceives,  // its receives are those of a shared receive queue
   kRfc7306,         // it knows Immediate Data and Atomics
   kVersion2,        // it speaks version 2 of RPC-over-RDMA, and asks for it
+  kDraft2005,       // it speaks the draft of 2005 (RDMA_MSGP, RDMA_DONE, CONFIG_RDMA)
+  kImpatient2005,   // as well, and waits for RDMA_DONE for a fraction of a second
+  kBackwardChunks,  // a requester that takes chunks in backward Calls, if it can
 };
 
 // This victim cannot be attacked in that way: the case is skipped, and the reason reported.

@@ -15,7 +15,8 @@ class Backward : public ::testing::TestWithParam<Carrier> {
   // A server of 2 procedures: 1 calls its caller's procedure with its arguments and gives what comes of it, 2 tells the
   // test who called.
   struct Both {
-    explicit Both(Carrier carrier, ServerOptions options = {.threads = 2}) : w(carrier, options) {
+    explicit Both(Carrier carrier, ServerOptions options = {.threads = 2}, const ClientOptions& client_options = {})
+        : w(carrier, options), client(w.engine, w.transport, client_options) {
       w.server.serve(kProgram, 2, [this](Call call) -> awaitable<Answer> {
         if (call.procedure() == 0) co_return AcceptStat::kSuccess;
         if (call.procedure() == 2) {
@@ -42,6 +43,8 @@ class Backward : public ::testing::TestWithParam<Carrier> {
             throw std::runtime_error("the handler has had enough");
           case 3:
             co_return Octets(100000);
+          case 4:
+            co_return copy(call.arguments());
           default:
             co_return AcceptStat::kProcUnavail;
         }
@@ -70,7 +73,7 @@ class Backward : public ::testing::TestWithParam<Carrier> {
 
     World w;
     std::promise<Caller> callers;
-    Client client{w.engine, w.transport};
+    Client client;
   };
   static constexpr std::uint32_t kBack = 0x40000001;
 };
@@ -94,6 +97,29 @@ TEST_P(Backward, ErrorsOfRpcAreReplies) {
   EXPECT_EQ(b.through_server({kBack, 7, 1}), words({0, number(AcceptStat::kProgMismatch)}));
   EXPECT_EQ(b.through_server({kBack + 1, 1, 1}), words({0, number(AcceptStat::kProgUnavail)}));
   EXPECT_EQ(b.through_server({kBack, 1, 1, 1, 2}), words({0, 0, 3}));
+}
+
+// By chunks, where both ends want that (RFC 8167 s5.3).
+TEST_P(Backward, LongCallsAndReplies) {
+  COVERS("RFC8167-5.3-1");
+  ServerOptions server{.threads = 2};
+  server.responder.backward_chunks = true;
+  server.responder.max_backward_reply_bytes = 200000;
+  ClientOptions options;
+  options.requester.backward_chunks = true;
+  options.requester.max_backward_call_bytes = 200000;
+  Both b(GetParam(), server, options);
+  const Caller caller = b.caller();
+  for (const std::size_t size : {std::size_t{4}, std::size_t{4000}, std::size_t{100000}}) {
+    const auto octets = pattern(size, 9);
+    auto call = caller.async_call({kBack, 1, 4}, octets, {}, use_future);
+    ASSERT_EQ(call.wait_for(kPatience), std::future_status::ready);
+    const Reply reply = call.get();
+    ASSERT_TRUE(reply.success()) << size;
+    EXPECT_TRUE(std::ranges::equal(reply.results(), octets)) << size;
+  }
+  EXPECT_EQ(b.through_server({kBack, 1, 3}).size(), 8u + 100000u) << "a long Reply to a short Call";
+  EXPECT_EQ(b.client.stats().connections, 1u);
 }
 
 // When nothing else is under way, and more at a time than there are credits.

@@ -111,6 +111,36 @@ TEST_P(Calls, OneWayCallsOutliveTheirClient) {
   }
 }
 
+// Nor is one that the server fetches by RDMA Read.
+TEST_P(Calls, LongOneWayCallsOutliveTheirClient) {
+  World w(GetParam());
+  for (unsigned round = 1; round <= 20; ++round) {
+    {
+      Client client(w.engine, w.transport);
+      ASSERT_TRUE(client.call(proc(kEcho), pattern(100000, round), {.one_way = true}).ok());
+    }
+    ASSERT_TRUE(eventually([&] { return w.program.executed == round; })) << w.program.executed;
+  }
+}
+
+// Others that are under way, or that wait for a credit behind it, are no matter of its.
+TEST_P(Calls, OneWayCallsWaitForNoOthers) {
+  ServerOptions few{.threads = 4};
+  few.responder.credits = 3;
+  World w(GetParam(), few);
+  Client client(w.engine, w.transport);
+  ASSERT_TRUE(client.call(proc(kNull), {}).ok());
+  std::vector<std::future<Reply>> slow;
+  for (int i = 0; i < 2; ++i) slow.push_back(client.async_call(proc(kHold), words({1}), {}, use_future));
+  ASSERT_TRUE(eventually([&] { return w.program.held == 2; }));
+  auto one_way = client.async_call(proc(kHold), words({2}), {.one_way = true}, use_future);
+  slow.push_back(client.async_call(proc(kAdd), words({1, 2}), {}, use_future));  // no credit is left for it
+  EXPECT_EQ(one_way.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(slow.back().wait_for(0s), std::future_status::timeout);
+  w.release();
+  for (auto& one : slow) EXPECT_EQ(one.wait_for(kPatience), std::future_status::ready);
+}
+
 TEST_P(Calls, ResultsLongerThanAnnouncedAreRefused) {
   World w(GetParam());
   Client client(w.engine, w.transport);

@@ -46,6 +46,23 @@ TEST_P(RepeatedCalls, GetTheReplyToTheFormer) {
   EXPECT_EQ(word(client.call(proc(kAdd), words({1, 2}), with_xid(7))->results()), 3u);
 }
 
+// One that is one-way has left already.
+TEST_P(RepeatedCalls, OneWayTheyWaitForNothing) {
+  World w(GetParam());
+  Client client(w.engine, w.transport);
+  EXPECT_TRUE(client.call(proc(kNull), {}).ok());
+  give_up(w, client, 7, 1);
+  CallOptions one_way = with_xid(7);
+  one_way.one_way = true;
+  auto again = client.async_call(proc(kHold), words({5}), one_way, use_future);
+  ASSERT_EQ(again.wait_for(kPatience), std::future_status::ready);
+  EXPECT_NO_THROW((void)again.get());
+  w.release();
+  EXPECT_EQ(word(client.call(proc(kAdd), words({1, 2}))->results()), 3u);
+  EXPECT_EQ(w.program.executed, 2u);
+  EXPECT_EQ(client.stats().connections, 1u);
+}
+
 // Perhaps the server does not answer on that connection: it is made anew.
 TEST_P(RepeatedCalls, TheSecondTimeGoOnAnotherConnection) {
   World w(GetParam(), {.threads = 4});

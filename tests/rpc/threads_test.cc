@@ -1,5 +1,8 @@
 // Many threads on both sides: every Call is executed once, and every Reply finds its caller.
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <thread>
 
@@ -81,6 +84,89 @@ TEST(Callers, WaitForTheirOwnReplies) {
     for (auto& caller : callers) caller.join();
     EXPECT_TRUE(Client(engine, apart.way(engine)).call(proc(kNull), {}).ok()) << "by one thread as before";
   }
+}
+
+// Whatever threads do the I/O, and take Calls from the connection while they answer others.
+TEST(CallsOfAConnection, AreHandedOverInTheirOrder) {
+  constexpr std::uint32_t kCalls = 3000;
+  boost::asio::io_context io;
+  auto work = boost::asio::make_work_guard(io);
+  std::vector<std::uint32_t> seen;
+  std::deque<std::shared_ptr<IncomingCall>> unanswered;
+  std::mutex mu;
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  {
+    cm::Engine engine(io);
+    Server server(engine);
+    server.serve_messages([&](std::shared_ptr<IncomingCall> call) {
+      const ConstBytes arguments = call->message().subspan(call->head().arguments_offset);
+      const std::lock_guard lock(mu);
+      if (!arguments.empty()) seen.push_back(word(arguments));  // those of a NULL Call, which goes first, are
+      unanswered.push_back(std::move(call));
+    });
+    const auto listener = on_iwarp(engine, {.endpoint = {boost::asio::ip::address_v4::loopback(), 0}});
+    server.listen(listener).value();
+    for (int i = 0; i < 3; ++i) threads.emplace_back([&] { io.run(); });
+    for (int i = 0; i < 2; ++i) {
+      threads.emplace_back([&] {
+        while (!over) {
+          std::shared_ptr<IncomingCall> call;
+          {
+            const std::lock_guard lock(mu);
+            if (!unanswered.empty()) call = std::move(unanswered.front()), unanswered.pop_front();
+          }
+          if (!call) std::this_thread::yield();
+          if (call) (void)call->answer(Octets());  // no Reply: SYSTEM_ERR
+        }
+      });
+    }
+    cm::Engine own;
+    Client client(own, over_iwarp(own, {.host = "127.0.0.1", .port = listener->local().port()}));
+    for (std::uint32_t i = 0; i < kCalls; ++i)
+      client.async_call(proc(kAdd), words({i}), {.one_way = true}, [](const Error&, const Reply&) {});
+    EXPECT_TRUE(eventually([&] {
+      const std::lock_guard lock(mu);
+      return seen.size() >= kCalls;
+    }));
+    over = true;
+    work.reset();
+    server.stop();
+    io.stop();
+    for (auto& thread : threads) thread.join();
+    unanswered.clear();
+  }
+  EXPECT_EQ(seen.size(), kCalls);
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+}
+
+// Those behind a Call whose handler throws are handed over all the same.
+TEST(CallsOfAConnection, OutliveAHandlerThatThrows) {
+  cm::Engine engine(cm::Engine::Mode::kManual);
+  MemoryNetwork network(engine.get_executor());
+  Server server(engine);
+  std::vector<std::uint32_t> seen;
+  server.serve_messages([&](const std::shared_ptr<IncomingCall>& call) {
+    const ConstBytes arguments = call->message().subspan(call->head().arguments_offset);
+    if (arguments.empty()) return;
+    seen.push_back(word(arguments));
+    if (seen.size() == 2) throw std::runtime_error("the handler has had enough");
+  });
+  server.listen(network.server()).value();
+  Client client(engine, network.client());
+  for (std::uint32_t i = 0; i < 5; ++i)
+    client.async_call(proc(kAdd), words({i}), {.one_way = true}, [](const Error&, const Reply&) {});
+  int thrown = 0;
+  EXPECT_TRUE(eventually([&] {
+    try {
+      engine.poll();
+    } catch (const std::runtime_error&) {
+      ++thrown;
+    }
+    return seen.size() == 5;
+  }));
+  EXPECT_EQ(thrown, 1);
+  EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
 }
 
 TEST(Callers, AreToldOfTheEndOfTheirTime) {

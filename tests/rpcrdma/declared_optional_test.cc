@@ -1,5 +1,5 @@
 // Optional-data of a declared binding: whether there are any is said in line, and the data go by chunk (RFC 8166
-// s3.4.4.2).
+// s3.4.4.2). Arrays: how many elements there are is said in line (s3.4.4.1).
 #include "iwarp/rpcrdma/declared_binding.h"
 #include "tests/rpcrdma/requester_fixture.h"
 #include "tests/rpcrdma/rpc_pair.h"
@@ -73,6 +73,62 @@ TEST(DeclaredOptional, IsCarriedWhetherThereIsAnyOrNot) {
   }
   EXPECT_EQ(p.server.stats().calls_with_read_chunks, 10u);
   EXPECT_EQ(p.server.stats().replies_reduced, 15u);
+}
+
+// struct { unsigned number; struct { opaque name[8]; unsigned sizes<1>; } entries<>; unsigned last; }, of one size
+// each.
+TEST(DeclaredArray, TheCountStaysInLineAndTheElementsGoWhole) {
+  COVERS("RFC8166-3.4.4.1-1");
+  COVERS("RFC8166-3.4.4.1-2");
+  COVERS("RFC8166-3.4.4.1-3");
+  constexpr std::uint32_t kElement = 16;
+  auto declared = std::make_shared<DeclaredBinding>();
+  for (const auto where : {BulkItem::Where::kArguments, BulkItem::Where::kResults}) {
+    ASSERT_TRUE(declared
+                    ->add({.program = kProgram,
+                           .version = 1,
+                           .procedure = 2,
+                           .where = where,
+                           .offset = 4,
+                           .max_bytes = 1000 * kElement,
+                           .element_bytes = kElement})
+                    .ok());
+  }
+  Pair p({.declared = declared}, {.declared = declared});
+  const auto array = [](std::uint32_t n) {
+    Bytes out = words({7, n});
+    for (std::uint32_t i = 0; i < n; ++i) out = out + words({i, ~i, 1, i * 3});  // 1: the inner count
+    return out + words({8});
+  };
+  std::uint32_t xid = 0;
+  for (const std::uint32_t n : {0u, 1u, 63u, 64u, 999u, 1000u}) {
+    const Bytes call = rpc_call(++xid, kProgram, 1, 2, array(n));
+    const Bytes answer = rpc_reply(xid, array(1000 - n));
+    ASSERT_TRUE(p.client.call(to_buffer(p.client_pool, call, BufferPool::Purpose::kCall), {}).ok());
+    p.run();
+    auto arrived = next<Responder::CallReceived>(p.server);
+    ASSERT_TRUE(arrived) << n;
+    EXPECT_EQ(to_bytes(arrived->message.bytes()), call) << n;
+    EXPECT_EQ(arrived->write_chunk_bytes, 1000u * kElement);
+    const std::uint64_t large = call.size() > 4096 ? n * kElement : 0;
+    EXPECT_EQ(arrived->read_chunk_bytes, large) << "the elements, and no octet beside them";
+    arrived->message.reset();
+    ASSERT_TRUE(p.server.reply(arrived->token, to_buffer(p.server_pool, answer)).ok());
+    p.run();
+    const auto reply = next<Requester::ReplyReceived>(p.client);
+    ASSERT_TRUE(reply) << n;
+    EXPECT_EQ(to_bytes(reply->message.bytes()), answer) << n;
+    EXPECT_EQ(reply->written, (1000u - n) * kElement);
+  }
+}
+
+TEST(DeclaredArray, OfMoreThanThereCanBeIsNone) {
+  DeclaredBinding declared;
+  ASSERT_TRUE(declared.add({.program = kProgram, .version = 1, .procedure = 2, .element_bytes = 1u << 20}).ok());
+  const Bytes call = rpc_call(1, kProgram, 1, 2, words({4096}));
+  EXPECT_FALSE(ArgumentWalker(call, &declared).next());
+  EXPECT_EQ(declared.add({.program = kProgram, .element_bytes = 6}).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(declared.add({.program = kProgram, .element_bytes = 0}).error().code, Errc::kInvalidArgument);
 }
 
 }  // namespace

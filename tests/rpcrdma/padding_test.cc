@@ -1,9 +1,8 @@
-// RDMA_MSGP: pad octets by the sender, the way back, and Receive buffers that make use of it.
+// RDMA_MSGP: pad octets by the sender, and the way back, which leaves the data where they were received.
 #include "iwarp/rpcrdma/padding.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
 #include <random>
 
@@ -71,32 +70,6 @@ TEST(Padding, PadOctetsStandBetweenCountAndData) {
     EXPECT_EQ((at + pad_octets(at, kAlign)) % kAlign, 0u);
   }
   EXPECT_EQ(pad_octets(1, kAlign), kAlign - 1);
-}
-
-// The server has posted two chained buffers: the data begin at the start of the second, on a page, and stay there.
-TEST(Padding, DataComeToAnAlignedPlaceOfTheReceiver) {
-  COVERS("D2005-3.5-1");
-  alignas(kAlign) static std::array<std::byte, 2 * kAlign> memory;
-  const Bytes data = pattern(2000);
-  const Bytes call = write_call(kXid, data);
-  const Bytes send = padded_send(call, plan(call).value());
-
-  const auto chain = receive_chain(2 * kAlign, kAlign);
-  ASSERT_EQ(chain, (SmallVector<std::size_t, 2>{kAlign, kAlign}));
-  const auto place = find_landing(kAlign, data.size(), {chain.data(), chain.size()});
-  ASSERT_EQ(place, (Landing{1, 0, true}));
-  std::copy(send.begin(), send.end(), memory.begin());  // as Receive does, one buffer after the other
-
-  const ParsedHeader got =
-      std::get<ParsedHeader>(Header::parse(ConstBytes(memory).first(send.size()), {.dialect = {.draft_2005 = true}}));
-  const MutBytes message = MutBytes(memory).subspan(got.payload_offset, send.size() - got.payload_offset);
-  const auto unpadded = unpad_call(message, got.header, got.payload_offset);
-  ASSERT_TRUE(unpadded);
-  const ConstBytes whole = message.subspan(unpadded->offset);
-  EXPECT_EQ(Bytes(whole.begin(), whole.end()), call);
-  const std::byte* const at = whole.data() + items_of(call)[0].offset;
-  EXPECT_EQ(at, memory.data() + kAlign);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % kAlign, 0u);
 }
 
 TEST(Padding, TheReceiverSkipsIt) {
@@ -251,21 +224,6 @@ TEST(Padding, SurvivesMutation) {
       ASSERT_LE(got->gaps.size(), kMaxPaddedItems);
     }
   }
-}
-
-TEST(Padding, WhereOctetsLand) {
-  const std::array<std::size_t, 3> chain = {100, 0, 50};
-  EXPECT_EQ(find_landing(0, 100, chain), (Landing{0, 0, true}));
-  EXPECT_EQ(find_landing(99, 2, chain), (Landing{0, 99, false}));
-  EXPECT_EQ(find_landing(100, 50, chain), (Landing{2, 0, true}));
-  EXPECT_EQ(find_landing(149, 1, chain), (Landing{2, 49, true}));
-  EXPECT_EQ(find_landing(149, 2, chain), std::nullopt);
-  EXPECT_EQ(find_landing(151, 0, chain), std::nullopt);
-  EXPECT_EQ(find_landing(UINT64_MAX, 1, chain), std::nullopt);
-  EXPECT_EQ(find_landing(0, 1, {}), std::nullopt);
-  EXPECT_EQ(receive_chain(4096, 4096), (SmallVector<std::size_t, 2>{4096}));
-  EXPECT_EQ(receive_chain(4096, 100), (SmallVector<std::size_t, 2>{4096}));
-  EXPECT_EQ(receive_chain(4096, 1024), (SmallVector<std::size_t, 2>{1024, 3072}));
 }
 
 }  // namespace

@@ -167,6 +167,54 @@ TEST_F(RequesterTest, SendsOneCallUntilTheFirstReplyThenWhatIsGranted) {
   EXPECT_TRUE(nothing_received());
 }
 
+TEST_F(RequesterTest, TellsWhenACallHasLeft) {
+  start({.credits = 4});
+  const auto tell = [&](const Bytes& message) {
+    Buffer b = to_buffer(*pool_, message, BufferPool::Purpose::kCall);
+    ASSERT_TRUE(requester_->call(std::move(b), now_, 7, SIZE_MAX, true).ok());
+  };
+  const auto left = [&]() -> std::optional<std::uint32_t> {
+    const auto event = requester_->poll_event();
+    if (!event) return std::nullopt;
+    const auto* l = std::get_if<Requester::CallLeft>(&*event);
+    EXPECT_TRUE(l != nullptr && l->tag == 7u);
+    return l != nullptr ? std::optional(l->xid) : std::nullopt;
+  };
+  tell(getattr_call(1));
+  tell(getattr_call(2));  // waits for a credit
+  EXPECT_FALSE(left()) << "its Send has not completed";
+  run();
+  EXPECT_EQ(left(), 1u);
+  EXPECT_FALSE(left()) << "once, and none of Call 2";
+  answer(header(1, Proc::kMsg, 4), rpc_reply(1));
+  expect_reply(rpc_reply(1));
+  EXPECT_FALSE(left());
+  run();
+  EXPECT_EQ(left(), 2u);
+
+  ASSERT_TRUE(call(getattr_call(3)).ok());  // not asked for
+  tell(write_call(4, pattern(9000)));       // the server reads it
+  tell(getattr_call(5));
+  ASSERT_TRUE(requester_->cancel(5));  // nobody wants to hear of it
+  run();
+  EXPECT_FALSE(left());
+  for (int i = 0; i < 4; ++i) (void)received();
+  answer(header(2, Proc::kMsg, 4), rpc_reply(2));
+  expect_reply(rpc_reply(2));
+  answer(header(4, Proc::kMsg, 4), write_reply(4));
+  expect_reply(write_reply(4));
+  EXPECT_FALSE(left());
+
+  tell(getattr_call(6));  // as its Reply comes before the completion is told, that tells it
+  answer(header(6, Proc::kMsg, 4), rpc_reply(6));
+  expect_reply(rpc_reply(6));
+  tell(getattr_call(6));  // another one of that xid, behind it
+  client_.step();
+  EXPECT_FALSE(left()) << "that was the first";
+  run();
+  EXPECT_EQ(left(), 6u);
+}
+
 TEST_F(RequesterTest, BoundsItsQueue) {
   start({.max_queued_calls = 3});
   for (std::uint32_t xid = 1; xid <= 4; ++xid) ASSERT_TRUE(call(getattr_call(xid)).ok());

@@ -386,5 +386,14 @@ TEST_F(RequesterTest, OfVersion1KnowsNothingOfOptions) {
   EXPECT_TRUE(next<Requester::MustClose>(*requester_));
 }
 
+// The one that asks may have to go again: its Reply tells.
+TEST_F(RequesterVersion2, TheQuestionHasNotLeftWithItsSend) {
+  start_2();
+  Buffer message = to_buffer(*pool_, getattr_call(1), BufferPool::Purpose::kCall);
+  ASSERT_TRUE(requester_->call(std::move(message), now_, 0, SIZE_MAX, true).ok());
+  EXPECT_EQ(received_2().header.xid, 1u);
+  EXPECT_FALSE(requester_->poll_event());
+}
+
 }  // namespace
 }  // namespace iwarp::rpcrdma::test

@@ -95,6 +95,7 @@ TEST_F(Responder2005, LongRepliesAreReadAndThenDone) {
   send_done(kXid);
   send_done(7);
   EXPECT_EQ(responder_->stats().dropped_messages, 2u);
+  EXPECT_EQ(responder_->stats().dones, 1u);
   EXPECT_TRUE(client_.inbox.empty());
   EXPECT_EQ(server_.receives.size(), receives) << "posted again at once";
   EXPECT_FALSE(server_.broken);
@@ -237,7 +238,9 @@ TEST_F(Responder2005, IsOffByDefault) {
   EXPECT_FALSE(server_.broken);
 }
 
+// And the data at an aligned place of the Receive, where they stay.
 TEST_F(Responder2005, PaddedCallsArriveAsTheyWere) {
+  COVERS("D2005-3.5-1");
   COVERS("D2005-3.5-5");
   COVERS("D2005-4.1-8");
   start(options());
@@ -252,12 +255,19 @@ TEST_F(Responder2005, PaddedCallsArriveAsTheyWere) {
   Bytes padded(layout->padded_bytes);
   ASSERT_TRUE(write_padded(call, *layout, padded));
   send(h, padded);
-  reply(expect_call(call), write_reply(kXid));
+  run();
+  auto arrived = next_call();
+  ASSERT_TRUE(arrived);
+  EXPECT_EQ(to_bytes(arrived->message.bytes()), call);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arrived->message.bytes().data() + items[0].offset) % 512, 0u);
+  arrived->message.reset();
+  reply(arrived->token, write_reply(kXid));
   EXPECT_EQ(received_2005().payload, write_reply(kXid));
   // What it is not.
   h.padding.align = 0;
   send(h, padded);
   EXPECT_EQ(received_2005().header.error.code, HeaderError::kChunk);
+  EXPECT_EQ(responder_->stats().calls_padded, 1u);
   EXPECT_FALSE(server_.broken);
 }
 
@@ -273,6 +283,8 @@ TEST_F(Responder2005, AnswersItsConfiguration) {
   EXPECT_GT(d.header.credits, 1u);
   EXPECT_EQ(next_call(), std::nullopt);
   EXPECT_EQ(responder_->config_terms().reply_bytes, 4096u);
+  EXPECT_TRUE(responder_->configured());
+  EXPECT_EQ(responder_->stats().configurations, 1u);
   // In line, as the client takes Replies of 4096 octets now.
   send(header(8), read_call(8, 3000));
   reply(expect_call(read_call(8, 3000)), read_reply(8, pattern(3000)));

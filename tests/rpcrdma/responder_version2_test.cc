@@ -114,6 +114,7 @@ TEST_F(ResponderVersion2, BackwardCallsHaveTheVersionOfTheClient) {
   send(of_version(kVersion2, 7), getattr_call(7));
   reply(expect_call(getattr_call(7)), rpc_reply(7));
   received_2();
+  EXPECT_EQ(responder_->client_version(), kVersion2);
   ASSERT_TRUE(backward(2, 3000).ok());
   EXPECT_EQ(received_2().header.version, kVersion2);
   send(of_version(kVersion2, 2), rpc_reply(2));

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <rpc/rpc.h>
+#include <sys/select.h>
 
 #include <atomic>
 #include <cstring>
@@ -28,21 +29,29 @@ constexpr timeval kAtOnce{0, 0};
 std::mutex mu;
 std::map<int, int> executed;  // by argument
 
-// Procedure 1 doubles, 2 has no answer, 3 wants its time.
+// An int, and a good deal behind it.
+bool_t long_argument(XDR* xdrs, int* value) {
+  thread_local std::vector<char> octets(200000, 'x');
+  return xdr_int(xdrs, value) && xdr_opaque(xdrs, octets.data(), static_cast<u_int>(octets.size()));
+}
+
+// Procedure 1 doubles, 2 and 4 have no answer, 3 wants its time. The argument of 4 is a long one.
 void dispatch(svc_req* request, SVCXPRT* xprt) {
   int value = 0;
   if (request->rq_proc == 0) {
     svc_sendreply(xprt, reinterpret_cast<xdrproc_t>(xdr_int), &value);
     return;
   }
-  if (!svc_getargs(xprt, reinterpret_cast<xdrproc_t>(xdr_int), &value)) return svcerr_decode(xprt);
+  const bool is_long = request->rq_proc == 4;
+  if (!svc_getargs(xprt, reinterpret_cast<xdrproc_t>(is_long ? long_argument : xdr_int), &value))
+    return svcerr_decode(xprt);
   {
     const std::lock_guard lock(mu);
     ++executed[value];
   }
   if (request->rq_proc == 3) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   int doubled = value * 2;
-  if (request->rq_proc != 2) svc_sendreply(xprt, reinterpret_cast<xdrproc_t>(xdr_int), &doubled);
+  if (request->rq_proc != 2 && !is_long) svc_sendreply(xprt, reinterpret_cast<xdrproc_t>(xdr_int), &doubled);
 }
 
 class Service : public RunningService {
@@ -89,6 +98,30 @@ TEST(TirpcHandles, EveryCallIsExecutedOnceWhateverThreadsServe) {
   for (const auto& [value, times] : executed) EXPECT_EQ(times, 1) << value;
 }
 
+// Programs with a loop of their own over select(2).
+TEST(TirpcHandles, SvcGetreqsetServes) {
+  Service service(0);
+  std::atomic<bool> over{false};
+  std::thread loop([&] {
+    while (!over) {
+      fd_set ready = svc_fdset;
+      timeval patience{0, 20000};
+      if (::select(service.xprt()->xp_fd + 1, &ready, nullptr, nullptr, &patience) > 0) svc_getreqset(&ready);
+    }
+  });
+  EXPECT_TRUE(FD_ISSET(service.xprt()->xp_fd, &svc_fdset));
+  CLIENT* const clnt = service.client();
+  for (int i = 1; clnt != nullptr && i <= 100; ++i) {
+    int result = 0;
+    EXPECT_EQ(call(clnt, 1, i, &result), RPC_SUCCESS);
+    EXPECT_EQ(result, 2 * i);
+  }
+  EXPECT_NE(clnt, nullptr);
+  if (clnt != nullptr) clnt_destroy(clnt);
+  over = true;
+  loop.join();
+}
+
 TEST(TirpcHandles, BatchedCallsAreNotLost) {
   Service service(1);
   CLIENT* const clnt = service.client();
@@ -101,6 +134,22 @@ TEST(TirpcHandles, BatchedCallsAreNotLost) {
     const std::lock_guard lock(mu);
     return executed.size() == 300 && executed[1] == 2;
   }));
+}
+
+// The service fetches those by RDMA Read, and the handle goes at once.
+TEST(TirpcHandles, LongBatchedCallsAreNotLost) {
+  Service service(1);
+  CLIENT* const clnt = service.client();
+  ASSERT_NE(clnt, nullptr);
+  for (int i = 1; i <= 20; ++i) {
+    ASSERT_EQ(clnt_call(clnt, 4, reinterpret_cast<xdrproc_t>(long_argument), reinterpret_cast<char*>(&i), nullptr,
+                        nullptr, kAtOnce),
+              RPC_SUCCESS)
+        << i;
+  }
+  clnt_destroy(clnt);
+  const std::lock_guard lock(mu);
+  EXPECT_EQ(executed.size(), 20u);
 }
 
 TEST(TirpcHandles, TimeoutsAreThoseOfTheCallOrOfTheHandle) {
@@ -188,7 +237,8 @@ TEST(TirpcHandles, SpeakIpv6) {
   clnt_destroy(clnt);
 }
 
-// libtirpc allows it: it looks whether the handle is still there. What waits and what is not answered goes with it.
+// libtirpc asks for the status behind the routine all the same: so it is deleted then. What waits and what is not
+// answered goes with it.
 TEST(TirpcHandles, ADispatchRoutineMayDestroyItsTransport) {
   static std::atomic<int> taken;
   taken = 0;

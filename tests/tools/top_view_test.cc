@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "iwarp/gateway/metrics_text.h"
+#include "tools/top/document.h"
 #include "tools/top/page.h"
 #include "tools/top/view.h"
 
@@ -112,6 +113,20 @@ TEST_F(TopTable, ShowsWhatCameInBetween) {
   EXPECT_THAT(text, ::testing::ContainsRegex("nfs +100 +100 +1 +75us +[0-9]+us +10k +498k +0"));
   EXPECT_THAT(text, Not(HasSubstr("mount")));  // never called
   EXPECT_THAT(text, Not(HasSubstr("siw")));
+  EXPECT_THAT(text, Not(HasSubstr("version")));
+}
+
+TEST_F(TopTable, ShowsVersionsWhereThereIsMoreThanVersion1) {
+  stats.connection_speaks(gateway::Spoken::kVersion1);
+  const auto one = parse_page(page_of(stats));
+  ASSERT_TRUE(one);
+  EXPECT_THAT(joined(table(*one, now, 1.0, 100)), Not(HasSubstr("version")));
+  stats.connection_speaks(gateway::Spoken::kDraft2005);
+  const auto page = parse_page(page_of(stats));
+  ASSERT_TRUE(page);
+  EXPECT_THAT(joined(table(*page, now, 1.0, 100)),
+              HasSubstr("connections by version of RPC-over-RDMA:  1: 1  2: 0  2005: 1"));
+  EXPECT_EQ(document(*page, now, 1.0)["listeners"][0]["connections_by_version"].dump(), R"({"1":1,"2":0,"2005":1})");
 }
 
 TEST_F(TopTable, FitsIntoAnyWidth) {

@@ -50,6 +50,8 @@ Json of_listener(const Listener& now, const Listener& before, double seconds) {
               {"refused", count(now.refused)},
               {"given_up", count(now.given_up)},
               {"siw_crc_faults", count(now.crc_faults)}};
+  Json& spoken = out["connections_by_version"] = Json::object();
+  for (const auto& [version, connections] : now.by_version) spoken[version] = count(connections);
   Json& octets = out["rdma_bytes_per_s"] = Json::object();
   for (const auto& [way, value] : now.rdma_bytes) {  // "write out"
     const auto was = before.rdma_bytes.find(way);

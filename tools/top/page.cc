@@ -89,6 +89,8 @@ void take(Page& page, const Line& line) {
     of.backend = line.label("backend");
   } else if (name == "rdma_bytes_total") {
     of.rdma_bytes[line.label("operation") + ' ' + line.label("way")] += line.value;
+  } else if (name == "connections_by_version_total") {
+    of.by_version[line.label("version")] += line.value;
   } else if (name == "latency_seconds_bucket") {
     const std::string le = line.label("le");
     of.programs[program].latency[le == "+Inf" ? HUGE_VAL : std::strtod(le.c_str(), nullptr)] = line.value;

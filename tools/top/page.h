@@ -21,6 +21,7 @@ struct Program {
 struct Listener {
   std::string name, direction, local, backend;
   std::map<std::string, double> rdma_bytes{};  // by "send in", "send out", "write in", ...
+  std::map<std::string, double> by_version{};  // connections since the start: by "1", "2", "2005"
   double connections = 0, refused = 0, given_up = 0, crc_faults = 0;
   double credits_granted = 0, credits_used = 0, registered_bytes = 0;
   std::map<std::string, Program> programs{};

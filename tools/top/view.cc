@@ -80,6 +80,17 @@ std::string line_of(const std::vector<const Column*>& columns, const std::string
   return out;
 }
 
+// Nothing: all have spoken version 1, as nearly all do.
+std::string versions(const Listener& now) {
+  std::string out;
+  bool others = false;
+  for (const auto& [version, connections] : now.by_version) {
+    others |= version != "1" && connections > 0;
+    out += fmt::format("  {}: {}", clean(version), short_number(connections));
+  }
+  return others ? "  connections by version of RPC-over-RDMA:" + out : std::string();
+}
+
 std::string octets(const Listener& now, const Listener& before, double seconds) {
   std::string out = "  RDMA B/s:";
   for (const char* operation : {"send", "write", "read"}) {
@@ -104,6 +115,7 @@ void add_listener(std::vector<std::string>& lines, const Listener& now, const Li
                               short_number(now.connections), short_number(now.credits_used),
                               short_number(now.credits_granted), mib(now.registered_bytes), short_number(now.refused),
                               short_number(now.given_up)));
+  if (std::string spoken = versions(now); !spoken.empty()) lines.push_back(std::move(spoken));
   if (now.crc_faults > 0)
     lines.push_back(
         fmt::format("  {} ends by a peer with siw's CRC fault: see the gateway's log", short_number(now.crc_faults)));
