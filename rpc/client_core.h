@@ -37,13 +37,13 @@ class ClientSession final : public BufferKeeper, public std::enable_shared_from_
   const std::unique_ptr<Channel> channel;
   rpcrdma::BufferPool pool;
   rpcrdma::Requester requester;
-  bool starved = false;              // a Call waits for memory
-  std::uint64_t releases_seen = 0;   // of the pool
-  std::uint64_t shortages_seen = 0;  // likewise
-  bool retries = false;              // somebody may wait for memory that the system has refused
-  bool heard = false;                // a Reply came
-  bool over = false;                 // nothing is sent on it any more
-  bool outdated = false;             // a Call cannot be sent on it: the server has another of that xid
+  bool starved = false;                     // a Call waits for memory
+  std::uint64_t releases_seen = 0;          // of the pool
+  std::uint64_t shortages_seen = 0;         // likewise
+  bool retries = false;                     // somebody may wait for memory that the system has refused
+  bool heard = false;                       // a Reply came
+  bool over = false;                        // nothing is sent on it any more
+  bool outdated = false;                    // a Call cannot be sent on it: the server has another of that xid
   std::optional<TimePoint> asking_since{};  // for the version
   // Calls whose xids the application chose, that were sent and given up: the server may answer them yet. One for each
   // credit at most.

@@ -1,6 +1,6 @@
 // Upper-Layer Binding of any program but NFS, declared by who knows it (RFC 8166 s6): which opaque or array of a
-// procedure's arguments or results is bulk data, and so travels in a chunk of its own. Who declares results as a client needs a
-// server that declares the same, or their Calls fail; else an end that declares nothing is served all the same.
+// procedure's arguments or results is bulk data, and so travels in a chunk of its own. Who declares results as a client
+// needs a server that declares the same, or their Calls fail; else an end that declares nothing is served all the same.
 //
 //   DeclaredBinding files;
 //   files.add({.program = kFiles, .version = 1, .procedure = kPut, .offset = 8}).value();

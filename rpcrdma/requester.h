@@ -112,9 +112,9 @@ class Requester {
     kBadReply,  // the Reply's chunks are not those offered, or do not hold the Reply
     kLocal,     // we could not expose memory for it
   };
-  // That Call is on its way, and nothing more of this end is needed for it: TCP has it. It may be lost all the same with
-  // the connection. Told of those for which call() was asked to, once each, but not of Calls that the server fetches by
-  // RDMA Read, nor of the one that asks for the version: of these the Reply tells.
+  // That Call is on its way, and nothing more of this end is needed for it: TCP has it. It may be lost all the same
+  // with the connection. Told of those for which call() was asked to, once each, but not of Calls that the server
+  // fetches by RDMA Read, nor of the one that asks for the version: of these the Reply tells.
   struct CallLeft {
     std::uint32_t xid = 0;  // of the Call
     std::uint32_t tag = 0;  // as given to call()
@@ -300,7 +300,7 @@ class Requester {
     bool tell_left = false;
     std::uint64_t left_mark = 0;  // that of Leaving
     std::uint64_t order = 0;      // among those sent
-    Buffer reply{};           // memory of Write chunks and Reply chunk, while it is exposed
+    Buffer reply{};               // memory of Write chunks and Reply chunk, while it is exposed
     SmallVector<Offered, 1> write_chunks{};
     std::optional<Offered> reply_chunk{};
     std::optional<ExposedMemory> call_memory{};

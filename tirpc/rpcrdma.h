@@ -67,8 +67,8 @@ struct __rpc_client* clnt_rpcrdma_create(const char* host, uint32_t prog, uint32
    says why. It is registered with libtirpc, and svc_run() serves it: xp_fd is readable when a Call waits. svc_destroy()
    ends it. A Call that is sent again within five minutes gets the answer it has had and is not executed a second time,
    unless the answer had more than 256 KiB, or was pushed out: of a client's address the last 256 are kept, 1 MiB at
-   most. A Call that its dispatch routine leaves without an answer gets SYSTEM_ERR when it returns, which nobody reads of
-   a batched one. svc_getrpccaller() tells the client of the Call that was taken last, with port 0 where that is not
+   most. A Call that its dispatch routine leaves without an answer gets SYSTEM_ERR when it returns, which nobody reads
+   of a batched one. svc_getrpccaller() tells the client of the Call that was taken last, with port 0 where that is not
    known. */
 struct __rpc_svcxprt* svc_rpcrdma_create(const char* host, uint16_t port, const struct rpcrdma_options* options);
 

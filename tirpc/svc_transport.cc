@@ -209,8 +209,8 @@ void SvcTransport::tell_caller(const rpc::IncomingCall& call) {
   xprt_.xp_addrlen = static_cast<int>(length);
 }
 
-// Behind each dispatch routine. What it has left without an answer gets one now: the client may wait for its credit, and
-// for the memory that the Call was fetched from.
+// Behind each dispatch routine. What it has left without an answer gets one now: the client may wait for its credit,
+// and for the memory that the Call was fetched from.
 xprt_stat SvcTransport::status() {
   leave_current();
   const auto queue = queue_;

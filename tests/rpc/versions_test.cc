@@ -79,9 +79,8 @@ TEST(VersionsOf, AServerHasNoExtensions) {
   auto options = client_of(2).requester;
   ASSERT_TRUE(options.extensions.add(7, OptionRegistry::Payload::kNever).ok());
   std::promise<std::unique_ptr<Channel>> made;
-  w.transport->connect(rpcrdma::private_data(options).encode(), [&](const Error&, std::unique_ptr<Channel> channel) {
-    made.set_value(std::move(channel));
-  });
+  w.transport->connect(rpcrdma::private_data(options).encode(),
+                       [&](const Error&, std::unique_ptr<Channel> channel) { made.set_value(std::move(channel)); });
   const auto channel = made.get_future().get();
   ASSERT_NE(channel, nullptr);
   rpcrdma::BufferPool pool(channel->registrar(), rpcrdma::pool_options(options));
