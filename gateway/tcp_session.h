@@ -47,6 +47,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void wake();
   void wait_for_turn() { turns_->add(shared_from_this()); }
   void handle(rpcrdma::Requester::ReplyReceived reply);
+  void handle(const rpcrdma::Requester::CallLeft& /*left*/) {}  // is never asked for
   void handle(const rpcrdma::Requester::CallFailed& failed);
   void handle(rpcrdma::Requester::BackwardCall call);
   void handle(const rpcrdma::Requester::MustClose& must_close);

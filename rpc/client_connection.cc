@@ -133,6 +133,8 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
       call.sent = true;
       continue;
     }
+    // One in place may have been sent before with another (RFC 8267 s3.1).
+    store_be(call.message.bytes().first(4), xid);
     auto room = call.message.put_into(session_->pool, BufferPool::Purpose::kCall);
     if (!room) {
       if (call.message.fits(session_->pool, BufferPool::Purpose::kCall)) {
@@ -171,7 +173,7 @@ void ClientCore::give_up(std::uint32_t xid, const Pending& call) {
   std::erase_if(given_up, [&](const auto& other) { return !requester.outstanding_since(other.first); });
   // Of one that is given up for the second time the Reply is not waited for once more.
   if (!call.chosen || given_up.contains(xid) || !requester.outstanding_since(xid)) return;
-  given_up[xid] = {keyed_sum(call.message.bytes()), call.max_reply};
+  given_up[xid] = {keyed_sum(std::as_const(call.message).bytes().subspan(4)), call.max_reply};
 }
 
 // A connection loses nothing, so the server has the Call, and two of one xid cannot be told apart there.
@@ -183,7 +185,7 @@ std::optional<bool> ClientCore::take_up(std::uint32_t xid, const Pending& call) 
   const auto former = session_->given_up.find(xid);
   if (former == session_->given_up.end() || !former->second.sum) return false;
   const auto sum = std::exchange(former->second.sum, std::nullopt);  // the next time it is sent anew
-  return keyed_sum(call.message.bytes()) == sum && former->second.max_reply == call.max_reply &&
+  return keyed_sum(std::as_const(call.message).bytes().subspan(4)) == sum && former->second.max_reply == call.max_reply &&
          session_->requester.want_again(xid, call.one_way && call.done);
 }
 

@@ -22,23 +22,25 @@ constexpr std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
 }
 
-std::shared_ptr<const MutBytes> mapped(std::size_t bytes) {
+std::shared_ptr<const rpcrdma::LentMemory> mapped(std::size_t bytes) {
   if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
   auto made = std::make_unique<MutBytes>();
   *made = rpcrdma::map_pages(round_up(std::max<std::size_t>(bytes, 1), rpcrdma::kPageBytes));
   if (made->empty()) throw std::bad_alloc();
-  return {made.release(), [](const MutBytes* pages) {
-            rpcrdma::unmap_pages(*pages);
-            delete pages;
-          }};
+  const std::shared_ptr<const MutBytes> pages(made.release(), [](const MutBytes* all) {
+    rpcrdma::unmap_pages(*all);
+    delete all;
+  });
+  return std::make_shared<const rpcrdma::LentMemory>(rpcrdma::LentMemory{*pages, pages});
 }
 
 }  // namespace
 
-RegisteredMemory::RegisteredMemory(std::size_t bytes) : whole_(mapped(bytes)), pieces_{{0, {whole_->size(), false}}} {}
+RegisteredMemory::RegisteredMemory(std::size_t bytes) : whole_(mapped(bytes)), pieces_{{0, {size_bytes(), false}}} {}
 
 RegisteredMemory::~RegisteredMemory() {
   assert(in_use_ == 0 && "an allocation outlives its RegisteredMemory");
+  rpcrdma::forget_pages(whole_->bytes);
 }
 
 std::size_t RegisteredMemory::in_use_bytes() const {
@@ -47,9 +49,9 @@ std::size_t RegisteredMemory::in_use_bytes() const {
 }
 
 void* RegisteredMemory::do_allocate(std::size_t bytes, std::size_t alignment) {
-  if (bytes > std::min(kMostBytes, whole_->size()) || alignment > whole_->size()) throw std::bad_alloc();
+  if (bytes > std::min(kMostBytes, size_bytes()) || alignment > size_bytes()) throw std::bad_alloc();
   alignment = std::max(alignment, kGranule);
-  const auto base = reinterpret_cast<std::uintptr_t>(whole_->data());
+  const auto base = reinterpret_cast<std::uintptr_t>(whole_->bytes.data());
   const std::lock_guard lock(mu_);
   for (auto& [offset, piece] : pieces_) {
     if (piece.used) continue;
@@ -62,13 +64,13 @@ void* RegisteredMemory::do_allocate(std::size_t bytes, std::size_t alignment) {
     }
     piece.used = true;
     in_use_ += size;
-    return whole_->data() + at;
+    return whole_->bytes.data() + at;
   }
   throw std::bad_alloc();
 }
 
 void RegisteredMemory::do_deallocate(void* p, std::size_t /*bytes*/, std::size_t /*alignment*/) {
-  const auto at = static_cast<std::size_t>(static_cast<const std::byte*>(p) - whole_->data());
+  const auto at = static_cast<std::size_t>(static_cast<const std::byte*>(p) - whole_->bytes.data());
   const std::lock_guard lock(mu_);
   auto piece = std::prev(pieces_.upper_bound(at));
   assert(piece->second.used && "not an allocation");

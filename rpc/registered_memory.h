@@ -20,12 +20,17 @@
 #include <vector>
 
 #include "iwarp/base/bytes.h"
+#include "iwarp/rpcrdma/buffer_pool.h"
 
 namespace iwarp::rpc {
 
 // One piece of memory, and an allocator in it. It is meant for octets, long and few: each allocation costs up to 1 KiB
-// more, room for the RPC header in front of it, and a look at those there are. Any alignment; what asks for less gets
-// 64. Thread-safe.
+// more, room for the RPC header in front of it, and a look at those there are. Any alignment, which adds to that; what
+// asks for less gets 64. Thread-safe.
+//
+// It has no other bound than its size: a client that does not read its Replies holds the results of as many Calls as it
+// has credits until its connection ends, and so keeps them from others. Results of up to a quarter of
+// ServerOptions::remembered_bytes are copied as well, for Calls that come again.
 class RegisteredMemory final : public std::pmr::memory_resource {
  public:
   // In front of each allocation: the longest head of an RPC Call, with credential and verifier of 400 octets each (RFC
@@ -35,15 +40,16 @@ class RegisteredMemory final : public std::pmr::memory_resource {
   // Of so many octets, in whole pages, which cost nothing before they are touched. It never grows: beyond it, and for
   // more than 4 GiB less 4 KiB at a time, allocate() throws std::bad_alloc. So does this, where the system gives none.
   explicit RegisteredMemory(std::size_t bytes);
-  // Precondition: everything came back. A Call holds its arguments until it is over, one that was cancelled, or whose
-  // time was up, until the server answers it or the connection ends. All are back when Clients, Servers, Replies and
-  // the Engine have gone.
+  // Precondition: everything came back. A Call holds its arguments until it is over; one that was cancelled, that is
+  // one-way, or whose time was up, until the server answers it, or its connection has ended and no Reply of that is held
+  // any more. All are back when Clients, Servers, Replies and the Engine have gone. Pages go back to the system now, the
+  // addresses with the connections that have sent from them.
   ~RegisteredMemory() override;
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;
 
   // Octets there are.
-  [[nodiscard]] std::size_t size_bytes() const { return whole_->size(); }
+  [[nodiscard]] std::size_t size_bytes() const { return whole_->bytes.size(); }
   // Octets that are not free, with what their allocations cost more. 0: everything came back.
   [[nodiscard]] std::size_t in_use_bytes() const;
 
@@ -60,7 +66,7 @@ class RegisteredMemory final : public std::pmr::memory_resource {
     return this == &other;
   }
 
-  const std::shared_ptr<const MutBytes> whole_;
+  const std::shared_ptr<const rpcrdma::LentMemory> whole_;
   mutable std::mutex mu_;
   std::map<std::size_t, Piece> pieces_;  // by offset: all of it; of two neighbours one is in use
   std::size_t in_use_ = 0;

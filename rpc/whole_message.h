@@ -37,7 +37,7 @@ class WholeMessage {
  private:
   Octets octets_;
   std::shared_ptr<std::pmr::vector<std::byte>> kept_;  // of a body in place
-  std::shared_ptr<const MutBytes> whole_;              // likewise: all of its RegisteredMemory
+  std::shared_ptr<const rpcrdma::LentMemory> whole_;   // likewise: all of its RegisteredMemory
   MutBytes view_{};
 };
 

@@ -138,18 +138,20 @@ BufferPool::FreePiece BufferPool::take_free(std::size_t size_class) {
   return piece;
 }
 
-std::optional<Buffer> BufferPool::adopt(const std::shared_ptr<const MutBytes>& whole, MutBytes view,
+std::optional<Buffer> BufferPool::adopt(const std::shared_ptr<const LentMemory>& whole, MutBytes view,
                                         std::shared_ptr<const void> keeper) {
-  auto known = std::find_if(adopted_.begin(), adopted_.end(), [&](const Adopted& a) { return a.whole == whole; });
+  auto known = std::find_if(adopted_.begin(), adopted_.end(), [&](const Adopted& a) {
+    return !a.whole.owner_before(whole) && !whole.owner_before(a.whole);
+  });
   if (known == adopted_.end()) {
     drop_adopted();
     adopted_.reserve(adopted_.size() + 1);
-    const Result<Stag> lkey = registrar_.register_local(*whole);
+    const Result<Stag> lkey = registrar_.register_local(whole->bytes);
     if (!lkey) {
       ++shortages_;
       return std::nullopt;
     }
-    adopted_.push_back({whole, *lkey});
+    adopted_.push_back({whole, whole->pages, *lkey});
     known = std::prev(adopted_.end());
   }
   keepers_.emplace(view.data(), std::move(keeper));
@@ -164,7 +166,7 @@ std::optional<Buffer> BufferPool::adopt(const std::shared_ptr<const MutBytes>& w
 
 void BufferPool::drop_adopted() {
   std::erase_if(adopted_, [this](const Adopted& a) {
-    if (a.whole.use_count() > 1) return false;
+    if (!a.whole.expired()) return false;
     registrar_.deregister_local(a.lkey);
     return true;
   });

@@ -33,6 +33,12 @@ class Registrar {
   virtual void deregister_local(Stag lkey) = 0;
 };
 
+// Memory of somebody else's that a pool may send from.
+struct LentMemory {
+  MutBytes bytes{};
+  std::shared_ptr<const void> pages{};  // who holds this holds the memory
+};
+
 class BufferPool;
 
 // Owns one buffer of a pool and returns it when destroyed. bytes() is a view inside it, which may leave headroom in
@@ -123,12 +129,12 @@ class BufferPool final : private MemoryBudget::Member {
   [[nodiscard]] std::optional<Buffer> acquire(std::size_t bytes, Purpose purpose, std::size_t headroom = 0);
   // Whether such a request could ever succeed.
   [[nodiscard]] bool can_hold(std::size_t bytes, Purpose purpose, std::size_t headroom = 0) const;
-  // A Buffer of somebody else's memory: `view`, inside `*whole`, which is registered for local use at the first Buffer
-  // of it and stays so until the pool goes, or, at some time, after everybody else has let go of `whole`: `*whole` must
-  // be there as long. `keeper` is let go of when the Buffer comes back; to be destroyed it needs nothing of this pool.
-  // It counts for no budget and for none of the numbers below but releases(). Nullopt: it could not be registered,
-  // which is a shortage.
-  [[nodiscard]] std::optional<Buffer> adopt(const std::shared_ptr<const MutBytes>& whole, MutBytes view,
+  // A Buffer of somebody else's memory: `view`, inside `whole->bytes`, all of which is registered for local use at the
+  // first Buffer of it, and its pages held, until the pool goes, or, where `whole` has gone, until the next adopt() of
+  // other memory. `keeper` is let go of when the Buffer comes back; to be destroyed it needs nothing of this pool. It
+  // counts for no budget and for none of the numbers below but releases(). Nullopt: it could not be registered, which
+  // is a shortage.
+  [[nodiscard]] std::optional<Buffer> adopt(const std::shared_ptr<const LentMemory>& whole, MutBytes view,
                                             std::shared_ptr<const void> keeper);
   // Frees all unused memory above 4 KiB a piece.
   void trim();
@@ -168,7 +174,8 @@ class BufferPool final : private MemoryBudget::Member {
   static constexpr std::uint8_t kOneOff = 255;   // larger than any class: allocated for one use
   static constexpr std::uint8_t kAdopted = 254;  // not ours
   struct Adopted {
-    std::shared_ptr<const MutBytes> whole;
+    std::weak_ptr<const LentMemory> whole;
+    std::shared_ptr<const void> pages;
     Stag lkey{};
   };
 
@@ -188,7 +195,7 @@ class BufferPool final : private MemoryBudget::Member {
   // Frees unused memory until that much more keeps the total within its bound.
   void make_room(std::size_t bytes);
   void release(Buffer& buffer);
-  // Of memory that nobody else holds.
+  // Those whose memory has gone, but for its pages.
   void drop_adopted();
 
   Registrar& registrar_;

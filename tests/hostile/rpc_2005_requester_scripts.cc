@@ -57,9 +57,11 @@ std::uint32_t word(const Bytes& message, std::size_t i) {
 }
 
 // What the victim does about a Reply in a Read chunk that is no good: it has no more use for the memory, and goes on.
-Reaction after_done(RpcServer& server, const Decoded& call) {
+// `read`: it may have to read it to see that.
+Reaction after_done(RpcServer& server, const Decoded& call, bool read) {
   const std::uint32_t xid = call.header.xid;
-  const Heard done = server.peer.hear_message();
+  const Heard done = read ? server.peer.hear_message() : server.peer.hear();
+  if (done.kind == Heard::Kind::kReadRequest) return "it was read";
   if (const auto end = server.peer.ending(done)) return *end;
   if (done.payload.size() != 16 || word(done.payload, 0) != xid ||
       word(done.payload, 3) != static_cast<std::uint32_t>(Proc::kDone)) {
@@ -78,7 +80,7 @@ Reaction data_in_read_chunk(Target& target, std::size_t octets) {
   Header h = header(call.header.xid, Proc::kMsg, 1);
   h.read_list = {{static_cast<std::uint32_t>(head.size()), expose(server.peer, pattern(octets))}};
   server.send(h, head);
-  return after_done(server, call);
+  return after_done(server, call, true);
 }
 
 Reaction long_reply(Target& target, std::uint32_t reads, std::uint32_t length, std::uint32_t xid_more) {
@@ -88,7 +90,7 @@ Reaction long_reply(Target& target, std::uint32_t reads, std::uint32_t length, s
   h.read_list = {{0, expose(server.peer, rpc_reply(call.header.xid + xid_more))}};
   if (length > 0) h.read_list[0].target.length = length;
   server.send(h);
-  return after_done(server, call);
+  return after_done(server, call, xid_more != 0);
 }
 
 // Instead of the Reply comes this message.

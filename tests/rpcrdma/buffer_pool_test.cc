@@ -257,7 +257,9 @@ TEST(BufferPool, AdoptsMemoryAndRegistersItOnce) {
   Keys keys;
   BufferPool pool(keys, {.call_bytes = 0});
   std::vector<std::byte> first(8192), second(4096);
-  const auto whole_of = [](std::vector<std::byte>& octets) { return std::make_shared<const MutBytes>(octets); };
+  const auto whole_of = [](std::vector<std::byte>& octets) {
+    return std::make_shared<const LentMemory>(LentMemory{octets, nullptr});
+  };
   auto whole = whole_of(first);
   const auto keeper = std::make_shared<int>(0);
   {
@@ -296,6 +298,23 @@ TEST(BufferPool, AdoptsMemoryAndRegistersItOnce) {
   EXPECT_FALSE(pool.adopt(third, first, keeper));
   EXPECT_EQ(pool.shortages(), 1u);
   EXPECT_EQ(keeper.use_count(), 1);
+}
+
+// As of a server with two connections: neither keeps it from being let go of by the other.
+TEST(BufferPool, OfTwoPoolsNoneHoldsWhatHasGone) {
+  Keys keys_a, keys_b;
+  BufferPool a(keys_a, {}), b(keys_b, {});
+  std::vector<std::byte> octets(4096), others(8192);
+  const auto pages = std::make_shared<int>(0);
+  auto whole = std::make_shared<const LentMemory>(LentMemory{octets, pages});
+  const auto other = std::make_shared<const LentMemory>(LentMemory{others, nullptr});
+  for (BufferPool* pool : {&a, &b}) ASSERT_TRUE(pool->adopt(whole, octets, nullptr));
+  whole.reset();
+  EXPECT_EQ(pages.use_count(), 3) << "they are registered, and have to be there";
+  for (BufferPool* pool : {&a, &b}) ASSERT_TRUE(pool->adopt(other, others, nullptr));
+  EXPECT_EQ(pages.use_count(), 1);
+  EXPECT_EQ(keys_a.bytes(), 8192u);
+  EXPECT_EQ(keys_b.bytes(), 8192u);
 }
 
 }  // namespace
