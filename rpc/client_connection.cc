@@ -185,8 +185,8 @@ std::optional<bool> ClientCore::take_up(std::uint32_t xid, const Pending& call) 
   const auto former = session_->given_up.find(xid);
   if (former == session_->given_up.end() || !former->second.sum) return false;
   const auto sum = std::exchange(former->second.sum, std::nullopt);  // the next time it is sent anew
-  return keyed_sum(std::as_const(call.message).bytes().subspan(4)) == sum && former->second.max_reply == call.max_reply &&
-         session_->requester.want_again(xid, call.one_way && call.done);
+  return keyed_sum(std::as_const(call.message).bytes().subspan(4)) == sum &&
+         former->second.max_reply == call.max_reply && session_->requester.want_again(xid, call.one_way && call.done);
 }
 
 // Until its first Reply a connection carries one Call (RFC 8166 s3.3.3): that had better be none that takes long.

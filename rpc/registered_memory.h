@@ -41,9 +41,9 @@ class RegisteredMemory final : public std::pmr::memory_resource {
   // more than 4 GiB less 4 KiB at a time, allocate() throws std::bad_alloc. So does this, where the system gives none.
   explicit RegisteredMemory(std::size_t bytes);
   // Precondition: everything came back. A Call holds its arguments until it is over; one that was cancelled, that is
-  // one-way, or whose time was up, until the server answers it, or its connection has ended and no Reply of that is held
-  // any more. All are back when Clients, Servers, Replies and the Engine have gone. Pages go back to the system now, the
-  // addresses with the connections that have sent from them.
+  // one-way, or whose time was up, until the server answers it, or its connection has ended and no Reply of that is
+  // held any more. All are back when Clients, Servers, Replies and the Engine have gone. Pages go back to the system
+  // now, the addresses with the connections that have sent from them.
   ~RegisteredMemory() override;
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;
