@@ -297,6 +297,7 @@ TEST(BufferPool, AdoptsMemoryAndRegistersItOnce) {
   auto third = whole_of(first);
   EXPECT_FALSE(pool.adopt(third, first, keeper));
   EXPECT_EQ(pool.shortages(), 1u);
+  EXPECT_EQ(keys.bytes(), 4096u);  // what somebody holds stays registered
   EXPECT_EQ(keeper.use_count(), 1);
 }
 
