@@ -90,7 +90,8 @@ TEST_F(Draft2005Chain, IsCountedAtBothEnds) {
   open();
   options.draft_2005.offer_reply_memory = false;
   open_tcp(front->local());
-  serve_both(*tcp_client());
+  const auto c = tcp_client();
+  serve_both(*c);
   for (const Front* f : {static_cast<const Front*>(front.get()), static_cast<const Front*>(tcp_front.get())}) {
     // What the client says last, RDMA_DONE, is under way.
     ASSERT_TRUE(loop.until([&] { return f->snapshot().of(DraftMessage::kDone) == 1; }));
@@ -115,7 +116,8 @@ TEST_F(Draft2005Chain, WithoutItAtTheServerIsVersion1) {
   };
   options.draft_2005.enabled = true;
   open_tcp(front->local());
-  serve_both(*tcp_client());
+  const auto c = tcp_client();
+  serve_both(*c);
   const auto s = tcp_front->snapshot();
   EXPECT_EQ(s.of(Incident::kConfigRefused), 1u);
   EXPECT_EQ(s.of(Spoken::kVersion1), 1u);
