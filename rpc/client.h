@@ -153,11 +153,12 @@ class Client {
 
   // Serves a version of a program to the server, which may call its clients where they have a connection to it
   // (Call::caller(); RFC 8167), in place of who did so before. `handler` runs on the engine, so it must not block. Its
-  // Answer travels in line: what is longer than that becomes SYSTEM_ERR. Nothing connects for it: only Calls do. As
-  // many handlers as there are backward credits are at work at a time, those of lost connections included: what comes
-  // beyond gets SYSTEM_ERR. None begins for a connection that has ended; who has begun, or is about to, when close() or
-  // the destructor is called, is left alone, and what it gives is dropped: end what handlers wait for, and let a
-  // function that is posted to the engine come to pass, before what they use goes.
+  // Answer travels in line, or by chunk where both ends have `backward_chunks`: what is longer than that becomes
+  // SYSTEM_ERR. Nothing connects for it: only Calls do. As many handlers as there are backward credits are at work at a
+  // time, those of lost connections included: what comes beyond gets SYSTEM_ERR. None begins for a connection that has
+  // ended; who has begun, or is about to, when close() or the destructor is called, is left alone, and what it gives is
+  // dropped: end what handlers wait for, and let a function that is posted to the engine come to pass, before what they
+  // use goes.
   void serve(std::uint32_t program, std::uint32_t version, Handler handler);
 
   // Ends all Calls with kAborted, and the connection. Later Calls end likewise. Harmless when repeated.
