@@ -25,6 +25,9 @@ mpa::Policy policy_for(Flavour flavour) {
     case Flavour::kSharedReceives:
     case Flavour::kRfc7306:
     case Flavour::kVersion2:
+    case Flavour::kDraft2005:
+    case Flavour::kImpatient2005:
+    case Flavour::kBackwardChunks:
       break;
     case Flavour::kPreferOff:
       p.crc = mpa::Policy::Crc::kPreferOff;
