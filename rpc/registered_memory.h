@@ -80,6 +80,7 @@ class RegisteredOctets {
   explicit RegisteredOctets(std::pmr::vector<std::byte> octets);
   // Takes them over; nothing is left.
   RegisteredOctets(RegisteredOctets&& other) noexcept = default;
+  // The same; what this one had goes.
   RegisteredOctets& operator=(RegisteredOctets&& other) noexcept = default;
   RegisteredOctets(const RegisteredOctets&) = delete;
   RegisteredOctets& operator=(const RegisteredOctets&) = delete;

@@ -35,7 +35,7 @@ class Registrar {
 
 // Memory of somebody else's that a pool may send from.
 struct LentMemory {
-  MutBytes bytes{};
+  MutBytes bytes{};                     // all of it
   std::shared_ptr<const void> pages{};  // who holds this holds the memory
 };
 
