@@ -3,7 +3,7 @@
 //
 // Over TCP segments arrive in the order sent, so exactly one message per queue is under way: another MSN, or an MO that
 // leaves a gap or goes back, is refused (a gap would deliver octets that nobody sent). An LLP that reorders (SCTP)
-// would need a window here.
+// has its order restored below.
 #pragma once
 
 #include <optional>

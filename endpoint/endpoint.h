@@ -221,6 +221,16 @@ class Endpoint {
   // Behind the last segment of a batch: lets go of the memory that payload was copied to.
   void let_go() { rx_.let_go(); }
 
+  // Of a segment that came before others that are to be received first: where its payload belongs, if that is known and
+  // may be written to now (rdmap::Receiver::early_targets()). It is received like any other when those others were,
+  // with what was copied there left out: begin_segment(), targets(), placed(), end_segment(). May throw
+  // std::bad_alloc; `out` may have grown then, and nothing else has happened.
+  [[nodiscard]] bool early_targets(ConstBytes ulpdu, std::vector<ddp::Pin>& out) const {
+    return options_.place_early && receiving() && rx_.early_targets(ulpdu, out);
+  }
+  // It was copied there.
+  void placed_early(std::size_t payload_bytes) { rx_.placed_early(payload_bytes); }
+
   // --- For the half below: segments to send.
   // Whether this end may send by now (Opening).
   [[nodiscard]] bool may_transmit() const { return opening_ == Opening::kAtOnce || heard_ == Heard::kSegment; }

@@ -51,6 +51,11 @@ struct Options {
   // With rfc7306: Sends with Immediate (SendOp::kSendImmediate), by opcodes of no RFC. Default off. On: both ends have
   // agreed on them.
   bool send_immediate = false;
+  // Whether a segment that comes before others in front of it is placed at once, where the lower layer shows it (SCTP;
+  // TCP does not): an RDMA Write, a Read Response, a Send that has its Receive (RFC 5041 s5.3). Delivery keeps its
+  // order. Default on. Off: for applications that watch memory for what the peer writes, and take an octet of it for a
+  // sign of others, which RFC 5040 s5.5 warns of; such segments are kept meanwhile.
+  bool place_early = true;
 
   friend bool operator==(const Options&, const Options&) = default;
 };

@@ -45,6 +45,10 @@ class ReceiveQueue {
   // The request that the next message goes to; null when none is posted, or taken. Valid until complete_current() or
   // flush().
   [[nodiscard]] const RecvWr* current() const { return done_ < entries_.size() ? &entries_.at(done_).wr : nullptr; }
+  // The one that the `n`-th message behind that goes to, as far as it is known; null: it is not. Valid likewise.
+  [[nodiscard]] const RecvWr* behind_current(std::size_t n) const {
+    return n < posted() ? &entries_.at(done_ + n).wr : nullptr;
+  }
   // Completes current(). `wr_id` and `op` are not `c`'s, but those of the request. Precondition: current() != nullptr.
   void complete_current(const Completion& c) {
     // req: RFC5040-5.3-6 RFC5040-5.5-12 RFC5040-B-1 RFC5042-2.3.5-1

@@ -1,9 +1,11 @@
 #include "iwarp/rdmap/receiver.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <utility>
+
+#include "iwarp/rdmap/copy_forwards.h"
+#include "iwarp/rdmap/pieces.h"
 
 namespace iwarp::rdmap {
 using ddp::Access;
@@ -12,22 +14,6 @@ using ddp::UntaggedHeader;
 namespace {
 
 constexpr std::uint64_t kAnyRoom = ~std::uint64_t{0};  // of a buffer that is not known yet
-
-// The last octets are stored last, and in one piece: programs that watch memory for them look at the rest then. The C
-// library stores the first ones last.
-void copy_forwards(MutBytes to, ConstBytes from) {
-  constexpr std::size_t kWord = 8;
-  std::size_t n = std::min(to.size(), from.size());
-  if (n > 2 * kWord) {
-    n -= kWord;
-    std::memcpy(to.data(), from.data(), n);
-    std::atomic_thread_fence(std::memory_order_release);
-    to = to.subspan(n);
-    from = from.subspan(n);
-    n = kWord;
-  }
-  std::memcpy(to.data(), from.data(), n);
-}
 
 }  // namespace
 
@@ -171,21 +157,9 @@ template <class Use>
 Result<void> Receiver::each_piece(const UntaggedHeader& h, const Use& use) const {
   const RecvWr* wr = recvs_.current();
   if (wr == nullptr) return make_error(Errc::kUntaggedNoBuffer);
-  std::size_t skip = h.mo + placed_;
-  std::size_t left = payload_remaining();
-  for (const Sge& sge : wr->sges.view()) {
-    if (left == 0) break;
-    if (skip >= sge.length) {
-      skip -= sge.length;
-      continue;
-    }
-    const std::size_t n = std::min<std::size_t>(sge.length - skip, left);
-    // req: RFC5041-7.2-2
-    if (!use(sge.lkey, sge.at(skip), n))
-      return make_error(Errc::kDdpCatastrophic, "buffer of a posted receive is not registered for local write");
-    left -= n;
-    skip = 0;
-  }
+  // req: RFC5041-7.2-2
+  if (!rdmap::each_piece(wr->sges, h.mo + placed_, payload_remaining(), use))
+    return make_error(Errc::kDdpCatastrophic, "buffer of a posted receive is not registered for local write");
   return {};
 }
 

@@ -28,6 +28,8 @@ struct RxCounters {
   std::uint64_t read_response_bytes = 0;      // payload that answers this end's Reads
   std::uint64_t immediates = 0;               // Immediate Data, with and without solicited event
   std::uint64_t atomics = 0;                  // the peer's Atomic Requests
+  std::uint64_t early = 0, early_bytes = 0;   // segments that were placed before others in front of them had come, and
+                                              // their payload
 };
 
 class Receiver {
@@ -68,6 +70,17 @@ class Receiver {
   // The whole payload is placed: delivers. Completes a receive or a Read, queues a Read Request, or stores a Terminate.
   [[nodiscard]] Result<void> end();
 
+  // Of a whole segment that came while others in front of it are missing: appends pins of the memory where its payload
+  // belongs, in order, if that is known and nothing is wrong with it so far. Else false, and nothing is appended: what
+  // is wrong shows when it is given to begin() in its place in the order, which judges it anew in any case. Throws
+  // std::bad_alloc; what it had appended stays then.
+  [[nodiscard]] bool early_targets(ConstBytes ulpdu, std::vector<ddp::Pin>& out) const;
+  // So much of one was copied to what that gave.
+  void placed_early(std::size_t payload_bytes) {
+    ++counters_.early;
+    counters_.early_bytes += payload_bytes;
+  }
+
   // The Terminate owed to the peer for an error that the calls above gave for the present segment.
   [[nodiscard]] TerminateMessage terminate_for(const Error& error) const;
   // The Terminate that the peer sent. Set once.
@@ -98,6 +111,11 @@ class Receiver {
   template <class Use>
   [[nodiscard]] Result<void> each_piece(const ddp::UntaggedHeader& h, const Use& use) const;
   [[nodiscard]] Result<void> place_send(const ddp::UntaggedHeader& h, ConstBytes payload);
+  // Whether it is known where the payload of a segment that is early belongs; then its pins.
+  [[nodiscard]] bool early_write(const ddp::TaggedHeader& h, std::size_t bytes, std::vector<ddp::Pin>& out) const;
+  [[nodiscard]] bool early_read_response(const ddp::TaggedHeader& h, std::size_t bytes,
+                                         std::vector<ddp::Pin>& out) const;
+  [[nodiscard]] bool early_send(const ddp::UntaggedHeader& h, std::size_t bytes, std::vector<ddp::Pin>& out) const;
   void end_write(const ddp::TaggedHeader& h);
   [[nodiscard]] Result<void> end_send(const ddp::UntaggedHeader& h);
   [[nodiscard]] Result<void> end_immediate(const ddp::UntaggedHeader& h);

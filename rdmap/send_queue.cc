@@ -114,6 +114,10 @@ SendQueue::Ticket SendQueue::start() {
   return ticket;
 }
 
+const Sge* SendQueue::nth_sink(const SendWr& wr, std::size_t n) {
+  return nth_part(wr, n).sink;
+}
+
 SendQueue::ReadPart SendQueue::part(Ticket ticket) const {
   const Entry& e = entries_.at(index(ticket));
   return nth_part(e.wr, e.begun - std::size_t{1});

@@ -73,6 +73,21 @@ class SendQueue {
     [[nodiscard]] std::uint32_t missing() const { return (sink == nullptr ? 0 : sink->length) - received; }
   };
   [[nodiscard]] std::optional<OutstandingRead> oldest_read() const;
+  // Asks `is_it(sink)` of the sink of each Read Request without a complete Response, from the oldest on, until it says
+  // yes: whether it did.
+  template <class F>
+  [[nodiscard]] bool any_outstanding_sink(const F& is_it) const {
+    if (outstanding_reads_ == 0) return false;
+    for (std::size_t i = 0; i < entries_.size() && i <= index(started_); ++i) {
+      const Entry& e = entries_.at(i);
+      if (!is_read(e.wr.op) || e.state == State::kDone) continue;
+      for (std::size_t n = e.answered; n < e.begun; ++n) {
+        const Sge* const sink = nth_sink(e.wr, n);
+        if (sink != nullptr && is_it(*sink)) return true;
+      }
+    }
+    return false;
+  }
   void read_received(std::uint32_t bytes);
   // Its Response is complete; with the last one the Read is done. Gives that Read; valid until it is polled. Null when
   // none is outstanding.
@@ -119,6 +134,8 @@ class SendQueue {
   [[nodiscard]] bool enter_done(const SendWr& wr, bool drain, Errc status);
   [[nodiscard]] bool post_inline(const SendWr& wr);
   [[nodiscard]] std::size_t index(Ticket t) const { return static_cast<std::size_t>(t - popped_); }
+  // Of the n-th Request of a Read.
+  [[nodiscard]] static const Sge* nth_sink(const SendWr& wr, std::size_t n);
   // Of those that await a Response.
   [[nodiscard]] std::optional<std::size_t> oldest_outstanding(bool atomic) const;
   void answered(Entry& e);

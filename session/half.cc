@@ -13,7 +13,16 @@ using endpoint::Phase;
 
 namespace {
 
-constexpr std::size_t kKeepingBytes = 32;
+constexpr std::size_t kKeepingBytes = 32, kPlacedBytes = 96;  // and for what is remembered of its places
+
+std::size_t cost_of(std::size_t segment_bytes, std::size_t placed) {
+  return segment_bytes + kKeepingBytes + (placed > 0 ? kPlacedBytes : 0);
+}
+
+// Its T bit (RFC 5041 s4.1). Precondition: it has a header.
+bool is_tagged(ConstBytes segment) {
+  return (segment[0] & std::byte{0x80}) != std::byte{0};
+}
 
 }  // namespace
 
@@ -37,6 +46,8 @@ void Half::follow() {
   if (!endpoint_.receiving()) {
     held_.clear();
     held_bytes_ = 0;
+    early_.clear();
+    targets_.clear();
   }
   if (phase == followed_) return;
   followed_ = phase;
@@ -59,7 +70,7 @@ void Half::on_event(const sctp::Session::Event& event, sctp::Role role, TimePoin
     if (const auto* e = std::get_if<sctp::Session::Established>(&event)) {
       established(*e, role);
     } else if (const auto* d = std::get_if<sctp::Session::Delivered>(&event)) {
-      delivered(d->segment);
+      delivered(*d);
     } else if (const auto* rejected = std::get_if<sctp::Session::Rejected>(&event)) {
       private_data_.assign(rejected->private_data.begin(), rejected->private_data.end());
       told_ = true;  // nothing is left to be terminated
@@ -81,7 +92,8 @@ void Half::established(const sctp::Session::Established& e, sctp::Role role) {
 void Half::ended(const Error& error) {
   if (endpoint_.phase() <= Phase::kStartup) {
     // An RDMAP Terminate goes before the Session Terminate. req: RFC5043-6.2-6
-    if (error.tell_peer) return endpoint_.violation(error, rdmap::make_terminate(error, {}, 0, false));
+    unsuited_ = error.tell_peer.has_value();
+    if (unsuited_) return endpoint_.violation(error, rdmap::make_terminate(error, {}, 0, false));
     return endpoint_.end(Input::kStartupFailed, error);
   }
   if (error.code != Errc::kPeerClosed)
@@ -92,33 +104,85 @@ void Half::ended(const Error& error) {
   endpoint_.end(Input::kPeerEnd, error);
 }
 
-void Half::delivered(ConstBytes segment) {
-  if (!endpoint_.receiving()) return;
-  if (endpoint_.holding()) return keep(segment);
-  endpoint_.heard_segment();
-  endpoint_.receive(segment);
-  endpoint_.let_go();
-  if (endpoint_.holding()) keep(segment);
+std::size_t Half::on_early(const sctp::Session::Early& early) {
+  std::size_t placed = 0;
+  try {
+    if (endpoint_.early_targets(early.segment, targets_)) {
+      std::size_t bytes = 0;
+      for (const ddp::Pin& target : targets_) bytes += target.bytes().size();
+      if (early_.place(early.position, targets_, early.segment.last(bytes))) placed = bytes;
+    }
+  } catch (const std::bad_alloc&) {  // it is kept then
+  }
+  targets_.clear();
+  if (placed > 0) endpoint_.placed_early(placed);
+  return placed;
 }
 
-void Half::keep(ConstBytes segment) {
-  const std::size_t cost = segment.size() + kKeepingBytes;
+void Half::delivered(const sctp::Session::Delivered& d) {
+  if (!endpoint_.receiving()) return;
+  if (endpoint_.holding()) return keep(d);
+  endpoint_.heard_segment();
+  receive(d.segment, d.placed);
+  if (endpoint_.holding()) keep(d);
+}
+
+void Half::keep(const sctp::Session::Delivered& d) {
+  const std::size_t cost = cost_of(d.segment.size(), d.placed);
   if (held_bytes_ + cost > options_.max_held_bytes) {
     const Error error = make_error(Errc::kUntaggedNoBuffer, "the peer has sent too much behind a Send without Receive");
+    return endpoint_.violation(error, rdmap::make_terminate(error, d.segment, d.segment.size() + d.placed, false));
+  }
+  held_.push_back({{d.segment.begin(), d.segment.end()}, d.placed});
+  held_bytes_ += cost;
+}
+
+void Half::receive(ConstBytes segment, std::size_t placed) {
+  if (segment.empty() || segment.size() < rdmap::Receiver::head_bytes(segment)) {
+    // What DDP calls an error of MPA has no code over SCTP: RFC 5043 defines none. req: RFC5040-4.8-37
+    Error error = make_error(Errc::kFpduLength, "DDP Segment shorter than its header");
+    error.tell_peer.reset();
     return endpoint_.violation(error, rdmap::make_terminate(error, segment, segment.size(), false));
   }
-  held_.emplace_back(segment.begin(), segment.end());
-  held_bytes_ += cost;
+  if (placed == 0 && early_.empty()) {
+    endpoint_.receive(segment);
+  } else {
+    receive_among_early(segment, placed);
+  }
+  endpoint_.let_go();
+}
+
+// As Endpoint::receive(). Whatever is placed already is judged anew all the same.
+void Half::receive_among_early(ConstBytes segment, std::size_t placed) {
+  if (!endpoint_.begin_segment(segment, segment.size() + placed)) return;
+  const ConstBytes payload = segment.subspan(endpoint_.header_bytes());
+  if (endpoint_.direct()) {
+    targets_.clear();
+    if (!endpoint_.targets(targets_)) return;
+    if (placed > 0) {
+      if (!early_.delivered()) {
+        const Error gone =
+            is_tagged(segment) ? ddp::tagged_error(ddp::StagFault::kInvalid) : make_error(Errc::kDdpCatastrophic);
+        return endpoint_.violation(gone, rdmap::make_terminate(gone, segment, segment.size() + placed, false));
+      }
+    } else {
+      early_.place_due(targets_, payload);
+    }
+    targets_.clear();
+    endpoint_.placed(endpoint_.payload_remaining());
+  } else if (!endpoint_.place(payload)) {
+    return;
+  }
+  endpoint_.end_segment();
 }
 
 void Half::resume(TimePoint now) {
   endpoint_.at(now);
   attempt([&] {
     while (!held_.empty() && endpoint_.receiving()) {
-      endpoint_.receive(held_.front());
-      endpoint_.let_go();
+      receive(held_.front().segment, held_.front().placed);
       if (endpoint_.holding() || !endpoint_.receiving()) return;
-      held_bytes_ -= held_.front().size() + kKeepingBytes;
+      held_bytes_ -= cost_of(held_.front().segment.size(), held_.front().placed);
       held_.pop_front();
     }
     if (peer_has_ended_ && endpoint_.receiving()) endpoint_.end(Input::kPeerEnd, make_error(Errc::kPeerClosed));
@@ -163,7 +227,12 @@ bool Half::must_terminate() {
   if (told_ || !started_ || !message_.empty()) return false;
   const Phase phase = endpoint_.phase();
   if (phase != Phase::kEndWait && phase != Phase::kClosed) return false;
-  return told_ = true;
+  told_ = true;
+  if (unsuited_) {  // its session has told its end, and will tell no other
+    endpoint_.end(Input::kPeerEnd, make_error(Errc::kPeerClosed));
+    follow();
+  }
+  return true;
 }
 
 void Half::disconnect(TimePoint now) {

@@ -2,6 +2,9 @@
 // leave as messages and come in the order of the DDP-SSN, a Session Terminate is the end of the stream, the loss of the
 // association is a reset. It knows no SCTP, clock or thread.
 //
+// A segment that comes before others in front of it is placed at once where that is possible (on_early()), and
+// delivered in its place in the order. What is wrong with it, or with its memory, is found then.
+//
 // Driving contract: after any input (1) while next() gives a message and the session takes segments, give it to SCTP
 // and report with taken(); (2) ask must_terminate(); (3) drain the endpoint's events and completions; (4) re-read
 // deadline(). The owner of the endpoint posts to it; then (1) to (4) as well. Not thread-safe.
@@ -18,12 +21,14 @@
 
 #include "iwarp/endpoint/endpoint.h"
 #include "iwarp/sctp/session.h"
+#include "iwarp/session/early_placement.h"
 
 namespace iwarp::session {
 
 struct Options {
-  // Octets that are kept behind a Send that waits for a Receive, with some 32 a segment for the keeping. Default 320
-  // KiB, as over TCP. A peer that sends more meanwhile ends its session with a Terminate 1/2/2.
+  // Octets that are kept behind a Send that waits for a Receive, with some 32 a segment for the keeping, 128 of one
+  // that is placed. Default 320 KiB, as over TCP. A peer that sends more meanwhile ends its session with a Terminate
+  // 1/2/2.
   std::size_t max_held_bytes = std::size_t{320} << 10;
 };
 
@@ -38,6 +43,9 @@ class Half {
   void start(TimePoint now);
   // News of the session, in order; `role`: this end's. Requested is the application's business and not given here.
   void on_event(const sctp::Session::Event& event, sctp::Role role, TimePoint now);
+  // Places the payload of a segment that is early, if it is known where it belongs. How many octets at its end that
+  // were, all of the payload or 0: for sctp::Message::placed of the message, which has to be given to the session next.
+  [[nodiscard]] std::size_t on_early(const sctp::Session::Early& early);
 
   // The next message that is to leave: room for the DDP-SSN, then the segment, of at most `max_segment_bytes` (MULPDU);
   // empty: none. Valid, and given again, until taken() or an input that ends the stream.
@@ -67,19 +75,27 @@ class Half {
   void attempt(F&& step);
   void established(const sctp::Session::Established& e, sctp::Role role);
   void ended(const Error& error);
-  void delivered(ConstBytes segment);
-  void keep(ConstBytes segment);
+  void delivered(const sctp::Session::Delivered& segment);
+  void keep(const sctp::Session::Delivered& segment);
+  void receive(ConstBytes segment, std::size_t placed);
+  void receive_among_early(ConstBytes segment, std::size_t placed);
   void follow();
 
   endpoint::Endpoint& endpoint_;
   Options options_;
   std::vector<std::byte> message_;  // encoded, not taken
   endpoint::Endpoint::Done done_{};
-  std::deque<std::vector<std::byte>> held_;
+  struct Held {
+    std::vector<std::byte> segment;
+    std::size_t placed;  // as sctp::Session::Delivered
+  };
+  std::deque<Held> held_;
   std::size_t held_bytes_ = 0;
+  EarlyPlacement early_;
+  std::vector<ddp::Pin> targets_;  // of one call
   std::vector<std::byte> private_data_;
   endpoint::Phase followed_ = endpoint::Phase::kIdle;
-  bool started_ = false, peer_has_ended_ = false, told_ = false;
+  bool started_ = false, peer_has_ended_ = false, told_ = false, unsuited_ = false;
 };
 
 }  // namespace iwarp::session

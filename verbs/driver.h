@@ -2,6 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 
 namespace iwarp::verbs {
 
@@ -15,6 +18,16 @@ class Driver {
   // not block, and must not call back into the application. Should it throw std::bad_alloc the connection is ended, and
   // it is called again.
   virtual void kick() = 0;
+
+  // Of a driver that puts the queue pair's endpoint on another lower layer than stream::Connection. With the lock held.
+  // Receives were posted, and a message waits for one. True: it was given again; false: stream::Connection has it.
+  [[nodiscard]] virtual bool resume() { return false; }
+  // What was agreed on with the peer; nullopt: what stream::Connection tells.
+  struct Agreed {
+    std::uint16_t ird, ord;
+    std::size_t mulpdu;
+  };
+  [[nodiscard]] virtual std::optional<Agreed> agreed() const { return std::nullopt; }
 };
 
 // Makes I/O go forward while a thread waits for a completion queue.

@@ -125,7 +125,7 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
 }
 
 void QueuePair::go_on() {
-  core_.resume(std::chrono::steady_clock::now());
+  if (driver_ == nullptr || !driver_->resume()) core_.resume(std::chrono::steady_clock::now());
   drain_completions();
   kick();  // there may be something to send, and what is to be read
 }

@@ -146,6 +146,8 @@ class QueuePair {
   [[nodiscard]] Lock lock() { return Lock(mu_); }
   // The members below need the lock.
   [[nodiscard]] stream::Connection& core() { return core_; }
+  // For a driver that puts it on another lower layer; core() is left alone then.
+  [[nodiscard]] endpoint::Endpoint& endpoint() { return endpoint_; }
   void set_driver(Driver* driver) { driver_ = driver; }
   [[nodiscard]] Driver* driver() const { return driver_; }
   // Who polls its completion queues by way of `engine` drives `driver` from now on, until part_queues().

@@ -37,6 +37,12 @@ Result<QueuePair::Attributes> QueuePair::query() const {
   a.send_immediate = options.rfc7306 && options.send_immediate;
   a.established = endpoint_.was_established();
   if (!a.established && endpoint_.phase() != endpoint::Phase::kFull) return a;
+  if (const auto other = driver_ == nullptr ? std::nullopt : driver_->agreed()) {
+    a.ird = other->ird;
+    a.ord = other->ord;
+    a.mulpdu = other->mulpdu;
+    return a;
+  }
   const mpa::Negotiated& agreed = core_.negotiated();
   a.ird = agreed.ird;
   a.ord = agreed.ord;

@@ -153,9 +153,12 @@ TEST_F(SessionHalf, AnAcceptThatDoesNotSuitIsAnsweredWithATerminate) {
   a.half.start(a.now);
   a.half.on_event(Event{sctp::Session::Ended{make_error(Errc::kInsufficientIrd), false}}, Role::kActive, a.now);
   EXPECT_EQ(a.send().size(), 1u);
+  EXPECT_FALSE(a.ended());
   EXPECT_TRUE(a.half.must_terminate());
-  a.peer_ends();
-  EXPECT_EQ(a.ended()->reason.code, Errc::kInsufficientIrd);
+  const auto ended = a.ended();  // at once: the session tells no other end
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->reason.code, Errc::kInsufficientIrd);
+  EXPECT_FALSE(a.half.must_terminate());
 }
 
 TEST_F(SessionHalf, ARejectEndsTheStartup) {
