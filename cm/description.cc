@@ -70,6 +70,7 @@ std::string Counters::to_string(std::size_t columns) const {
   add("rx_read=", rx.read_requests, tx.read_response_bytes);
   add("tx_send=", tx.sends, tx.send_bytes);
   add("rx_send=", rx.sends, rx.send_bytes);
+  add("rx_early=", rx.early, rx.early_bytes);
   if (tx.wakes != 0) fields.push_back("tx_wake=" + std::to_string(tx.wakes));
 
   constexpr std::size_t kMark = 4;  // " ..."

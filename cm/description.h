@@ -17,7 +17,8 @@ struct Counters {
 
   // "tx_write=1/64 tx_read=1/64 tx_send=2/32 rx_send=2/32 tx_wake=1": messages/octets of RDMA Writes, Reads and Sends.
   // tx_read are the Reads that this side asked for, with the octets that came for them, rx_read those of the peer;
-  // tx_wake counts the zero-length Writes that wake a peer, which tx_write does not. What is zero is left out. With
+  // tx_wake counts the zero-length Writes that wake a peer, which tx_write does not. rx_early: segments that were
+  // placed before others in front of them had come, and their octets (over SCTP). What is zero is left out. With
   // `columns`, so is what makes it longer, and "..." stands in its place.
   [[nodiscard]] std::string to_string(std::size_t columns = SIZE_MAX) const;
 };

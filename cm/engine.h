@@ -95,6 +95,8 @@ class Engine final : public verbs::Progress {
   [[nodiscard]] std::weak_ptr<const void> life() const { return life_; }
   // The io_context that it owns or has borrowed. Not to be called in a forked child.
   [[nodiscard]] boost::asio::io_context& io() { return reactor_->io; }
+  // Whether that is borrowed.
+  [[nodiscard]] bool borrows() const { return borrowed_; }
   using executor_type = boost::asio::io_context::executor_type;  // of get_executor(), as Asio looks for it
   // Where handlers run that name no executor.
   [[nodiscard]] executor_type get_executor() { return reactor_->io.get_executor(); }
@@ -124,6 +126,9 @@ class Engine final : public verbs::Progress {
   bool wait_until(const std::function<bool()>& ready, TimePoint deadline) {
     return wait_until(ready, nullptr, true, deadline);
   }
+  // Whether the calling thread leads: it runs the io_context, or looks at sockets between two runs of it. What belongs
+  // into the thread of the io_context may be done at once then.
+  [[nodiscard]] bool leads_here() const;
   // Those in wait_until() are to ask again. Any thread, with any locks of queue pairs and completion queues held: a
   // Notifier may call it. Without anybody there it costs next to nothing.
   void look_again();
@@ -258,7 +263,7 @@ class Engine final : public verbs::Progress {
   std::atomic<std::size_t> followers_{0};
   std::atomic<std::size_t> future_followers_{0};             // those of them that no completion will wake
   std::atomic<verbs::CompletionQueue*> leader_cq_{nullptr};  // a kQueueWaiter's
-  std::atomic<std::thread::id> leader_thread_{};             // of a waiting thread
+  std::atomic<std::thread::id> leader_thread_{};             // of one that waits or polls; of none when it has left
   std::thread thread_;
   const std::chrono::microseconds spin_;  // 0: never
   unsigned vain_spins_ = 0;               // in a row; these three belong to the leader

@@ -40,6 +40,7 @@ class Engine::Leading {
   ~Leading() {
     lock_.lock();
     e_.leader_cq_.store(nullptr);
+    e_.leader_thread_.store({});
     const bool polled = e_.leader_.load() == Leader::kPoller;
     e_.step(LeaderInput::kLeaves);
     if (polled) e_.pass_on();  // who waits does so when its wait ends
@@ -119,15 +120,19 @@ void Engine::follow(std::unique_lock<std::mutex>& lock, const std::function<bool
   kind.fetch_sub(1);
 }
 
+bool Engine::leads_here() const {
+  if (leader_thread_.load() == std::this_thread::get_id()) return true;
+  return context_->alive() && reactor_->io.get_executor().running_in_this_thread();
+}
+
 // The caller may hold locks that are taken behind those of the engine, so that the context's thread does what needs
 // one.
 void Engine::look_again() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!context_->alive() || askers_.load() == 0) return;
-  const Leader leader = leader_.load();
-  const bool leads =
-      leader != Leader::kNobody && leader != Leader::kBackground && leader_thread_.load() == std::this_thread::get_id();
-  if (leads) return ask_again_.store(true);  // it asks anyway, and tells the others behind what it does
+  // The background thread, and who runs a borrowed context, does not ask.
+  if (leader_thread_.load() == std::this_thread::get_id())
+    return ask_again_.store(true);  // it asks anyway, and tells the others behind what it does
   boost::asio::post(reactor_->io, [this] { tell_futures(); });
 }
 

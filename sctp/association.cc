@@ -112,6 +112,11 @@ void Association::segment_taken(StreamId stream) {
   session(stream)->segment_taken();
 }
 
+std::optional<Session::Early> Association::early(StreamId stream, const Message& message) const {
+  const Session* s = session(stream);
+  return s == nullptr ? std::nullopt : s->early(message);
+}
+
 Result<void> Association::receive(StreamId stream, const Message& message) {
   if (raw(stream) >= streams_) return make_error(Errc::kSessionSequence, "Data Chunk on a stream without counterpart");
   Session* s = session(stream);

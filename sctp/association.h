@@ -66,6 +66,8 @@ class Association {
   // Precondition: its may_send_segment().
   void segment_taken(StreamId stream);
 
+  // As Session::early(), before receive().
+  [[nodiscard]] std::optional<Session::Early> early(StreamId stream, const Message& message) const;
   // A message has come. Its octets stay valid until the events are drained. kSessionSequence: on a stream that has no
   // counterpart; end the association.
   [[nodiscard]] Result<void> receive(StreamId stream, const Message& message);

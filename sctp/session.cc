@@ -77,6 +77,22 @@ void Session::violation(const Error& error) {
   if (step(SessionInput::kViolation)) end(error);
 }
 
+// Of a peer that is not accepted, nothing but the Terminate that withdraws its Initiate: so it makes nobody keep more.
+bool Session::may_be_early(const Message& message) const {
+  if (state_ != SessionState::kWaiting && state_ != SessionState::kDeciding) return true;
+  return message.ppid == static_cast<std::uint32_t>(Ppid::kSessionControl) && window_.kept() == 1 &&
+         message.bytes.size() <= kMaxSessionControlBytes;
+}
+
+std::optional<Session::Early> Session::early(const Message& m) const {
+  if (ended_ || peer_is_over_ || m.ordered || accept_waits() ||
+      m.ppid != static_cast<std::uint32_t>(Ppid::kDdpSegment) || !next(role_, state_, SessionInput::kSegment))
+    return std::nullopt;
+  const auto position = window_.early(m);  // with the sender's order. req: RFC5041-3-6, RFC5041-3-7
+  if (!position) return std::nullopt;
+  return Early{behind_ssn(m.bytes), *position};
+}
+
 void Session::receive(const Message& message) {
   // Over, or the peer is: nothing belongs to this session any more. req: RFC5043-6-1
   if (is_over(state_) || state_ == SessionState::kFailing || peer_is_over_) return;
@@ -85,6 +101,8 @@ void Session::receive(const Message& message) {
     violation(due.error());
   } else if (*due) {
     handle(message);
+  } else if (!may_be_early(message)) {
+    violation(make_error(Errc::kSessionSequence, "message that is ahead of an Initiate, or of the answer to it"));
   }
   assert(is_consistent());
 }
@@ -108,9 +126,15 @@ void Session::handle(const Message& m) {
   if (m.ordered)  // req: RFC5043-8-3
     return violation(make_error(Errc::kSessionSequence, "ordered Data Chunk on a DDP stream"));
   if (m.ppid == static_cast<std::uint32_t>(Ppid::kDdpSegment)) {
+    if (accept_waits())
+      return violation(make_error(Errc::kSessionSequence, "DDP Segment in answer to an Accept that has not left"));
     if (!step(SessionInput::kSegment))
       return violation(make_error(Errc::kSessionSequence, "DDP Segment where no session is established"));
-    if (!ended_) events_.emplace_back(Delivered{behind_ssn(m.bytes)});  // req: RFC5043-5.2.2-2
+    if (!ended_) events_.emplace_back(Delivered{behind_ssn(m.bytes), m.placed});  // req: RFC5043-5.2.2-2
+    if (role_ == Role::kPassive && !arrived_) {  // only the Accept can have called for it, whatever SCTP has told
+      arrived_ = true;
+      step(SessionInput::kArrived);
+    }
     return;
   }
   if (m.ppid != static_cast<std::uint32_t>(Ppid::kSessionControl))  // req: RFC5043-5.1-1, RFC5043-5.2-1

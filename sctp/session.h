@@ -63,9 +63,11 @@ class Session {
     std::optional<enhanced::EnhancedData> data{};
     ConstBytes private_data{};  // the ULP's
   };
-  // A DDP Segment, in order. The octets are those that were given to receive(), or kept since.
+  // A DDP Segment, in order. The octets are those that were given to receive(), or kept since; `placed` more at its end
+  // are in their place already (Message::placed).
   struct Delivered {
     ConstBytes segment{};
+    std::size_t placed = 0;
   };
   // Nothing more is delivered. kPeerClosed: the peer's Terminate; kAborted: terminate() before there was a session. An
   // error with `tell_peer` set (only active, 2/0/6 or 2/0/7): may_send_segment() holds for an RDMAP Terminate; then
@@ -84,7 +86,18 @@ class Session {
   // Passive: waits for the Initiate.
   Session(const SessionOptions& options, HoldBudget& budget);
 
-  // A message of this stream has come. Its octets stay valid until the events are drained.
+  // A DDP Segment that has come before others that are in front of it.
+  struct Early {
+    ConstBytes segment{};  // of the message that was given
+    std::uint64_t position =
+        0;  // in the order of the DDP-SSN: how many messages are in front of it since the beginning
+  };
+  // Asked before receive(): the segment of a message that is early, if this session may have it delivered later. Who
+  // knows where its payload belongs may place that at once, and gives receive() the rest (Message::placed), which is
+  // all that is kept (RFC 5041 s5.3).
+  [[nodiscard]] std::optional<Early> early(const Message& message) const;
+  // A message of this stream has come. Its octets stay valid until the events are drained. Precondition: if some of it
+  // is placed, early() gave it, and nothing was called since.
   void receive(const Message& message);
   // Of the messages of this end that SCTP has taken, the oldest `messages` have arrived (SACK, or SENDER_DRY for all).
   void arrived(std::size_t messages);
@@ -145,6 +158,10 @@ class Session {
   // False: an absent pair.
   bool step(SessionInput on);
   void violation(const Error& error);
+  // Whether one that has come before others fits the state.
+  [[nodiscard]] bool may_be_early(const Message& message) const;
+  // The Accept has not left: no segment can be an answer to it.
+  [[nodiscard]] bool accept_waits() const { return role_ == Role::kPassive && !arrived_ && !control_.empty(); }
   void end(const Error& error, bool try_plain = false);
   void handle(const Message& message);
   void on_control(const SessionControl& message);

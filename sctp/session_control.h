@@ -13,7 +13,7 @@
 
 namespace iwarp::sctp {
 
-// Function Codes: 16 bits on the wire.
+// Function Codes: 16 bits on the wire. req: RFC6581-11-1
 enum class Function : std::uint16_t {
   kInitiate = 1,
   kAccept = 2,
@@ -33,8 +33,9 @@ enum class Function : std::uint16_t {
 // The function of RFC 5043 that an enhanced one stands for; others are themselves.
 [[nodiscard]] Function plain(Function function);
 
-inline constexpr std::size_t kControlHeaderBytes = 4;               // DDP-SSN and Function Code
-inline constexpr std::size_t kMaxPrivateDataBytes = 512;            // enhanced data included
+inline constexpr std::size_t kControlHeaderBytes = 4;     // DDP-SSN and Function Code
+inline constexpr std::size_t kMaxPrivateDataBytes = 512;  // enhanced data included
+inline constexpr std::size_t kMaxSessionControlBytes = kControlHeaderBytes + kMaxPrivateDataBytes;
 inline constexpr std::uint16_t kExperimentalFunctionCode = 0xFFFF;  // reserved for experiments: never sent
 
 // The most that the ULP can have in a message of this kind.

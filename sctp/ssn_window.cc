@@ -22,13 +22,21 @@ void HoldBudget::give_back(std::size_t bytes) {
   held_ -= bytes;
 }
 
+std::optional<std::uint64_t> SsnWindow::early(const Message& message) const {
+  const auto ssn = parse_ssn(message.bytes);
+  if (!ssn) return std::nullopt;
+  const std::uint16_t ahead = ssn->distance_from(due());
+  if (ahead == 0 || ahead >= ahead_ || kept_.contains(ssn->value)) return std::nullopt;
+  return taken_ + ahead;
+}
+
 Result<bool> SsnWindow::take(const Message& message) {
   const auto ssn = parse_ssn(message.bytes);
   if (!ssn) return ssn.error();
   // The DDP-SSN alone tells the order. req: RFC5043-10-5, RFC5043-5.2.1-4, RFC5043-10-3, RFC5043-10-2, RFC5043-10-4
-  const std::uint16_t ahead = ssn->distance_from(due_);
+  const std::uint16_t ahead = ssn->distance_from(due());
   if (ahead == 0) {
-    due_.advance();
+    ++taken_;
     return true;
   }
   // Before anything is allocated. req: RFC5043-10-8, RFC5043-10-9, RFC5043-10-10
@@ -37,18 +45,19 @@ Result<bool> SsnWindow::take(const Message& message) {
   if (kept_.contains(ssn->value)) return make_error(Errc::kDdpSsn, "message with a DDP-SSN that was there already");
   if (!budget_->take(cost(message.bytes.size())))
     return make_error(Errc::kResource, "no room for messages that came early on this SCTP association");
-  kept_.emplace(ssn->value, Kept{message.ppid, message.ordered, {message.bytes.begin(), message.bytes.end()}});
+  kept_.emplace(ssn->value,
+                Kept{message.ppid, message.ordered, {message.bytes.begin(), message.bytes.end()}, message.placed});
   return false;
 }
 
 std::optional<Message> SsnWindow::next() {
-  const auto it = kept_.find(due_.value);
+  const auto it = kept_.find(due().value);
   if (it == kept_.end()) return std::nullopt;
   given_ = std::move(it->second.bytes);
-  const Message message{it->second.ppid, it->second.ordered, given_};
+  const Message message{it->second.ppid, it->second.ordered, given_, it->second.placed};
   kept_.erase(it);
   budget_->give_back(cost(given_.size()));
-  due_.advance();
+  ++taken_;
   return message;
 }
 

@@ -1,7 +1,8 @@
 // Receiving order of one direction of a DDP Stream Session: messages come unordered from SCTP and leave in the order of
 // their DDP-SSN, each once (RFC 5043 s10). What comes early is kept until the messages before it are there, within two
 // bounds that are checked before anything is allocated: how far ahead it is, and the octets that all sessions of an
-// association keep together. Not thread-safe.
+// association keep together. Of a message whose payload is in its place already only the front is kept. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ class HoldBudget {
 struct Message {
   std::uint32_t ppid = 0;  // as received: a peer may send any
   bool ordered = false;    // its chunks had U=0, which RFC 5043 s10 forbids
-  ConstBytes bytes{};      // DDP-SSN first
+  ConstBytes bytes{};      // DDP-SSN first; without the octets that are `placed`
+  std::size_t placed = 0;  // octets at its end that are in their place already (RFC 5041 s5.3)
 };
 
 class SsnWindow {
@@ -50,8 +52,8 @@ class SsnWindow {
   // implementations have far fewer chunks outstanding; a sender with more than 4095 messages under way while an early
   // one is missing loses its session.
   static constexpr std::uint16_t kDefaultAhead = 4096;
-  // Beside its octets, about.
-  static constexpr std::size_t kHoldOverheadBytes = 96;
+  // Beside its octets, about; with what is to be known of those that are placed (session/early_placement.h).
+  static constexpr std::size_t kHoldOverheadBytes = 192;
 
   // At the beginning of a session: 0 is due. `budget` outlives this. Precondition: 1 <= ahead <= 32767.
   explicit SsnWindow(HoldBudget& budget, std::uint16_t ahead = kDefaultAhead) : budget_(&budget), ahead_(ahead) {}
@@ -60,6 +62,9 @@ class SsnWindow {
   SsnWindow(const SsnWindow&) = delete;
   SsnWindow& operator=(const SsnWindow&) = delete;
 
+  // Where in the order a message stands that take() would keep, as far as it is not the budget that forbids it: the
+  // number of those before it since the session began. nullopt: it is due, was there already, or cannot be taken.
+  [[nodiscard]] std::optional<std::uint64_t> early(const Message& message) const;
   // A message has come. True: it was due, and is now taken for delivered: handle it, then what next() gives. False: it
   // is kept. Errors: kSessionSequence (no DDP-SSN), kDdpSsn (it was there already, or is too far ahead), kResource (the
   // budget is used up); the window is as before then.
@@ -71,7 +76,7 @@ class SsnWindow {
   void clear();
 
   // The DDP-SSN that is due.
-  [[nodiscard]] DdpSsn due() const { return due_; }
+  [[nodiscard]] DdpSsn due() const { return DdpSsn{static_cast<std::uint16_t>(taken_)}; }
   // Messages that are kept.
   [[nodiscard]] std::size_t kept() const { return kept_.size(); }
 
@@ -80,12 +85,13 @@ class SsnWindow {
     std::uint32_t ppid;
     bool ordered;
     std::vector<std::byte> bytes;
+    std::size_t placed;
   };
   [[nodiscard]] static std::size_t cost(std::size_t message_bytes) { return message_bytes + kHoldOverheadBytes; }
 
   HoldBudget* budget_;
   std::uint16_t ahead_;
-  DdpSsn due_;
+  std::uint64_t taken_ = 0;             // messages taken for delivered: the DDP-SSN that is due, without its wrap
   std::map<std::uint16_t, Kept> kept_;  // by DDP-SSN
   std::vector<std::byte> given_;        // by the last next()
 };

@@ -54,6 +54,7 @@ constexpr Row kActive[] = {
     {S::kUnsuitable, I::kLost, S::kLost},
 };
 
+// Neither role has more than the mandatory sequences. req: RFC5043-6.5-1
 constexpr Row kPassive[] = {
     {S::kWaiting, I::kInitiate, S::kDeciding},
     {S::kWaiting, I::kViolation, S::kFailed, Sends::kTerminate},  // req: RFC5043-6.1-3

@@ -21,6 +21,13 @@ boost::asio::ip::udp::endpoint Association::remote() const {
   return peer == nullptr ? boost::asio::ip::udp::endpoint{} : peer->at;
 }
 
+boost::asio::ip::udp::endpoint Association::local() const {
+  const Peer* peer = over_ ? nullptr : stack_->find(handle_);
+  if (peer == nullptr) return {};
+  const auto& local = peer->by->local();
+  return peer->own.is_unspecified() ? local : boost::asio::ip::udp::endpoint{peer->own, local.port()};
+}
+
 std::optional<TimePoint> Association::connect_by() const {
   return up_ || over_ ? std::nullopt : std::optional(connect_by_);
 }
@@ -61,10 +68,17 @@ Result<void> Association::begin(std::uint16_t own_port, std::uint16_t peer_port)
 }
 
 void Association::give_up() {
+  if (over_ || ending_) return;
   abort("no answer in time");
   ending_ = make_error(Errc::kTimeout,
                        "no answer of an SCTP peer in time: is anything listening for SCTP over UDP at that address and "
                        "UDP port, and do firewalls let it through?");
+}
+
+void Association::refuse(const Error& why) {
+  if (up_ || over_ || ending_) return;
+  ending_ = why;
+  stack_->mark(*this);
 }
 
 void Association::leave() {

@@ -23,8 +23,9 @@ class Association final : public Transport, public std::enable_shared_from_this<
 
   // Who hears of it from now on, to be set at once by who accepts one. It outlives the association, or leave()s.
   void set_user(TransportUser* user) { user_ = user; }
-  // Of UDP; empty when it is over.
+  // Of UDP, the peer's and this end's; empty when it is over.
   [[nodiscard]] boost::asio::ip::udp::endpoint remote() const;
+  [[nodiscard]] boost::asio::ip::udp::endpoint local() const;
 
   [[nodiscard]] Result<bool> send(sctp::StreamId stream, sctp::Ppid ppid, bool unordered, ConstBytes message) override;
   void hold(bool on) override;
@@ -46,6 +47,8 @@ class Association final : public Transport, public std::enable_shared_from_this<
   void listen_to(Socket::Upcall upcall) { socket_.set_upcall(upcall, this); }
   // connect_by() has passed.
   void give_up();
+  // Its INIT cannot be delivered. It ends, told later; no-op when it is up or over.
+  void refuse(const Error& why);
   // nullopt: there is none.
   [[nodiscard]] std::optional<TimePoint> connect_by() const;
   // The stack goes; nothing is told.

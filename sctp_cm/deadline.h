@@ -3,6 +3,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,7 +29,8 @@ class Deadline {
     timer_.expires_at(*deadline);
     timer_.async_wait([this, weak = std::weak_ptr(due_)](const boost::system::error_code& error) {
       const auto due = weak.lock();
-      if (due == nullptr || error) return;
+      // One that was cancelled may have been due already, and waits in the loop behind what has cancelled it.
+      if (due == nullptr || error || !armed_ || std::chrono::steady_clock::now() < *armed_) return;
       armed_.reset();
       (*due)();
     });

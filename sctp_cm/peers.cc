@@ -36,6 +36,7 @@ Handle Peers::ask(const Peer& peer, TimePoint now) {
   }
   if (before != asking_.end()) {
     before->second.since = now;
+    heard_at(before->second.handle, peer.own);
     order_.splice(order_.end(), order_, before->second.place);
     return before->second.handle;
   }
@@ -98,6 +99,11 @@ void Peers::forget(Handle handle, TimePoint now) {
   if (const auto known = known_.find(it->second); known != known_.end() && known->second == handle) known_.erase(known);
   by_handle_.erase(it);
   if (in_use_.contains(handle)) resting_.push_back({handle, add_saturating(now, 2 * kCookieLife)});
+}
+
+void Peers::heard_at(Handle handle, const boost::asio::ip::address& own) {
+  const auto it = by_handle_.find(handle);
+  if (it != by_handle_.end() && !own.is_unspecified()) it->second.own = own;
 }
 
 const Peer* Peers::find(Handle handle) const {

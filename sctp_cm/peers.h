@@ -30,6 +30,8 @@ struct Peer {
   boost::asio::ip::udp::endpoint at;
   std::uint16_t peer_port = 0;  // of SCTP
   std::uint16_t own_port = 0;   // of SCTP
+  // The address of this host that it speaks to; unspecified: not known, or the only one of `by`. Tells no peers apart.
+  boost::asio::ip::address own{};
 
   friend auto operator<=>(const Peer& a, const Peer& b) {
     if (const auto c = a.by <=> b.by; c != 0) return c;
@@ -37,7 +39,7 @@ struct Peer {
     if (const auto c = a.peer_port <=> b.peer_port; c != 0) return c;
     return a.own_port <=> b.own_port;
   }
-  friend bool operator==(const Peer& a, const Peer& b) = default;
+  friend bool operator==(const Peer& a, const Peer& b) { return a <=> b == 0; }
 };
 
 class Peers {
@@ -70,6 +72,8 @@ class Peers {
   void forget(Handle handle, TimePoint now);
   // Where packets for the handle go; nullptr: nowhere any more.
   [[nodiscard]] const Peer* find(Handle handle) const;
+  // It was spoken to at that address of this host.
+  void heard_at(Handle handle, const boost::asio::ip::address& own);
   // All peers of an end that goes.
   void drop_asking(const UdpPort* by);
   // Marks a handle as known to SCTP. True: it was not.

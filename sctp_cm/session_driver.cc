@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <utility>
-#include <variant>
 
 namespace iwarp::sctp_cm {
 namespace {
@@ -22,22 +21,17 @@ SessionDriver::SessionDriver(boost::asio::io_context& io, Sessions& sessions, en
                   drive();
                 }),
       half_(endpoint, options),
-      role_(role),
+      pump_(half_, role),
       when_moved_(std::move(when_moved)) {}
 
 void SessionDriver::begin(sctp::StreamId stream) {
-  stream_ = stream;
-  number_ = sessions_.association().number(stream);
-  begun_ = true;
+  pump_.begin(sessions_, stream);
   half_.start(clock_now());
   deadline_.follow(half_.deadline());
 }
 
 void SessionDriver::on_event(const sctp::Session::Event& event) {
-  const auto* ended = std::get_if<sctp::Session::Ended>(&event);
-  if (std::holds_alternative<sctp::Session::Rejected>(event) || (ended != nullptr && !ended->error.tell_peer))
-    over_ = true;
-  half_.on_event(event, role_, clock_now());
+  pump_.on_event(event, clock_now());
   drive();
 }
 
@@ -57,38 +51,18 @@ void SessionDriver::abort() {
 }
 
 void SessionDriver::drive() {
-  if (!begun_) return;
+  if (!pump_.begun()) return;
   again_ = true;
   if (driving_) return;  // from when_moved_(): the loop below goes round once more
   driving_ = true;
   const std::shared_ptr<bool> alive = alive_;
   while (std::exchange(again_, false)) {
-    send();
+    pump_.send(clock_now());
     deadline_.follow(half_.deadline());
     when_moved_();
     if (!*alive) return;
   }
   driving_ = false;
-}
-
-bool SessionDriver::is_over() {
-  if (sessions_.association().number(stream_) != number_) over_ = true;
-  return over_;
-}
-
-void SessionDriver::send() {
-  while (true) {
-    const MutBytes message = half_.next(sessions_.max_segment_bytes(), clock_now());
-    if (message.empty()) break;
-    if (is_over()) break;
-    const auto taken = sessions_.send_segment(stream_, message);
-    if (!taken || !*taken) break;  // room, or the end, is told
-    half_.taken(clock_now());
-  }
-  if (half_.must_terminate() && !is_over()) {
-    over_ = true;
-    sessions_.terminate(stream_);
-  }
 }
 
 }  // namespace iwarp::sctp_cm

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "iwarp/sctp_cm/deadline.h"
+#include "iwarp/sctp_cm/session_pump.h"
 #include "iwarp/sctp_cm/sessions.h"
 #include "iwarp/session/half.h"
 
@@ -26,30 +27,26 @@ class SessionDriver {
 
   // The session is on that stream, opened or about to be accepted.
   void begin(sctp::StreamId stream);
-  // News of it, from SessionsUser; on_room() likewise.
+  // News of it, from SessionsUser; on_early() and on_room() likewise.
   void on_event(const sctp::Session::Event& event);
+  [[nodiscard]] std::size_t on_early(const sctp::Session::Early& early) { return pump_.on_early(early); }
   void on_room() { drive(); }
   // Work was posted to the endpoint; `receives`: Receives.
   void posted(bool receives = false);
   // Orderly, behind what was posted; at once.
   void disconnect();
   void abort();
-  [[nodiscard]] sctp::StreamId stream() const { return stream_; }
+  [[nodiscard]] sctp::StreamId stream() const { return pump_.stream(); }
   [[nodiscard]] const session::Half& half() const { return half_; }
 
  private:
   void drive();
-  void send();
-  [[nodiscard]] bool is_over();
 
   Sessions& sessions_;
   Deadline deadline_;
   session::Half half_;
-  sctp::Role role_;
-  sctp::StreamId stream_{};
-  std::uint64_t number_ = 0;  // of the session: another one may have the stream by now. req: RFC5043-6-1
-  bool over_ = false;         // its session
-  bool begun_ = false, driving_ = false, again_ = false;
+  SessionPump pump_;
+  bool driving_ = false, again_ = false;
   std::function<void()> when_moved_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -152,7 +152,12 @@ void Sessions::on_up(const TransportUp& up) {
 
 void Sessions::on_message(sctp::StreamId stream, const sctp::Message& message) {
   if (!up_ || over_ || broken_) return;
-  if (const auto taken = association_.receive(stream, message); !taken) return broken(taken.error());
+  sctp::Message rest = message;
+  if (const auto early = association_.early(stream, message)) {
+    rest.placed = user_->on_early(stream, *early);
+    rest.bytes = rest.bytes.first(rest.bytes.size() - rest.placed);
+  }
+  if (const auto taken = association_.receive(stream, rest); !taken) return broken(taken.error());
   after();
 }
 

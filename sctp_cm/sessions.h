@@ -20,6 +20,9 @@ class SessionsUser {
   virtual void on_ready() = 0;
   // Of a session; what it points to is valid during the call.
   virtual void on_event(sctp::StreamId stream, const sctp::Session::Event& event) = 0;
+  // A segment of a session has come before others in front of it. How many octets at its end were placed: they are not
+  // kept until it is delivered (session::Half::on_early()). Calls nothing of Sessions.
+  [[nodiscard]] virtual std::size_t on_early(sctp::StreamId stream, const sctp::Session::Early& early) = 0;
   // send_segment() may be tried again, on any stream.
   virtual void on_room() = 0;
   // Last: the association is over. Sessions that were not have heard Ended before. kAdaptation: the peer has not

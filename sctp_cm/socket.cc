@@ -92,7 +92,7 @@ Socket::Read notification(ConstBytes octets) {
             return over(Errc::kConnectionLost, "the peer has aborted the SCTP association");
           return over(Errc::kConnectionLost,
                       "the SCTP association is lost: its peer has aborted it or answers no more");
-        case SCTP_CANT_STR_ASSOC:
+        case SCTP_CANT_STR_ASSOC:  // req: RFC5043-7.1-3
           return over(Errc::kConnectionRefused,
                       "no SCTP association: nothing listens at that SCTP port behind the peer's UDP port");
         case SCTP_SHUTDOWN_COMP:
@@ -138,7 +138,7 @@ void Socket::set_upcall(Upcall upcall, void* who) {
 }
 
 Result<void> Socket::connect(Handle peer, std::uint16_t own_port, std::uint16_t peer_port) {
-  sockaddr_conn own = address(peer, own_port), to = address(peer, peer_port);
+  sockaddr_conn own = address(peer, own_port), to = address(peer, peer_port);  // one address. req: RFC5043-7.2-1
   if (usrsctp_bind(so_, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0)
     return make_error(Errc::kSystem, "libusrsctp has no SCTP port for the association");
   if (usrsctp_connect(so_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS)
@@ -205,6 +205,14 @@ Socket::Read Socket::read(MutBytes into) {
   data.bytes = bytes;
   data.last = (flags & MSG_EOR) != 0;
   return data;
+}
+
+void Socket::set_packet_bytes(std::uint16_t octets) {
+  sctp_paddrparams path{};
+  path.spp_address.ss_family = AF_CONN;
+  path.spp_flags = SPP_PMTUD_DISABLE;
+  path.spp_pathmtu = octets;
+  (void)set(so_, SCTP_PEER_ADDR_PARAMS, path);
 }
 
 std::size_t Socket::fragmentation_point() const {

@@ -67,6 +67,8 @@ class Socket {
   // Whether send() has room.
   [[nodiscard]] bool has_room() const;
   [[nodiscard]] Read read(MutBytes into);
+  // TransportOptions::packet_bytes of associations that are accepted from now on.
+  void set_packet_bytes(std::uint16_t octets);
   [[nodiscard]] std::size_t fragmentation_point() const;
   // Whether nothing that was sent is under way, at this moment. What comes is no part of it.
   [[nodiscard]] bool all_arrived() const;

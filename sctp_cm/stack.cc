@@ -90,50 +90,59 @@ Stack::~Stack() {
   if (steps < kFinishSteps) only_ = nullptr;  // else something of it is left, and a second one would meet it
 }
 
-Result<UdpPort*> Stack::open(const udp::endpoint& at, Listener* listener) {
+Result<UdpPort*> Stack::open(const udp::endpoint& at, bool connects) {
   udp_.emplace_back();
   Port& entry = udp_.back();
   UdpPort::Handlers handlers;
-  handlers.packet = [this, &entry](const udp::endpoint& from, ConstBytes packet) { input(*entry.port, from, packet); };
+  handlers.packet = [this, &entry](const udp::endpoint& from, const UdpPort::Address& own, ConstBytes packet) {
+    input(*entry.port, from, own, packet);
+  };
   handlers.batch = [this] { settle(); };
+  if (connects) {
+    handlers.undelivered = [this, &entry](const udp::endpoint& to, ConstBytes packet, int error) {
+      on_undelivered(*entry.port, to, packet, error);
+    };
+  }
   auto port = UdpPort::open(io_, at, std::move(handlers), options_.fate);
   if (!port) {
     udp_.pop_back();
     return port.error();
   }
   entry.port = *std::move(port);
-  entry.listener = listener;
   return entry.port.get();
 }
 
-Result<std::unique_ptr<Listener>> Stack::listen(const udp::endpoint& at, std::uint16_t sctp_port,
-                                                const TransportOptions& options, Listener::Handler handler) {
+Result<std::unique_ptr<AssociationListener>> Stack::listen(const udp::endpoint& at, std::uint16_t sctp_port,
+                                                           const TransportOptions& options,
+                                                           AssociationListener::Handler handler) {
   if (!process_.alive()) return make_error(Errc::kInvalidArgument, "an SCTP stack is of no use after fork()");
   if (const auto valid = validate(options); !valid) return valid.error();
-  if (sctp_port == 0) return make_error(Errc::kInvalidArgument, "an SCTP port is 1 to 65535");
   auto socket = Socket::make(options);
   if (!socket) return socket.error();
-  if (const auto listens = socket->listen(sctp_port); !listens) return listens.error();
   // Where a listener has gone, its associations may go on: then the UDP port is there still.
-  auto entry = std::ranges::find_if(udp_, [&](const Port& p) {
-    return p.listener == nullptr && p.port.get() != out4_ && p.port.get() != out6_ && p.port->local() == at;
-  });
+  auto entry = std::ranges::find_if(
+      udp_, [&](const Port& p) { return p.listener == nullptr && !connects(p.port.get()) && p.port->local() == at; });
   if (entry == udp_.end()) {
-    if (const auto port = open(at, nullptr); !port) return port.error();
+    if (const auto port = open(at, false); !port) return port.error();
     entry = std::prev(udp_.end());
   }
-  std::unique_ptr<Listener> listener(
-      new Listener(*this, *entry->port, sctp_port, *std::move(socket), std::move(handler)));
+  if (sctp_port == 0) sctp_port = entry->port->local().port();
+  if (const auto listens = socket->listen(sctp_port); !listens) {
+    arm();  // the UDP port is closed where nobody needs it
+    return listens.error();
+  }
+  std::unique_ptr<AssociationListener> listener(
+      new AssociationListener(*this, *entry->port, sctp_port, *std::move(socket), std::move(handler)));
   entry->listener = listener.get();
   arm();
   return listener;
 }
 
-Listener::~Listener() {
+AssociationListener::~AssociationListener() {
   stack_->remove(*this);
 }
 
-void Stack::remove(Listener& listener) {
+void Stack::remove(AssociationListener& listener) {
   listener.socket_.close();
   if (!process_.alive()) return;
   peers_.drop_asking(listener.port_);
@@ -146,22 +155,27 @@ void Stack::remove(Listener& listener) {
 }
 
 Result<std::shared_ptr<Association>> Stack::connect(const udp::endpoint& to, std::uint16_t sctp_port,
-                                                    const TransportOptions& options, TransportUser& user) {
+                                                    const TransportOptions& options, TransportUser& user,
+                                                    const std::optional<boost::asio::ip::address>& from) {
   if (!process_.alive()) return make_error(Errc::kInvalidArgument, "an SCTP stack is of no use after fork()");
   if (const auto valid = validate(options); !valid) return valid.error();
   if (sctp_port == 0 || to.port() == 0 || to.address().is_unspecified())
     return make_error(Errc::kInvalidArgument, "an SCTP peer has an address, a UDP port and an SCTP port");
   if (associations_.size() >= options_.max_associations)
     return make_error(Errc::kResource, "no more SCTP associations: StackOptions::max_associations");
-  UdpPort*& by = to.address().is_v6() ? out6_ : out4_;
-  if (by == nullptr) {
-    const auto port = open({to.protocol(), 0}, nullptr);
+  if (from && from->is_v6() != to.address().is_v6())
+    return make_error(Errc::kInvalidArgument, "the peer and the address to connect from are of different families");
+  const auto own = from.value_or(udp::endpoint(to.protocol(), 0).address());
+  auto out = out_.find(own);
+  if (out == out_.end()) {
+    const auto port = open({own, 0}, true);
     if (!port) return port.error();
-    by = *port;
+    out = out_.emplace(own, *port).first;
   }
+  UdpPort* const by = out->second;
   auto socket = Socket::make(options);
   if (!socket) return socket.error();
-  Peer peer{by, to, sctp_port, 0};
+  Peer peer{by, to, sctp_port, 0, {}};
   peer.own_port = peers_.free_own_port(peer, kFirstOwnPort, static_cast<std::uint32_t>(ports_()),
                                        [this](std::uint16_t port) { return listens(port); });
   if (peer.own_port == 0) return make_error(Errc::kResource, "no SCTP port of this end is left for that peer");
@@ -181,6 +195,10 @@ Result<std::shared_ptr<Association>> Stack::connect(const udp::endpoint& to, std
   owe();
   arm();
   return association;
+}
+
+bool Stack::connects(const UdpPort* port) const {
+  return std::ranges::any_of(out_, [port](const auto& entry) { return entry.second == port; });
 }
 
 void Stack::mark(Association& association) {
@@ -228,8 +246,8 @@ void Stack::settle() {
       mark(*association);
     }
   }
-  more = !marked_.empty();
   for (Port& p : udp_) p.port->flush();
+  more = !marked_.empty();  // what cannot be delivered marks, too
   settling_ = false;
   if (more) owe();
   arm();
@@ -238,11 +256,11 @@ void Stack::settle() {
 void Stack::on_up(Association& association) {
   const auto it = associations_.find(association.handle());
   if (it == associations_.end() || !it->second.accepted) return;
-  Listener* from = std::exchange(it->second.from, nullptr);
+  AssociationListener* from = std::exchange(it->second.from, nullptr);
   it->second.accepted = false;
   if (from == nullptr) return association.abort("nobody listens any more");
   ++counters_.accepted;
-  const Listener::Handler handler = from->handler_;  // the listener may go in it
+  const AssociationListener::Handler handler = from->handler_;  // the listener may go in it
   handler(it->second.association);
   if (!association.has_user()) association.abort("not taken");
 }
@@ -261,9 +279,11 @@ void Stack::arm() {
 }
 
 void Stack::close_unused() {
+  std::erase_if(out_, [this](const auto& entry) {  // that of any address is used again and again
+    return !entry.first.is_unspecified() && entry.second->waiting() == 0 && !peers_.has_any(entry.second);
+  });
   std::erase_if(udp_, [this](const Port& p) {
-    return p.listener == nullptr && p.port.get() != out4_ && p.port.get() != out6_ && p.port->waiting() == 0 &&
-           !peers_.has_any(p.port.get());
+    return p.listener == nullptr && !connects(p.port.get()) && p.port->waiting() == 0 && !peers_.has_any(p.port.get());
   });
 }
 

@@ -32,21 +32,23 @@ namespace iwarp::sctp_cm {
 class Stack;
 
 // A passive end. It stops listening when it goes; associations that it has accepted go on.
-class Listener {
+class AssociationListener {
  public:
   // The association is up: set_user() of it at once, or it is aborted.
   using Handler = std::function<void(std::shared_ptr<Association>)>;
 
-  ~Listener();
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
+  ~AssociationListener();
+  AssociationListener(const AssociationListener&) = delete;
+  AssociationListener& operator=(const AssociationListener&) = delete;
   // Of UDP.
   [[nodiscard]] const boost::asio::ip::udp::endpoint& local() const { return port_->local(); }
   [[nodiscard]] std::uint16_t sctp_port() const { return sctp_port_; }
+  // TransportOptions::packet_bytes of associations that come from now on; 576 to kMaxPacketBytes.
+  void set_packet_bytes(std::uint16_t octets) { socket_.set_packet_bytes(octets); }
 
  private:
   friend class Stack;
-  Listener(Stack& stack, UdpPort& port, std::uint16_t sctp_port, Socket socket, Handler handler)
+  AssociationListener(Stack& stack, UdpPort& port, std::uint16_t sctp_port, Socket socket, Handler handler)
       : stack_(&stack), port_(&port), sctp_port_(sctp_port), socket_(std::move(socket)), handler_(std::move(handler)) {}
 
   Stack* stack_;
@@ -83,14 +85,16 @@ class Stack {
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
 
-  // Listens at a UDP address, with an SCTP port behind it (1 to 65535). Errors: kSystem (with what to do about it),
-  // kInvalidArgument, kResource.
-  [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const udp::endpoint& at, std::uint16_t sctp_port,
-                                                         const TransportOptions& options, Listener::Handler handler);
-  // Begins an association; `user` hears what comes of it. Errors: kResource (max_associations), kSystem,
-  // kInvalidArgument.
-  [[nodiscard]] Result<std::shared_ptr<Association>> connect(const udp::endpoint& to, std::uint16_t sctp_port,
-                                                             const TransportOptions& options, TransportUser& user);
+  // Listens at a UDP address, with an SCTP port behind it (0: the number of the UDP port). Errors: kSystem (with what
+  // to do about it), kInvalidArgument, kResource.
+  [[nodiscard]] Result<std::unique_ptr<AssociationListener>> listen(const udp::endpoint& at, std::uint16_t sctp_port,
+                                                                    const TransportOptions& options,
+                                                                    AssociationListener::Handler handler);
+  // Begins an association, from a UDP port of `from` or of any address of this host; `user` hears what comes of it.
+  // Errors: kResource (max_associations), kSystem (no such address), kInvalidArgument.
+  [[nodiscard]] Result<std::shared_ptr<Association>> connect(
+      const udp::endpoint& to, std::uint16_t sctp_port, const TransportOptions& options, TransportUser& user,
+      const std::optional<boost::asio::ip::address>& from = std::nullopt);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] const Peers& peers() const { return peers_; }
@@ -105,33 +109,38 @@ class Stack {
   void on_up(Association& association);
   [[nodiscard]] MutBytes scratch() { return scratch_; }
   // --- For listeners.
-  void remove(Listener& listener);
+  void remove(AssociationListener& listener);
 
  private:
   struct Port {
     std::unique_ptr<UdpPort> port;
-    Listener* listener = nullptr;  // null: of those who connect, or the listener has gone
+    AssociationListener* listener = nullptr;  // null: of those who connect, or the listener has gone
   };
   struct Held {
     std::shared_ptr<Association> association;
-    Listener* from = nullptr;  // who is to hear of it
-    bool accepted = false;     // and has not
+    AssociationListener* from = nullptr;  // who is to hear of it
+    bool accepted = false;                // and has not
+    std::uint32_t asks_with = 0;          // the Initiate Tag of its INIT; 0: it sends none
   };
 
   Stack(boost::asio::io_context& io, const StackOptions& options);
-  [[nodiscard]] Result<UdpPort*> open(const udp::endpoint& at, Listener* listener);
-  void input(UdpPort& port, const udp::endpoint& from, ConstBytes packet);
+  // `connects`: for those who connect, who hear that nobody has the UDP port they speak to.
+  [[nodiscard]] Result<UdpPort*> open(const udp::endpoint& at, bool connects);
+  void input(UdpPort& port, const udp::endpoint& from, const UdpPort::Address& own, ConstBytes packet);
   void on_init(const Peer& peer, ConstBytes packet);
   void on_cookie(const Peer& peer, std::uint32_t tag, ConstBytes packet);
   void on_stranger(const Peer& peer, ConstBytes packet);
+  void on_undelivered(UdpPort& port, const udp::endpoint& to, ConstBytes packet, int error);
   void give(Handle handle, ConstBytes packet);
   void use(Handle handle);
-  [[nodiscard]] Listener* listener_of(const Peer& peer) const;
+  [[nodiscard]] AssociationListener* listener_of(const Peer& peer) const;
+  // Whether those who connect use it.
+  [[nodiscard]] bool connects(const UdpPort* port) const;
   // Whether any listener has that SCTP port.
   [[nodiscard]] bool listens(std::uint16_t sctp_port) const;
   // Closes the UDP ports of listeners that have gone which nobody needs any more. Not inside their handlers.
   void close_unused();
-  void accept(Listener& listener);
+  void accept(AssociationListener& listener);
   void settle();
   void tick();
   void arm();
@@ -153,8 +162,7 @@ class Stack {
   Peers peers_;
   const Peer* stranger_ = nullptr;  // whom kOutOfTheBlue stands for now
   std::list<Port> udp_;
-  UdpPort* out4_ = nullptr;  // of those who connect
-  UdpPort* out6_ = nullptr;  //
+  std::map<boost::asio::ip::address, UdpPort*> out_;  // of those who connect, by address of this end
   std::map<Handle, Held> associations_;
   std::vector<std::weak_ptr<Association>> marked_;
   double blue_allowance_;

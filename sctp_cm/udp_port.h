@@ -27,10 +27,16 @@ class UdpPort {
   // Datagrams that are read before others get the thread.
   static constexpr std::size_t kReadBatch = 64;
 
-  // `on_packet`: for each packet that comes; `on_batch`: behind the last one of those that were there.
+  using Address = boost::asio::ip::address;
+  // `on_packet`: for each packet that comes, with the address of this host that it came to, or an unspecified one where
+  // the socket is bound to an address; `on_batch`: behind the last one of those that were there.
+  // `undelivered`, if there is one: `packet`, or its front, or nothing of it, did not get to `to`; an errno value says
+  // why: ECONNREFUSED, by ICMP, that no program of that host has the UDP port, any other that this host does not send
+  // it. It may be called in flush(), and may queue().
   struct Handlers {
-    std::function<void(const udp::endpoint& from, ConstBytes packet)> packet;
+    std::function<void(const udp::endpoint& from, const Address& own, ConstBytes packet)> packet;
     std::function<void()> batch;
+    std::function<void(const udp::endpoint& to, ConstBytes packet, int error)> undelivered = nullptr;
   };
 
   // Errors: kSystem, which says what to do about it.
@@ -41,8 +47,9 @@ class UdpPort {
   ~UdpPort();
 
   [[nodiscard]] const udp::endpoint& local() const { return local_; }
-  // The octets are copied. flush() sends.
-  void queue(const udp::endpoint& to, ConstBytes packet);
+  // The octets are copied. flush() sends. `own`: the address of this host that it leaves from; unspecified: as the
+  // system chooses, or as the socket is bound.
+  void queue(const udp::endpoint& to, ConstBytes packet, const Address& own = {});
   void flush();
   // A moment has passed: what was held back for later goes.
   void tick();
@@ -53,6 +60,7 @@ class UdpPort {
  private:
   struct Packet {
     udp::endpoint to;
+    Address own;
     std::vector<std::byte> octets;
   };
   struct Scratch;  // of a batch of datagrams
@@ -60,8 +68,10 @@ class UdpPort {
   UdpPort(boost::asio::io_context& io, Handlers handlers, FateMaker fate);
   void wait_readable();
   void read();
+  // What ICMP has told of packets that are out; how many of its messages there were.
+  std::size_t read_errors();
   void wait_writable();
-  void put(const udp::endpoint& to, ConstBytes packet);
+  void put(const udp::endpoint& to, const Address& own, ConstBytes packet);
   [[nodiscard]] std::vector<std::byte> spare();
   // Packets from the front that one call can send.
   [[nodiscard]] std::size_t run_length() const;

@@ -27,6 +27,15 @@ TEST(Counters, LeaveOutWhatIsZero) {
   EXPECT_EQ(busy().to_string(), "tx_write=10/640 tx_read=3/192 tx_send=2/32 rx_send=2/32 tx_wake=1");
 }
 
+TEST(Counters, TellWhatWasPlacedEarly) {
+  Counters c;
+  c.rx.sends = 1;
+  c.rx.send_bytes = 900;
+  c.rx.early = 2;
+  c.rx.early_bytes = 700;
+  EXPECT_EQ(c.to_string(), "rx_send=1/900 rx_early=2/700");
+}
+
 TEST(Counters, GiveReadsTheOctetsThatTheyBring) {
   Counters c;
   c.rx.read_requests = 4;

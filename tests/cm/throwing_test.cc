@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <thread>
 
+#include "iwarp/cm/run_in_engine.h"
 #include "tests/cm/node.h"
 
 namespace iwarp::cm {
@@ -33,6 +34,16 @@ TEST(Throwing, PassesThroughAWaitForAFuture) {
     EXPECT_THROW(engine.wait_for(future, 5s), Thrown);
     expect_alive(engine);
   }
+}
+
+// What was to be done has the caller's objects.
+TEST(Throwing, LeavesRunInWhenTheWorkIsDone) {
+  Engine engine(Engine::Mode::kManual);
+  bool done = false;
+  boost::asio::post(engine.io(), [] { throw Thrown(); });
+  EXPECT_THROW(run_in(engine, [&] { done = true; }), Thrown);
+  EXPECT_TRUE(done);
+  expect_alive(engine);
 }
 
 TEST(Throwing, PassesThroughAWaitForACompletion) {

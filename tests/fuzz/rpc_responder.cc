@@ -42,7 +42,7 @@ class ResponderWorld {
     if ((limits & 144) == 128) {
       options_.draft_2005.enabled = true;
       options_.draft_2005.configure = (limits & 64) != 0;
-      options_.draft_2005.align = 256;
+      options_.draft_2005.align = options_.draft_2005.reply_align = 256;
       options_.draft_2005.done.max_replies = 3;
       options_.draft_2005.done.late = (limits & 32) != 0 ? DoneOptions::Late::kClose : DoneOptions::Late::kFree;
     }

@@ -1,7 +1,8 @@
 // The sessions of an SCTP association (RFC 5043 s6, RFC 6581 s7): any messages on its streams, with DDP-SSNs near the
 // one that is due, in any order with calls of the application, acknowledgements, time and loss. Each session tells of a
 // start and an end at most once and of segments only in between, has no two control messages under way, and what it
-// sends parses; early messages keep to their budget, and nothing is kept in the end.
+// sends parses; early messages keep to their budget, and nothing is kept in the end. Segments that are early are placed
+// by half of the runs: they are delivered as such, in the order of their positions.
 //
 // Input: which end, budget (Run) | operations (Run::operation).
 #include "iwarp/sctp/association.h"
@@ -38,11 +39,13 @@ class Run {
   // What one session has told so far.
   struct Told {
     bool established = false, ended = false;
+    std::map<std::uint64_t, std::size_t> placed{};  // early segments that were placed: position, octets
   };
 
   Run(std::uint8_t flags, std::uint8_t budget)
       : association_(options(flags, budget),
-                     (flags & 1) != 0 ? Association::Side::kAccepted : Association::Side::kConnected) {
+                     (flags & 1) != 0 ? Association::Side::kAccepted : Association::Side::kConnected),
+        places_((flags & 64) != 0) {
     FUZZ_CHECK(association_.up(sctp::kDdpIndication, kStreams, kStreams).ok());
   }
   static sctp::AssociationOptions options(std::uint8_t flags, std::uint8_t budget) {
@@ -141,7 +144,17 @@ class Run {
     give(stream, {static_cast<std::uint32_t>(ppid), false, message});
   }
 
-  void give(StreamId stream, const sctp::Message& message) {
+  void give(StreamId stream, sctp::Message message) {
+    if (const auto early = association_.early(stream, message)) {
+      Told& told = told_[sctp::raw(stream)];
+      FUZZ_CHECK(told.established && !told.ended);
+      FUZZ_CHECK(early->segment.size() + sctp::kSsnBytes == message.bytes.size());
+      if (places_ && !early->segment.empty()) {
+        message.placed = 1 + early->segment.size() / 2;
+        message.bytes = message.bytes.first(message.bytes.size() - message.placed);
+        FUZZ_CHECK(told.placed.emplace(early->position, message.placed).second);
+      }
+    }
     FUZZ_CHECK(association_.receive(stream, message).ok());
     drain();
   }
@@ -160,8 +173,11 @@ class Run {
       if (std::holds_alternative<Session::Established>(event->what)) {
         FUZZ_CHECK(!told.established);
         told.established = true;
-      } else if (std::holds_alternative<Session::Delivered>(event->what)) {
+      } else if (const auto* delivered = std::get_if<Session::Delivered>(&event->what)) {
         FUZZ_CHECK(told.established);
+        if (delivered->placed == 0) continue;
+        FUZZ_CHECK(!told.placed.empty() && told.placed.begin()->second == delivered->placed);
+        told.placed.erase(told.placed.begin());
       } else {
         told.ended = true;
       }
@@ -191,6 +207,7 @@ class Run {
 
   Association association_;
   TimePoint now_{std::chrono::seconds(1000)};
+  bool places_;
   bool take_ = true;
   std::map<std::uint16_t, Told> told_;
   std::map<std::uint16_t, std::uint16_t> next_;

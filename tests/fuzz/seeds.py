@@ -94,6 +94,8 @@ def sctp_sessions():
     write('sctp_sessions', 'passive-enhanced-rejects', end + control(5, 0, data) + b'\x08\0\1')
     write('sctp_sessions', 'active-enhanced', end + b'\6\0\0' + control(6, 0, data) + send + segment(0) + b'\x09' + control(4, 0))
     write('sctp_sessions', 'active-plain-early-segments', end + b'\6\1\0' + segment(2) + segment(1) + control(2, 0))
+    write('sctp_sessions', 'passive-places-early-segments', b'\x40\xff' + control(1, 0) + accept + arrived + segment(3) + segment(1) +
+          segment(2) + segment(0) + control(4, 3))
     write('sctp_sessions', 'active-withdraws', end + b'\6\1\0' + b'\x09' + arrived + control(2, 0) + control(4, 0))
     write('sctp_sessions', 'one-behind-the-other', end + (control(1, 0) + accept + arrived + b'\x09' + control(4, 0) + arrived +
                                                         bytes([2, 1, 0x80, 0])) * 2)

@@ -15,7 +15,9 @@ Reaction term(const TerminateCode& code) {
 }
 
 bool in_vocabulary(std::string_view reaction) {
-  static constexpr std::array kWords = {kErrChunk, kErrVers, kGarbageArgs, kClose, kReject, kIgnore};
+  static constexpr std::array kWords = {
+      kErrChunk,         kErrVers,        kGarbageArgs,       kClose, kReject, kIgnore,
+      kSessionTerminate, kEnhancedReject, kAssociationAborted};
   if (std::find(kWords.begin(), kWords.end(), reaction) != kWords.end()) return true;
   static const std::regex terminate("term [0-9A-F]/[0-9A-F]/[0-9A-F]{1,2}");
   return not_applicable(reaction) || std::regex_match(reaction.begin(), reaction.end(), terminate);

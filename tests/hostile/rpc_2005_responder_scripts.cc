@@ -19,7 +19,7 @@ using samples::null_call;
 using samples::words;
 
 constexpr std::uint32_t kXid = 77;
-// Of a READ whose Reply fits nowhere but into a Read chunk.
+// Of a READ whose data fit nowhere but into a Read chunk.
 constexpr std::uint32_t kLong = 5000;
 // Longer than a victim of flavour kImpatient2005 waits for RDMA_DONE.
 constexpr std::chrono::milliseconds kTooLate{500};
@@ -43,13 +43,14 @@ void say_done(Peer& peer, std::uint32_t xid) {
   peer.send(encode(h));
 }
 
-// What the victim offers for reading in answer to a READ. Throws when that is not what it does.
+// What the victim offers for reading in answer to a READ: the data, or the whole Reply. Throws when that is not what it
+// does.
 rpcrdma::Segment offered_reply(Peer& peer, std::uint32_t xid) {
   peer.send(encode(header(xid), samples::read_call(xid, kLong)));
   const Heard heard = peer.hear_message();
   if (heard.kind != Heard::Kind::kSend) throw std::runtime_error("no Reply");
   const Header h = samples::decode(heard.payload, {.dialect = {.draft_2005 = true}}).header;
-  if (h.proc != Proc::kNomsg || h.xid != xid || h.read_list.size() != 1) throw std::runtime_error("no Read chunk");
+  if (h.xid != xid || h.read_list.size() != 1) throw std::runtime_error("no Read chunk");
   return h.read_list[0].target;
 }
 
@@ -178,6 +179,10 @@ const Script kScripts[] = {
     {"msgp_padding_beyond_its_end",
      [](Target& t) {
        return padded(t, {65536, 1024}, samples::write_call_head(kXid, 1500) | Bytes(1500));
+     }},
+    {"msgp_of_another_program",
+     [](Target& t) {
+       return padded(t, {512, 1024}, samples::rpc_call(kXid, 400'000, 1, 1, samples::opaque(pattern(2000))));
      }},
     {"msgp_of_other_xid",
      [](Target& t) {

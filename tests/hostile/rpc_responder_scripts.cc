@@ -97,6 +97,8 @@ Reaction xid_taken(Target& target) {
   const Heard request = peer.hear();
   if (request.kind != Heard::Kind::kReadRequest) throw std::runtime_error("the victim did not read");
   peer.send(encode(header(kXid), null_call(kXid)));
+  // What is read and what is received completes in any order: it has seen the Call before the octets come.
+  if (const Reaction early = rpc_verdict(peer, kXid); early != kIgnore) return early + ", before it has read";
   peer.respond(request.read);
   return rpc_verdict(peer, kXid, Served::kYes);
 }

@@ -218,15 +218,36 @@ TEST(SctpAssociation, ThePeerMayBeginAgainOnAStream) {
 TEST(SctpAssociation, SessionsShareTheBudgetOfEarlyMessages) {
   COVERS("RFC5043-10-9");
   AssociationOptions o;
-  o.hold_bytes = 2 * (3 + SsnWindow::kHoldOverheadBytes);
+  o.hold_bytes = 2 * (4 + SsnWindow::kHoldOverheadBytes);
   Host h(Side::kAccepted, o);
-  h.segment(0, "0001 c1");
-  h.segment(2, "0001 c1");
+  h.control(0, "0001 0004");
+  h.control(2, "0001 0004");
   EXPECT_EQ(h.association.budget().held(), o.hold_bytes);
-  h.segment(4, "0001 c1");
+  h.control(4, "0001 0004");
   EXPECT_THAT(h.told(), ElementsAre("4:Ended(resource)"));
   EXPECT_THAT(h.sent(), ElementsAre("4:00000004"));
   EXPECT_EQ(h.association.budget().held(), o.hold_bytes);
+}
+
+TEST(SctpAssociation, WhatIsPlacedCostsItsFront) {
+  COVERS("RFC5041-3-6");
+  Host h(Side::kAccepted);
+  const test::Bytes octets = test::hex("0002 c1c2c3c4");
+  EXPECT_FALSE(h.association.early(StreamId{6}, {16, false, octets})) << "no session";
+  h.control(0, "0000 0001");
+  (void)h.told();
+  ASSERT_TRUE(h.association.accept(StreamId{0}, {4, 4}, {}).ok());
+  (void)h.sent();
+  (void)h.told();
+  const auto early = h.association.early(StreamId{0}, {16, false, octets});
+  ASSERT_TRUE(early);
+  EXPECT_EQ(test::to_hex(early->segment), "c1c2c3c4");
+  EXPECT_TRUE(h.association.receive(StreamId{0}, {16, false, ConstBytes(octets).first(3), 3}).ok());
+  EXPECT_EQ(h.association.budget().held(), 3 + SsnWindow::kHoldOverheadBytes);
+  EXPECT_FALSE(h.association.early(StreamId{0}, {16, false, octets})) << "twice";
+  h.segment(0, "0001 d1");
+  EXPECT_THAT(h.told(), ElementsAre("0:Delivered(d1)", "0:Delivered(c1 and more)"));
+  EXPECT_EQ(h.association.budget().held(), 0U);
 }
 
 TEST(SctpAssociation, HasTheEarliestDeadline) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct Scenario {
   std::array<bool, 2> terminates{true, false};  // at any time, even before all segments have left
   bool when_all_sent = false;                   // but not before
   bool may_be_lost = false;                     // the association, at any time
+  bool places = false;                          // both ends place what is early; else they keep it
 };
 
 // One run.
@@ -76,12 +78,15 @@ class MessageNet {
     }
     check_end();
   }
+  // Segments that were placed early.
+  [[nodiscard]] int early() const { return ends_[0].early + ends_[1].early; }
 
  private:
   using Key = std::uint16_t;  // stream
   struct Life {               // of a session at one end
     int sent = 0;
     std::vector<int> got;
+    std::map<std::uint64_t, int> placed;  // early, and not delivered yet: by position
     bool established = false, terminated = false, ended = false;
     std::string end;
   };
@@ -98,6 +103,7 @@ class MessageNet {
     std::map<Key, Life> lives;
     std::vector<UnderWay> out;  // to the other end
     std::size_t unacknowledged = 0;
+    int early = 0;
   };
 
   void begin(const SessionOptions& o) {
@@ -150,6 +156,7 @@ class MessageNet {
     test::Bytes m(kSsnBytes);
     write_ssn(ends_[e].association->find(stream)->next_ssn(), m);
     m.push_back(static_cast<std::byte>(++life.sent));
+    m.push_back(static_cast<std::byte>(0x80 | life.sent));  // its payload
     put(e, {stream, 16, m});
     ends_[e].association->segment_taken(stream);
   }
@@ -165,7 +172,20 @@ class MessageNet {
   void deliver(std::size_t e, std::size_t i) {
     const UnderWay m = ends_[e].out[i];
     ends_[e].out.erase(ends_[e].out.begin() + static_cast<std::ptrdiff_t>(i));
-    EXPECT_TRUE(ends_[1 - e].association->receive(m.stream, {m.ppid, false, m.bytes}).ok());
+    Message message{m.ppid, false, m.bytes};
+    End& to = ends_[1 - e];
+    if (const auto early = to.association->early(m.stream, message)) {
+      Life& life = to.lives[raw(m.stream)];
+      EXPECT_TRUE(life.established && !life.ended);
+      EXPECT_EQ(early->segment.size(), 2u);
+      if (scenario_.places) {
+        EXPECT_TRUE(life.placed.emplace(early->position, std::to_integer<int>(early->segment[0])).second) << "once";
+        message.placed = 1;
+        message.bytes = message.bytes.first(message.bytes.size() - 1);
+        ++to.early;
+      }
+    }
+    EXPECT_TRUE(to.association->receive(m.stream, message).ok());
     drain(1 - e);
   }
   void lose() {
@@ -225,6 +245,13 @@ class MessageNet {
       EXPECT_TRUE(life.established);
       life.got.push_back(std::to_integer<int>(d->segment[0]));
       EXPECT_EQ(life.got.back(), static_cast<int>(life.got.size())) << "in order, once";
+      EXPECT_EQ(d->segment.size() + d->placed, 2u);
+      if (d->placed > 0) {
+        EXPECT_FALSE(life.placed.empty());
+        if (life.placed.empty()) return;
+        EXPECT_EQ(life.placed.begin()->second, life.got.back()) << "the first of those that are placed";
+        life.placed.erase(life.placed.begin());
+      }
     } else if (const auto* ended = std::get_if<Session::Ended>(&event)) {
       life.ended = true;
       life.end = name(ended->error.code);
@@ -246,6 +273,7 @@ class MessageNet {
         // Whoever learnt of the peer's orderly end has all that the peer had sent before.
         if (life.established && life.end == "peer_closed") {
           EXPECT_EQ(static_cast<int>(life.got.size()), ends_[1 - e].lives.at(stream).sent);
+          EXPECT_TRUE(life.placed.empty());
         }
       }
     }
@@ -259,13 +287,15 @@ class MessageNet {
   bool lost_ = false;
 };
 
-// All runs of a scenario; their number.
-inline std::size_t explore(const Scenario& scenario) {
+// All runs of a scenario; their number. `early`: to it is added how many segments were placed early.
+inline std::size_t explore(const Scenario& scenario, int* early = nullptr) {
   constexpr std::size_t kLimit = 100'000;  // more are a mistake of the test
   Chooser chooser;
   std::size_t runs = 0;
   do {
-    MessageNet(scenario, chooser).run();
+    MessageNet net(scenario, chooser);
+    net.run();
+    if (early != nullptr) *early += net.early();
     ++runs;
     if (::testing::Test::HasFailure()) {
       ADD_FAILURE() << "run " << runs << ": " << chooser.to_string();

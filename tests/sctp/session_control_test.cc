@@ -55,6 +55,7 @@ constexpr Vector kVectors[] = {
 };
 
 TEST(SessionControl, ReadsAndWritesEachKind) {
+  COVERS("RFC6581-11-1");
   COVERS("RFC5043-5.2.1-1");
   COVERS("RFC5043-5.2.3-1");
   COVERS("RFC5043-5.2.3-2");

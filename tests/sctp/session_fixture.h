@@ -31,7 +31,8 @@ inline std::string text(const Session::Event& event) {
   }
   if (const auto* r = std::get_if<Session::Rejected>(&event))
     return "Rejected(" + text(r->data) + " pd=" + test::to_hex(r->private_data) + ")";
-  if (const auto* d = std::get_if<Session::Delivered>(&event)) return "Delivered(" + test::to_hex(d->segment) + ")";
+  if (const auto* d = std::get_if<Session::Delivered>(&event))
+    return "Delivered(" + test::to_hex(d->segment) + (d->placed > 0 ? " and more" : "") + ")";
   const auto& e = std::get<Session::Ended>(event);
   return std::string("Ended(") + name(e.error.code) + (e.try_plain ? ", try plain" : "") + ")";
 }
@@ -107,6 +108,8 @@ class End {
   std::vector<std::string> sent() { return std::exchange(sent_, {}); }
   Session& session() { return session_; }
   [[nodiscard]] SessionState state() const { return session_.state(); }
+  // Octets of early messages.
+  [[nodiscard]] std::size_t held() const { return budget_.held(); }
 
  private:
   void pump() {

@@ -186,9 +186,7 @@ TEST(PassiveSession, InitiateAcceptSegmentsTerminate) {
   EXPECT_THAT(e.told(), ElementsAre("Delivered(d1)"));
   e.control("0002 0004");
   EXPECT_THAT(e.told(), ElementsAre("Ended(peer_closed)"));
-  EXPECT_THAT(e.sent(), IsEmpty()) << "a Terminate could overtake the Accept";
-  e.arrived();
-  EXPECT_THAT(e.sent(), ElementsAre("00020004"));
+  EXPECT_THAT(e.sent(), ElementsAre("00020004")) << "the segment has told that the Accept is there";
 }
 
 TEST(PassiveSession, ATerminateWaitsForTheAcceptToArrive) {
@@ -200,8 +198,16 @@ TEST(PassiveSession, ATerminateWaitsForTheAcceptToArrive) {
   (void)e.told();
   EXPECT_THAT(e.sent(), ElementsAre("00000002"));
   EXPECT_FALSE(e.session().may_send_segment());
-  e.segment("0001 d1");
-  EXPECT_THAT(e.told(), ElementsAre("Delivered(d1)"));
+  e.arrived();
+  EXPECT_THAT(e.sent(), ElementsAre("00010004"));
+}
+
+TEST(PassiveSession, SoDoesTheAnswerToATerminate) {
+  End e((SessionOptions()));
+  e.control("0000 0001");
+  e.accept();
+  e.control("0001 0004");
+  EXPECT_THAT(e.sent(), ElementsAre("00000002")) << "a Terminate could overtake the Accept";
   e.arrived();
   EXPECT_THAT(e.sent(), ElementsAre("00010004"));
 }
@@ -257,6 +263,51 @@ TEST(PassiveSession, ChecksWhatTheApplicationAnswers) {
     EXPECT_TRUE(e.session().accept({1, 1}, test::pattern(most)).ok());
     EXPECT_EQ(e.session().control().size(), 516U);
   }
+}
+
+// The segment of an early message, while it may be delivered later; "-" if it is not to be touched.
+std::string early(const Session& s, const std::string& octets, std::uint32_t ppid = 16, bool ordered = false) {
+  const test::Bytes m = test::hex(octets);
+  const auto e = s.early({ppid, ordered, m});
+  return e ? test::to_hex(e->segment) + "@" + std::to_string(e->position) : "-";
+}
+
+TEST(ActiveSession, ShowsWhatIsEarlyWhileItMayBeDelivered) {
+  COVERS("RFC5041-3-6");
+  COVERS("RFC5041-3-7");
+  End e(plain_options(), "");
+  EXPECT_EQ(early(e.session(), "0002 c1"), "-") << "the Accept has not come";
+  e.control("0000 0002");
+  EXPECT_EQ(early(e.session(), "0001 c1"), "-") << "due";
+  EXPECT_EQ(early(e.session(), "0002 c1"), "c1@2");
+  EXPECT_EQ(early(e.session(), "0002"), "@2");
+  EXPECT_EQ(early(e.session(), "00"), "-");
+  EXPECT_EQ(early(e.session(), "0002 0004", 17), "-");
+  EXPECT_EQ(early(e.session(), "0002 c1", 0), "-");
+  EXPECT_EQ(early(e.session(), "0002 c1", 16, true), "-") << "the end of the session, when it is due";
+  e.segment("0002 c1");
+  EXPECT_EQ(early(e.session(), "0002 c1"), "-") << "twice";
+  EXPECT_EQ(early(e.session(), "0003 c1"), "c1@3");
+  e.arrived();
+  e.terminate();
+  EXPECT_EQ(early(e.session(), "0003 c1"), "c1@3") << "what the peer sends still comes";
+  (void)e.told();
+  e.segment("0001 c2");
+  EXPECT_THAT(e.told(), ElementsAre("Delivered(c2)", "Delivered(c1)"));
+  e.control("0003 0004");
+  EXPECT_EQ(early(e.session(), "0005 c1"), "-") << "the peer is over";
+}
+
+TEST(PassiveSession, ShowsWhatIsEarlyOnceItHasAccepted) {
+  COVERS("RFC5041-3-6");
+  End e((SessionOptions()));
+  EXPECT_EQ(early(e.session(), "0002 c1"), "-");
+  e.control("0000 0001");
+  EXPECT_EQ(early(e.session(), "0002 c1"), "-");
+  e.accept();
+  EXPECT_EQ(early(e.session(), "0002 c1"), "c1@2");
+  e.control("0001 0001");
+  EXPECT_EQ(early(e.session(), "0002 c1"), "-") << "it has failed";
 }
 
 TEST(ActiveSession, PausesWith32767MessagesUnderWay) {

@@ -65,7 +65,38 @@ TEST(ActiveSession, IsTerminatedByWhatFitsNoLegalSequence) {
   }
 }
 
+// Nothing legal comes before an Initiate, but for a Terminate that withdraws it and has overtaken it.
+TEST(PassiveSession, KeepsNothingOfAPeerThatIsNotAccepted) {
+  COVERS("RFC5043-6.1-3");
+  for (const char* before : {"", "00000001"}) {
+    SCOPED_TRACE(before);
+    End e(plain_options());
+    if (*before != 0) e.control(before);
+    (void)e.told();
+    const std::size_t held = e.held();
+    e.segment("0002 c1");
+    EXPECT_EQ(e.held(), held);
+    EXPECT_THAT(e.told(), ElementsAre("Ended(session_sequence)"));
+    EXPECT_THAT(e.sent(), ElementsAre("00000004"));
+    EXPECT_EQ(e.state(), SessionState::kFailed);
+  }
+}
+
+// SCTP tells of what has arrived when nothing is under way any more, which may be long on a busy association.
+TEST(PassiveSession, ASegmentTellsThatTheAcceptHasArrived) {
+  COVERS("RFC5043-6.6-3");
+  End e(plain_options());
+  e.control("0000 0001");
+  e.accept();
+  e.terminate();
+  EXPECT_THAT(e.sent(), ElementsAre("00000002"));
+  e.segment("0001 c1");
+  EXPECT_THAT(e.sent(), ElementsAre("00010004"));
+  EXPECT_EQ(e.state(), SessionState::kTerminating);
+}
+
 TEST(PassiveSession, IsTerminatedByWhatFitsNoLegalSequence) {
+  COVERS("RFC5043-6.5-1");
   COVERS("RFC5043-6.1-2");
   COVERS("RFC5043-6.1-3");
   COVERS("RFC5043-6.3-1");
@@ -117,6 +148,29 @@ TEST(ActiveSession, IsNotAnsweredBeforeItHasAsked) {
       s.arrived(1);
       EXPECT_EQ(test::to_hex(s.control()), "00010004");
     }
+  }
+}
+
+TEST(PassiveSession, HearsNoSegmentBeforeItsAcceptHasLeft) {
+  for (const bool ending : {false, true}) {
+    HoldBudget budget;
+    Session session(plain_options(), budget);
+    const auto receive = [&](Ppid ppid, const char* octets) {
+      session.receive({static_cast<std::uint32_t>(ppid), false, test::hex(octets)});
+    };
+    receive(Ppid::kSessionControl, "0000 0001");
+    ASSERT_TRUE(session.accept({1, 1}, {}).ok());
+    if (ending) session.terminate();
+    const test::Bytes ahead = test::hex("0002 c1");
+    EXPECT_FALSE(session.early({static_cast<std::uint32_t>(Ppid::kDdpSegment), false, ahead})) << "nothing is placed";
+    receive(Ppid::kDdpSegment, "0001 c1");
+    EXPECT_EQ(session.state(), SessionState::kFailing);
+    EXPECT_EQ(test::to_hex(session.control()), "00000002") << "the Terminate waits for it";
+    session.control_taken();
+    receive(Ppid::kDdpSegment, "0003 c1");
+    session.arrived(1);
+    EXPECT_EQ(test::to_hex(session.control()), "00010004");
+    EXPECT_EQ(session.state(), SessionState::kFailed);
   }
 }
 

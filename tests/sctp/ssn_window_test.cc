@@ -198,6 +198,40 @@ TEST(SsnWindow, KeepsWhatCameWithAMessage) {
   EXPECT_TRUE(kept->ordered);
 }
 
+// What is early has its place in the order: the number of those in front of it, whatever the wrap.
+TEST(SsnWindow, TellsWhereAnEarlyMessageStands) {
+  COVERS("RFC5041-3-7");
+  for (const std::uint32_t before : {0U, 65530U, 200'000U}) {
+    Receiver r;
+    r.receive_all(0, before);
+    const auto early = [&](std::uint32_t index) { return r.window().early({kPpid, false, message(index)}); };
+    EXPECT_FALSE(early(before)) << "it is due";
+    EXPECT_EQ(early(before + 1), before + 1);
+    EXPECT_EQ(early(before + 4095), before + 4095);
+    EXPECT_FALSE(early(before + 4096)) << "too far ahead";
+    EXPECT_FALSE(early(before + 40'000)) << "behind";
+    EXPECT_FALSE(r.window().early({kPpid, false, test::hex("00")}));
+    EXPECT_EQ(r.receive(before + 7), Errc::kOk);
+    EXPECT_FALSE(early(before + 7)) << "it is there";
+    EXPECT_EQ(early(before + 8), before + 8);
+  }
+}
+
+TEST(SsnWindow, OfWhatIsPlacedOnlyTheFrontIsKept) {
+  COVERS("RFC5041-3-6");
+  HoldBudget budget;
+  SsnWindow window(budget);
+  const Bytes octets = message(1);
+  EXPECT_FALSE(window.take({kPpid, false, ConstBytes(octets).first(4), 1000}).value());
+  EXPECT_EQ(budget.held(), 4 + SsnWindow::kHoldOverheadBytes);
+  EXPECT_TRUE(window.take({kPpid, false, message(0)}).value());
+  const auto kept = window.next();
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->placed, 1000U);
+  EXPECT_EQ(Bytes(kept->bytes.begin(), kept->bytes.end()), Bytes(octets.begin(), octets.begin() + 4));
+  EXPECT_EQ(budget.held(), 0U);
+}
+
 TEST(SsnWindow, AMessageWithoutSsnChangesNothing) {
   COVERS("RFC5043-5.2.2-1");
   HoldBudget budget;

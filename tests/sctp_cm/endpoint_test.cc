@@ -60,6 +60,10 @@ struct Router final : SessionsUser {
     if (std::holds_alternative<sctp::Session::Requested>(event)) return when_requested(stream);
     if (const auto it = ends.find(raw(stream)); it != ends.end()) it->second->driver.on_event(event);
   }
+  std::size_t on_early(sctp::StreamId stream, const sctp::Session::Early& early) override {
+    const auto it = ends.find(raw(stream));
+    return it == ends.end() ? 0 : it->second->driver.on_early(early);
+  }
   void on_room() override {
     for (auto& [stream, end_of] : ends) end_of->driver.on_room();
   }
@@ -174,6 +178,8 @@ TEST_F(SctpEndpoints, PostsWhereItPollsWithoutRecursion) {
 class BadEndpoints : public SctpEndpoints, public ::testing::WithParamInterface<unsigned> {};
 
 TEST_P(BadEndpoints, SendWriteAndReadOverABadNetwork) {
+  COVERS("RFC5041-3-6");
+  COVERS("RFC5041-3-7");
   StackOptions network;
   network.fate = bad_network(GetParam(), 2, 4, 1);
   TransportOptions fast;
@@ -186,6 +192,7 @@ TEST_P(BadEndpoints, SendWriteAndReadOverABadNetwork) {
     transfer([&](auto done) { return run(done); }, *x, *y);
     transfer([&](auto done) { return run(done); }, *w, *v);
   }
+  for (const End* end : {x, y, v, w}) EXPECT_GT(end->core.rx_counters().early, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, BadEndpoints, ::testing::Values(21u, 22u));

@@ -110,7 +110,7 @@ class SctpTransport : public ::testing::Test {
 
   boost::asio::io_context io;
   std::unique_ptr<Stack> stack;
-  std::unique_ptr<Listener> listener;
+  std::unique_ptr<AssociationListener> listener;
   std::vector<std::shared_ptr<Association>> passive;
   std::vector<std::unique_ptr<Hearer>> passive_users;
 };

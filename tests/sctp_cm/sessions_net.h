@@ -27,6 +27,7 @@ struct SessionHearer : SessionsUser {
 
   static std::string text(ConstBytes b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
   void on_ready() override { ready = true; }
+  std::size_t on_early(sctp::StreamId, const sctp::Session::Early&) override { return 0; }
   void on_event(sctp::StreamId stream, const sctp::Session::Event& event) override {
     Of& s = of[raw(stream)];
     if (const auto* r = std::get_if<sctp::Session::Requested>(&event)) {

@@ -233,6 +233,46 @@ TEST_F(SctpTransport, SaysWhenNobodyIsThere) {
   EXPECT_THAT(std::string(silent.end->why), ::testing::HasSubstr("firewalls"));
 }
 
+// The address of a UDP port that was somebody's, and is nobody's.
+udp::endpoint nobodys(boost::asio::io_context& io, const std::string& address) {
+  return udp::socket(io, {boost::asio::ip::make_address(address), 0}).local_endpoint();
+}
+
+// ICMP tells, and what is under way at the same UDP port of this end does not suffer.
+TEST_F(SctpTransport, IsRefusedWhereNobodyHasTheUdpPort) {
+  start();
+  listen();
+  Hearer here;
+  const auto a = join(here);
+  std::vector<std::unique_ptr<Hearer>> refused;
+  for (const char* const address : {"127.0.0.1", "::1"}) {
+    for (int i = 0; i < 64; ++i) {
+      refused.push_back(std::make_unique<Hearer>());
+      ASSERT_TRUE(stack->connect(nobodys(io, address), kSctpPort, {}, *refused.back()));
+      EXPECT_TRUE(*a->send(StreamId{2}, Ppid::kDdpSegment, true, octets("a message")));
+      if (i % 8 == 0) run_for(1ms);
+    }
+  }
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_TRUE(run([&] { return std::ranges::all_of(refused, [](const auto& r) { return r->end.has_value(); }); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, TransportOptions{}.connect_timeout);
+  for (const auto& r : refused) EXPECT_EQ(r->end->code, Errc::kConnectionRefused) << r->end->why;
+  ASSERT_TRUE(run([&] { return passive_users[0]->got.size() == refused.size(); }));
+  EXPECT_FALSE(here.end);
+  EXPECT_TRUE(run([&] { return stack->associations() == 2; }));
+}
+
+TEST_F(SctpTransport, SaysWhatTheSystemSays) {
+  start();
+  Hearer here;
+  // The limited broadcast, which a socket has to be allowed to use.
+  ASSERT_TRUE(stack->connect({boost::asio::ip::make_address("255.255.255.255"), 9899}, kSctpPort, {}, here));
+  ASSERT_TRUE(run([&] { return here.end.has_value(); }));
+  EXPECT_EQ(here.end->code, Errc::kSystem);
+  EXPECT_THAT(std::string(here.end->why),  // the latter where there is no route at all
+              ::testing::AnyOf(::testing::HasSubstr("Permission denied"), ::testing::HasSubstr("unreachable")));
+}
+
 TEST_F(SctpTransport, GivesUpAPeerThatIsGone) {
   auto cut = std::make_shared<bool>(false);
   StackOptions options;
@@ -305,7 +345,11 @@ TEST_F(SctpTransport, AListenerThatGoesLeavesItsAddress) {
   a->shutdown();
   b->shutdown();
   ASSERT_TRUE(run([&] { return stack->associations() == 0; }));
-  ASSERT_TRUE(run([&] { return !other.bind(at, taken); }, 5s));
+  const auto free = [&] {
+    other.bind(at, taken);
+    return !taken;
+  };
+  ASSERT_TRUE(run(free, 5s));
 }
 
 TEST_F(SctpTransport, HasManyAssociationsAtATime) {
