@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "iwarp/rpcrdma/nfs_compound.h"
+#include "iwarp/rpcrdma/xdr_padding.h"
 
 namespace iwarp::rpcrdma {
 namespace {
@@ -150,13 +151,16 @@ std::optional<std::size_t> attributes_bound(ReadCursor& in, std::optional<std::s
   return sum + *others;
 }
 
-// The result of `op`; moves `in` behind its arguments.
-std::optional<std::size_t> result_bound(ReadCursor& in, std::uint32_t op) {
+// The result of `op`; moves `in` behind its arguments. `path_bytes`: of the longest path, or 0.
+std::optional<std::size_t> result_bound(ReadCursor& in, std::uint32_t op, std::uint32_t path_bytes = 0) {
   if (op == kGetattr) return attributes_bound(in, std::nullopt);
   if (op == static_cast<std::uint32_t>(NfsOp::kRead)) {
     if (!skip_xdr(in, "sd")) return std::nullopt;
     const std::size_t count = in.be<std::uint32_t>();
     return 4 + 4 + (count + 3) / 4 * 4;  // never more than asked for (RFC 7530 s16.23)
+  }
+  if (op == static_cast<std::uint32_t>(NfsOp::kReadlink) && path_bytes > 0) {
+    return 4 + static_cast<std::size_t>(padded(path_bytes));  // it has no arguments
   }
   if (op == kTestStateid) {
     ReadCursor count = in;
@@ -196,13 +200,13 @@ std::optional<Compound> read_head(ReadCursor& in) {
 
 }  // namespace
 
-std::optional<std::size_t> compound_reply_bound(ReadCursor in) {
+std::optional<std::size_t> compound_reply_bound(ReadCursor in, std::uint32_t path_bytes) {
   const auto compound = read_head(in);
   if (!compound) return std::nullopt;
   std::size_t sum = compound->head;
   for (std::uint32_t i = 0; i < compound->operations; ++i) {
     const auto op = in.be<std::uint32_t>();
-    const auto result = result_bound(in, op);
+    const auto result = result_bound(in, op, path_bytes);
     if (!result || !in.ok()) return std::nullopt;
     sum += kOpAndStatus + *result;
   }

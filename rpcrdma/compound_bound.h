@@ -20,10 +20,9 @@ inline constexpr std::size_t kMaxNameBytes = 768;
 }
 
 // Most octets of the COMPOUND4res to the COMPOUND4args that `in` begins with. Nothing where there is no bound:
-// malformed arguments, operations that are unknown or whose results have no limit (READLINK, SECINFO, EXCHANGE_ID,
-// GETXATTR
-// ...), and attributes without one (ACLs, labels, locations).
-[[nodiscard]] std::optional<std::size_t> compound_reply_bound(ReadCursor in);
+// malformed arguments, operations that are unknown or whose results have no limit (SECINFO, EXCHANGE_ID, GETXATTR ...,
+// READLINK where `path_bytes`, the longest path, is 0), and attributes without one (ACLs, labels, locations).
+[[nodiscard]] std::optional<std::size_t> compound_reply_bound(ReadCursor in, std::uint32_t path_bytes = 0);
 
 // The same for a COMPOUND of minor version 0 that asks for such attributes and changes nothing, so that it may be sent
 // once more if its Reply is longer than this (RFC 8267 s6.2.1). Nothing for every other.

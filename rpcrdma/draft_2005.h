@@ -23,8 +23,19 @@ struct Draft2005Options {
   // Server: where opaque data of Calls should begin (good_alignment()); 0: anywhere. A client learns it from the
   // server.
   std::uint32_t align = 0;
-  // Client: data of so many octets are aligned, see plan_padding(). 1 KiB is the example of the draft.
+  // Server: where opaque data of Replies in line should begin (good_alignment()); 0: anywhere. CONFIG_RDMA does not ask
+  // a client for it: iwarp's has Receives for any alignment, of others it has to be known that they take RDMA_MSGP.
+  // Sent to clients that have configured the connection, where `configure` says that clients do.
+  std::uint32_t reply_align = 0;
+  // Data of so many octets are aligned, see plan_padding(), or in Replies are a Read chunk of their own. 1 KiB is the
+  // example of the draft.
   std::uint32_t threshold = 1024;
+  // Align data of the DeclaredBinding as well. For a peer that is known to have declared the same: others refuse such
+  // messages. Without it those of NFS alone. What peers send is taken either way, by the own declaration.
+  bool pad_declared = false;
+  // Server: of a Reply that fits nowhere else its data are Read chunks, and the rest goes in line, where it fits there.
+  // False: the whole Reply is one Read chunk, as where there are no such data.
+  bool data_chunks = true;
   // Client: offer Write chunks and Reply chunks as in RFC 8166. False: leave it to the server to offer Read chunks,
   // which costs the client an RDMA Read and the RDMA_DONE (section 3.4 discourages it). req: D2005-3.4-5
   bool offer_reply_memory = true;

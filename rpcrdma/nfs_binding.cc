@@ -10,6 +10,7 @@ namespace {
 
 // Procedure numbers; READ is 6 and READLINK 5 in both old versions.
 constexpr std::uint32_t kReadlinkProc = 5;
+constexpr std::uint32_t kLongestPathV2 = 1024;  // MAXPATHLEN of RFC 1094
 constexpr std::uint32_t kReadProc = 6;
 constexpr std::uint32_t kV2WriteProc = 8;
 constexpr std::uint32_t kV2SymlinkProc = 13;
@@ -76,9 +77,10 @@ bool find_back_channel(ReadCursor& in, std::string_view before, std::size_t mess
 
 // The head of a Call to NFS whose body is plain XDR, and its arguments.
 std::optional<RpcCall> parse_nfs_call(ConstBytes call) {
+  if (program_word(call) != kNfsProgram) return std::nullopt;
   const Result<RpcCall> head = RpcCall::parse(call);
   // req: RFC8267-5.2-2 RFC8267-6.5.1-1 RFC8267-6.5.2-3
-  if (!head || head->program != kNfsProgram || !head->body_is_plain()) return std::nullopt;  // req: RFC8166-8.2.2.3-2
+  if (!head || !head->body_is_plain()) return std::nullopt;  // req: RFC8166-8.2.2.3-2
   return *head;
 }
 
@@ -149,9 +151,14 @@ ArgumentWalker::ArgumentWalker(ConstBytes call, const DeclaredBinding* declared)
       return;  // req: RFC8267-4-5
     case 4:
       if (procedure != kV4CompoundProc) return;
-      if (const auto compound = read_compound_call(in)) ops_left_ = compound->operations;
+      if (const auto compound = read_compound_call(in)) {
+        ops_left_ = compound->operations;
+      } else {
+        broke_off_ = true;
+      }
       return;
     default:
+      broke_off_ = true;
       return;
   }
 }
@@ -170,7 +177,8 @@ std::optional<DdpItem> ArgumentWalker::next() {
     --ops_left_;
     const auto op = in.be<std::uint32_t>();
     if (op == static_cast<std::uint32_t>(NfsOp::kWrite)) {  // req: RFC8267-6.1-1
-      if (!skip_xdr(in, "sdw")) break;
+      fine = skip_xdr(in, "sdw");
+      if (!fine) break;
       return scan_.describe();
     }
     if (op == static_cast<std::uint32_t>(NfsOp::kCreate)) {
@@ -183,6 +191,7 @@ std::optional<DdpItem> ArgumentWalker::next() {
     }
     fine = in.ok() && skip_arguments(in, op);
   }
+  broke_off_ = broke_off_ || !fine;
   ops_left_ = 0;
   return std::nullopt;
 }
@@ -194,6 +203,7 @@ ResultBinding ResultBinding::for_call(ConstBytes call, const DeclaredBinding* de
   ReadCursor unused(call);
   if (const BulkItem* item = find_declared(call, declared, BulkItem::Where::kResults, unused)) {
     out.shape_ = Shape::kDeclared;
+    out.known_ = true;
     out.max_items_ = 1;
     out.expectations_[0] = {Expectation::Kind::kRead, item->max_bytes};
     out.declared_ = *item;
@@ -201,6 +211,7 @@ ResultBinding ResultBinding::for_call(ConstBytes call, const DeclaredBinding* de
   }
   const auto head = parse_nfs_call(call);
   if (!head) return out;
+  out.known_ = head->version >= 2 && head->version <= 4;
   ReadCursor in(call.subspan(head->arguments_offset));
   const auto expect = [&out](Expectation::Kind kind, std::uint32_t max_bytes) {
     if (out.max_items_ < kMaxExpectations) out.expectations_[out.max_items_] = {kind, max_bytes};
@@ -218,13 +229,14 @@ ResultBinding ResultBinding::for_call(ConstBytes call, const DeclaredBinding* de
     if (head->procedure == kReadProc && expect_read(v2 ? "ssw" : "od"))
       out.shape_ = v2 ? Shape::kV2Read : Shape::kV3Read;
     if (head->procedure == kReadlinkProc && skip_xdr(in, v2 ? "ss" : "o")) {
-      expect(Expectation::Kind::kReadlink, 0);
+      expect(Expectation::Kind::kReadlink, v2 ? kLongestPathV2 : 0);
       out.shape_ = v2 ? Shape::kV2Readlink : Shape::kV3Readlink;
     }
     return out;
   }
   if (head->version != 4 || head->procedure != kV4CompoundProc) return out;
   const auto compound = read_compound_call(in);
+  out.known_ = compound.has_value();
   if (!compound) return out;
   out.shape_ = Shape::kV4Compound;
   for (std::uint32_t i = 0; i < compound->operations; ++i) {
@@ -237,7 +249,10 @@ ResultBinding ResultBinding::for_call(ConstBytes call, const DeclaredBinding* de
       if (fine && op == static_cast<std::uint32_t>(NfsOp::kCreateSession)) out.creates_session_ = true;
       if (fine && op == static_cast<std::uint32_t>(NfsOp::kReadlink)) expect(Expectation::Kind::kReadlink, 0);
     }
-    if (!fine) break;
+    if (!fine) {
+      out.known_ = false;  // results behind it may have items
+      break;
+    }
   }
   return out;
 }
@@ -267,7 +282,11 @@ ResultWalker::ResultWalker(const ResultBinding& binding, ConstBytes reply)
   ReadCursor& in = scan_.in;
   in.skip(head->results_offset);
   if (binding.shape_ == Shape::kV4Compound) {
-    if (const auto results = read_compound_reply(in)) ops_left_ = *results;
+    if (const auto results = read_compound_reply(in)) {
+      ops_left_ = *results;
+    } else {
+      broke_off_ = true;
+    }
     return;
   }
   if (binding.declared_) {
@@ -319,6 +338,7 @@ std::optional<DdpItem> ResultWalker::next() {
     }
     fine = skip_results(in, op);  // req: RFC8267-6.1-5
   }
+  broke_off_ = broke_off_ || !fine;
   ops_left_ = 0;
   return std::nullopt;
 }

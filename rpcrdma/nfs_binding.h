@@ -43,7 +43,7 @@ class ResultBinding {
   struct Expectation {
     enum class Kind : std::uint8_t { kRead, kReadlink };
     Kind kind = Kind::kRead;
-    std::uint32_t max_bytes = 0;  // count of a READ; 0 for READLINK, whose Call does not say
+    std::uint32_t max_bytes = 0;  // count of a READ; of READLINK 1024 in NFSv2, else 0: its Call does not say
 
     friend constexpr bool operator==(const Expectation&, const Expectation&) = default;
   };
@@ -53,6 +53,8 @@ class ResultBinding {
   ResultBinding() = default;
   // `call` is the whole, unreduced RPC message. `declared`: of other programs, or null.
   [[nodiscard]] static ResultBinding for_call(ConstBytes call, const DeclaredBinding* declared = nullptr);
+  // Whether it is known what items the Reply may have: that of NFS, unless it is protected, and of what was declared.
+  [[nodiscard]] bool known() const { return known_; }
   // Of a declared item: most octets of the results, the item included.
   [[nodiscard]] std::optional<std::size_t> declared_bytes() const;
 
@@ -70,6 +72,7 @@ class ResultBinding {
   enum class Shape : std::uint8_t { kNone, kV2Read, kV2Readlink, kV3Read, kV3Readlink, kV4Compound, kDeclared };
 
   Shape shape_ = Shape::kNone;
+  bool known_ = false;
   bool creates_session_ = false;
   std::uint32_t max_items_ = 0;
   std::array<Expectation, kMaxExpectations> expectations_{};
@@ -105,9 +108,13 @@ class ArgumentWalker {
   // Data and padding of the item just returned are not in the message: the walk goes on right behind its count word.
   // Call at most once per item.
   void mark_absent() { scan_.mark_absent(); }
+  // Behind next() that gave nothing: octets that it could not make out, in which there may be items. 0: it has seen
+  // all.
+  [[nodiscard]] std::size_t unread() const { return broke_off_ ? scan_.in.remaining() : 0; }
 
  private:
   ItemScan scan_;
+  bool broke_off_ = false;
   std::uint32_t ops_left_ = 0;  // operations of a COMPOUND not yet walked
   bool single_ = false;         // the message is walked up to its only item, which next() has to return
   bool create_tail_ = false;    // the pending item is followed by the rest of a CREATE
@@ -121,9 +128,12 @@ class ResultWalker {
   ResultWalker(const ResultBinding& binding, ConstBytes reply);
   [[nodiscard]] std::optional<DdpItem> next();
   void mark_absent() { scan_.mark_absent(); }
+  // As that of ArgumentWalker.
+  [[nodiscard]] std::size_t unread() const { return broke_off_ ? scan_.in.remaining() : 0; }
 
  private:
   ItemScan scan_;
+  bool broke_off_ = false;
   std::uint32_t ops_left_ = 0;
   std::uint32_t items_left_ = 0;  // no more items can come: the walk stops early
   bool single_ = false;

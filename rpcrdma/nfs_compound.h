@@ -26,6 +26,12 @@ enum class NfsOp : std::uint32_t { kCreate = 6, kRead = 25, kReadlink = 27, kWri
 // Moves `in` from behind the status NFS4_OK to behind the operation's result.
 [[nodiscard]] bool skip_results(ReadCursor& in, std::uint32_t op);
 
+// The word of a Call that names its program, whatever else is wrong with it; 0: it ends before.
+[[nodiscard]] inline std::uint32_t program_word(ConstBytes call) {
+  const auto head = FixedView<16>::of(call);
+  return head ? head->be<std::uint32_t, 12>() : 0;
+}
+
 // Schema of channel_attrs4, and what precedes the back channel's in CREATE_SESSION4args.
 inline constexpr std::string_view kChannelAttrs = "wwwwwwb";
 inline constexpr std::string_view kBeforeBackChannelArguments = "dwwwwwwwwb";

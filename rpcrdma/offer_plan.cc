@@ -19,7 +19,7 @@ std::size_t header_bytes(std::size_t read_segments, std::size_t write_chunks, bo
 void offer_reply_memory(ConstBytes call, const ResultBinding& results, const OfferPolicy& policy,
                         std::size_t reply_inline, std::size_t max_reply, std::optional<std::size_t> session_limit,
                         OfferPlan& plan) {
-  auto bound = reply_bound(call);
+  auto bound = reply_bound(call, policy.readlink_bytes);
   if (const auto results_bytes = results.declared_bytes()) bound = kReplyHead + *results_bytes;
   // req: RFC8267-6.2.2-1
   std::size_t reply = std::min(bound.value_or(session_limit.value_or(SIZE_MAX)), max_reply);
@@ -36,11 +36,14 @@ void offer_reply_memory(ConstBytes call, const ResultBinding& results, const Off
   SmallVector<std::uint32_t, 1> chunks;
   for (std::size_t i = 0; suits && i < results.max_items(); ++i) {
     const auto& expected = results.expectation(i);
-    // Servers of Linux 6.1 put the length word of an NFSv4 READLINK into its chunk: in line, or in the Reply chunk.
-    suits = expected.kind == ResultBinding::Expectation::Kind::kRead && expected.max_bytes > 0;
-    const bool in_line = policy.empty_write_chunks && expected.max_bytes < policy.least_bytes;
-    chunks.push_back(in_line ? 0 : expected.max_bytes);  // req: RFC8166-4.3.2.3-2
-    data += in_line ? 0 : static_cast<std::size_t>(padded(expected.max_bytes));
+    const bool read = expected.kind == ResultBinding::Expectation::Kind::kRead;
+    const std::uint32_t path =
+        std::min(policy.readlink_bytes, expected.max_bytes == 0 ? UINT32_MAX : expected.max_bytes);
+    const std::uint32_t most = read ? expected.max_bytes : path;
+    suits = most > 0;
+    const bool in_line = policy.empty_write_chunks && most < policy.least_bytes;
+    chunks.push_back(in_line ? 0 : most);  // req: RFC8166-4.3.2.3-2 RFC8267-6.4.3-1
+    data += in_line ? 0 : static_cast<std::size_t>(padded(most));
   }
   if (suits && data >= policy.least_bytes && data < reply) {
     const std::size_t rest = reply - data;

@@ -6,8 +6,9 @@
 //   2. Else its DDP-eligible data become Read chunks at their Positions, and the rest goes in line. If they are more
 //      than the policy has, or the rest is still too long, or nothing is eligible, the whole Call is one Position-Zero
 //      Read chunk; by policy the rest alone is, beside the others, where the header has room for them.
-//   3. A Reply that may be too long because of the data of its READs gets a Write chunk for each of them, when the rest
-//      fits in line; every other one that may be too long gets a Reply chunk. Both in one Call only by policy.
+//   3. A Reply that may be too long because of the data of its READs (by policy, the paths of READLINKs as well) gets a
+//      Write chunk for each of them, when the rest fits in line; every other one that may be too long gets a Reply
+//      chunk. Both in one Call only by policy.
 //   4. Without a bound the Reply chunk is the largest there is; of a likely size, where the Call may be sent again.
 #pragma once
 

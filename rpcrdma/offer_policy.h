@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace iwarp::rpcrdma {
 
@@ -24,6 +25,10 @@ struct OfferPolicy {
   // The few Calls whose Reply has no bound and that may be sent again get a Reply chunk of a likely size first (RFC
   // 8267 s3.1). false: the largest there is, at once.
   bool guess_replies = true;
+  // The path of READLINK gets a Write chunk of so many octets, where the Reply may be too long with it; 0: a Reply
+  // chunk. A longer path ends its RPC with an error: 4096 holds every path of Linux. Servers of Linux 6.1 put the
+  // length word of an NFSv4 READLINK into its chunk.
+  std::uint32_t readlink_bytes = 0;
 };
 
 }  // namespace iwarp::rpcrdma

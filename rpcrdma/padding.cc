@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "iwarp/rpcrdma/config_rdma.h"
+#include "iwarp/rpcrdma/rpc_message.h"
 
 namespace iwarp::rpcrdma {
 namespace {
@@ -22,6 +23,12 @@ std::uint32_t threshold_between(std::span<const DdpItem> items, std::uint32_t le
 bool is_padded(const DdpItem& item, std::size_t octets, std::uint32_t threshold, std::size_t message_bytes) {
   if (item.length != threshold) return item.length > threshold;
   return item.offset + octets + item.padded_length() == message_bytes;
+}
+
+// Whether arguments or results of so many octets, of which nothing is known, may have data that are padded.
+bool may_hold_padding(std::size_t body_bytes, const Padding& padding) {
+  constexpr std::size_t kCount = 4;
+  return body_bytes >= kCount + std::size_t{padding.threshold};
 }
 
 // `walk` gives a fresh walker of the message, `is_absent` whether the data of an item are elsewhere. Each padded item
@@ -45,7 +52,10 @@ std::optional<Unpadded> unpad(MutBytes message, const Padding& padding, std::siz
     std::optional<DdpItem> item;
     do {
       item = next();
-      if (!item) return out;
+      if (!item) {
+        if (may_hold_padding(walker.unread(), padding)) return std::nullopt;
+        return out;
+      }
       ++seen;
       // What is in front of the item has moved by out.offset; the item itself is where it was received.
       pad = pad_octets(header_bytes + out.offset + item->offset, padding.align);
@@ -99,9 +109,15 @@ bool write_padded(ConstBytes message, const PaddedLayout& layout, MutBytes out) 
   return true;
 }
 
-std::optional<Unpadded> unpad_call(MutBytes message, const Header& header, std::size_t header_bytes) {
+std::optional<Unpadded> unpad_call(MutBytes message, const Header& header, std::size_t header_bytes,
+                                   const DeclaredBinding* declared) {
+  const Result<RpcCall> head = RpcCall::parse(message);
+  const bool declares = head && declared != nullptr && declared->find(*head, BulkItem::Where::kArguments) != nullptr;
+  const bool known = declares || (head && head->program == kNfsProgram && head->body_is_plain());
+  if (!known && may_hold_padding(message.size() - (head ? head->arguments_offset : 0), header.padding))
+    return std::nullopt;
   return unpad(
-      message, header.padding, header_bytes, [](ConstBytes octets) { return ArgumentWalker(octets); },
+      message, header.padding, header_bytes, [&](ConstBytes octets) { return ArgumentWalker(octets, declared); },
       [&](const DdpItem& item) {
         return std::any_of(header.read_list.begin(), header.read_list.end(),
                            [&](const ReadSegment& s) { return s.position == item.position; });
@@ -110,6 +126,10 @@ std::optional<Unpadded> unpad_call(MutBytes message, const Header& header, std::
 
 std::optional<Unpadded> unpad_reply(MutBytes message, const Header& header, std::size_t header_bytes,
                                     const ResultBinding& results) {
+  const Result<RpcReply> head = RpcReply::parse(message);
+  const bool unknown = !head || (head->success() && !results.known());
+  if (unknown && may_hold_padding(message.size() - (head ? head->results_offset : 0), header.padding))
+    return std::nullopt;
   return unpad(
       message, header.padding, header_bytes, [&](ConstBytes octets) { return ResultWalker(results, octets); },
       [&](const DdpItem& item) {

@@ -4,9 +4,11 @@
 // receiver. Pure functions over octets. Off unless both ends are told of the draft.
 //
 // Which data are padded only an Upper-Layer Binding can tell: both ends must take the same items for opaque data of
-// more than the threshold: data of NFS (nfs_binding.h: WRITE, READ, READLINK, SYMLINK), and not those of a
-// DeclaredBinding, which the other end need not have. So a threshold below
-// kLeastThreshold, which other opaque data may exceed, is neither sent nor accepted.
+// more than the threshold: data of NFS (nfs_binding.h: WRITE, READ, READLINK, SYMLINK), and those of a DeclaredBinding.
+// A threshold below kLeastThreshold, which other opaque data may exceed, is neither sent nor accepted; nor is a message
+// accepted that may hold padded data of which this end knows nothing: one of another program, of RPCSEC_GSS with
+// integrity or privacy, that goes the other way, or with an operation of NFS that is not known here in front, if what
+// is left is long enough.
 //
 // Where the draft does not say:
 // - Positions count from the first octet of the Send, transport header included: only so do padded data come to an
@@ -62,6 +64,19 @@ struct PaddedLayout {
   std::size_t padded_bytes = 0;  // of the RPC message with them
 };
 
+// All items of a message, by a fresh ArgumentWalker or ResultWalker of it. Nullopt: there are more than
+// kMaxPaddedItems, one is not wholly in the message, or there are octets that cannot be made out: it goes as RDMA_MSG.
+template <class Walker>
+[[nodiscard]] std::optional<DdpItems> items_to_pad(Walker walker) {
+  DdpItems out;
+  while (const auto item = walker.next()) {
+    if (!item->in_message || out.size() == kMaxPaddedItems) return std::nullopt;
+    out.push_back(*item);
+  }
+  if (walker.unread() > 0) return std::nullopt;  // the receiver may refuse what neither end can make out
+  return out;
+}
+
 // How `message`, an RPC message of `message_bytes` octets with these items in line (offset and length count,
 // ascending), goes as RDMA_MSGP behind a header of `header_bytes`. Nullopt: as RDMA_MSG, since nothing would be padded,
 // or the Send would exceed `max_send_bytes`, or align is no good_alignment(), or there are more than kMaxPaddedItems
@@ -85,8 +100,10 @@ struct Unpadded {
 // Takes the padding out of the Call in `message`, the octets behind the header of an RDMA_MSGP, in place: what is in
 // front of padded data moves towards them, so that the last of them stay where they were received. `header_bytes`:
 // octets in front of `message` in the Send. Data of Read chunks (header.read_list) are not in the message. Nullopt:
-// the padding is not good_padding(), or data and padding are longer than the message; the octets are then of no use.
-[[nodiscard]] std::optional<Unpadded> unpad_call(MutBytes message, const Header& header, std::size_t header_bytes);
+// the padding is not good_padding(), data and padding are longer than the message, or it is not known where padding
+// may be; the octets are then of no use. `declared`: of other programs than NFS, or null.
+[[nodiscard]] std::optional<Unpadded> unpad_call(MutBytes message, const Header& header, std::size_t header_bytes,
+                                                 const DeclaredBinding* declared = nullptr);
 // The same for a Reply; `results`: of its Call. Results of Write chunks that were written are not in the message.
 [[nodiscard]] std::optional<Unpadded> unpad_reply(MutBytes message, const Header& header, std::size_t header_bytes,
                                                   const ResultBinding& results);

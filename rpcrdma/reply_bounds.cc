@@ -9,6 +9,7 @@
 #include "iwarp/rpcrdma/nfs_binding.h"
 #include "iwarp/rpcrdma/nfs_compound.h"
 #include "iwarp/rpcrdma/rpc_message.h"
+#include "iwarp/rpcrdma/xdr_padding.h"
 
 namespace iwarp::rpcrdma {
 namespace {
@@ -63,10 +64,13 @@ std::optional<std::size_t> bound_v2(std::uint32_t procedure, const ReadCursor& a
   return std::nullopt;
 }
 
-std::optional<std::size_t> bound_v3(std::uint32_t procedure, const ReadCursor& arguments) {
+std::optional<std::size_t> bound_v3(std::uint32_t procedure, const ReadCursor& arguments, std::uint32_t path_bytes) {
   if (procedure == kRead) return read_bound(arguments, "od");
   if (procedure == kReaddir) return directory_bound(arguments, "odd");
   if (procedure == kReaddirplus) return directory_bound(arguments, "oddw");
+  if (procedure == kReadlink && path_bytes > 0) {  // status, attributes, path
+    return kReplyHead + 4 + (4 + 84) + 4 + static_cast<std::size_t>(padded(path_bytes));
+  }
   if ((kShortV3 >> procedure & 1) != 0) return kShort;
   return std::nullopt;
 }
@@ -86,7 +90,7 @@ std::optional<std::size_t> behind_head(std::optional<std::size_t> results) {
 
 }  // namespace
 
-std::optional<std::size_t> reply_bound(ConstBytes call) {
+std::optional<std::size_t> reply_bound(ConstBytes call, std::uint32_t path_bytes) {
   const auto head = open_call(call);
   if (!head) return std::nullopt;
   if (head->procedure == 0) return kShort;  // NULL, in every program
@@ -99,10 +103,10 @@ std::optional<std::size_t> reply_bound(ConstBytes call) {
     case 2:
       return bound_v2(head->procedure, arguments);
     case 3:
-      return bound_v3(head->procedure, arguments);
+      return bound_v3(head->procedure, arguments, path_bytes);
     case 4:
       if (head->procedure != kCompound) return std::nullopt;
-      return behind_head(compound_reply_bound(arguments));  // req: RFC8267-6.2-1
+      return behind_head(compound_reply_bound(arguments, path_bytes));  // req: RFC8267-6.2-1
     default:
       return std::nullopt;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "iwarp/base/bytes.h"
@@ -15,8 +16,9 @@ inline constexpr std::size_t kReplyHead = 24 + kMaxAuthBytes;
 
 // Most octets of the RPC Reply to the RPC Call `call`, transport header not included, whatever the outcome. Nothing:
 // there is no bound, or none is known. Conservative: nothing for malformed Calls and for RPCSEC_GSS with integrity or
-// privacy. A bound below the truth would end the RPC with ERR_CHUNK.
-[[nodiscard]] std::optional<std::size_t> reply_bound(ConstBytes call);
+// privacy. A bound below the truth would end the RPC with ERR_CHUNK. `path_bytes`: of the longest path that a READLINK
+// of NFSv3 and NFSv4 results in; 0: that has no bound.
+[[nodiscard]] std::optional<std::size_t> reply_bound(ConstBytes call, std::uint32_t path_bytes = 0);
 
 // For those Calls without a bound that RFC 8267 lets a client send once more with a larger Reply chunk (s3.1, short
 // Reply chunk retry): NFSACL GETACL, and a COMPOUND of NFSv4.0 with GETATTR that does nothing but look. Octets that

@@ -149,10 +149,15 @@ void Requester::pump() {
   if (auto posted = receives_.fill(); !posted) return fail(posted.error());
   // The Reply must find a Receive, beside those for backward Calls. req: RFC8166-3.3.1-8 RFC8166-6.2-1
   // req: RFC8166-3.3-1 RFC8166-8.1.4-3 RFC8167-4-1
-  while (!dead_ && !queued_.empty() && window_.available() > 0 && has_receive()) {
+  while (!dead_ && !queued_.empty() && window_.available() > 0 && has_receive() && !is_held_back()) {
     if (versions_.alone() && window_.in_flight() > 0) break;  // req: V2-5-2
-    if (!admits_call() || !try_send(queued_.front())) break;
+    if (!admits_call()) break;
+    if (!try_send(queued_.front())) {
+      if (!dead_) queued_.front().trimmed = false;  // there may be idle memory again
+      break;
+    }
     queued_.pop_front();
+    held_at_.reset();
   }
   bool more = true;
   while (more) {
@@ -310,7 +315,7 @@ bool Requester::try_send(Queued& queued) {
   Call& call = *unused;
   window_.on_call_sent();
   if (!expose(plan, message, call, h)) {
-    if (take_back(call, queued, whole_in_line)) return try_send(queued);
+    if (const auto again = take_back(call, queued, whole_in_line)) return *again && try_send(queued);
     if (!dead_) fail_call(call, Failure::kLocal, {});  // req: RFC8166-4.5.4-1
     return !dead_ || !whole_in_line;                   // what would have gone in line is in the queue still
   }
@@ -351,6 +356,7 @@ bool Requester::try_send(Queued& queued) {
 bool Requester::cancel(std::uint32_t xid) {
   const auto waits = std::find_if(queued_.begin(), queued_.end(), [&](const Queued& q) { return q.asked_xid == xid; });
   if (waits != queued_.end()) {
+    if (waits == queued_.begin()) held_at_.reset();
     queued_.erase(waits);
     return true;
   }

@@ -79,7 +79,7 @@ struct RequesterOptions {
   // The version asked for, kVersion1 or kVersion2, and the lowest that is good enough. With kVersion2 the first Call
   // goes alone, and the server's answer settles the version (version_negotiation.h). kVersion1 asks nothing, as all
   // servers there are expect it. A server may leave the question unanswered: there is no clock here, so the owner has
-  // to close the connection after a time of state kAsking, and to ask for_next_connection().
+  // to close the connection after a time of state kAsking, and to remember what it learned (server_versions.h).
   std::uint32_t highest_version = kVersion1;
   std::uint32_t lowest_version = kVersion1;  // of these two as well
   Limits header_limits{};  // bounds for the chunk lists of what the server sends; its dialect follows from the versions
@@ -154,6 +154,7 @@ class Requester {
     std::uint64_t replies_in_line = 0;         // Replies that came in a Send
     std::uint64_t replies_in_reply_chunk = 0;  // Replies that came by RDMA Write
     std::uint64_t replies_in_read_chunk = 0;   // of the draft of 2005: Replies fetched by RDMA Read, wholly or in part
+    std::uint64_t replies_padded = 0;          // likewise: Replies that came as RDMA_MSGP
     std::uint64_t calls_padded = 0;            // likewise: sent as RDMA_MSGP
     std::uint64_t dones_sent = 0;              // likewise: RDMA_DONE
     std::uint64_t failed_calls = 0;            // of the Failures all but kLocal
@@ -199,7 +200,7 @@ class Requester {
     return !dead_ && queued_.size() < options_.max_queued_calls && (queued_.empty() || queued_.back().message);
   }
   // Nobody wants the Reply any more: no event will tell of it. Memory and credit of a Call that was sent come back with
-  // the Reply. False if that xid is not outstanding.
+  // the Reply. False if that xid is not outstanding. Others may have waited behind it: progress() lets them go.
   bool cancel(std::uint32_t xid);
   // The Reply to a Call that was sent and cancelled is wanted after all: for who sends that very Call again, which the
   // server has already. False: there is no such. `tell_left`: as of call().
@@ -209,8 +210,15 @@ class Requester {
   [[nodiscard]] std::optional<TimePoint> outstanding_since(std::uint32_t xid) const;
   // Calls that were taken and are not on their way: they wait for a credit, memory or room.
   [[nodiscard]] std::size_t waiting_calls() const { return queued_.size(); }
+  // Something cannot go on before memory comes back to the pool, or there is room: one of these, or what is on its way.
+  [[nodiscard]] bool waits_for_room() const {
+    return !queued_.empty() || transmit_.backlog() > 0 || assembler_.waits_for_memory();
+  }
   // Calls wait, and every credit is held by one that the server has not answered.
   [[nodiscard]] bool waits_for_credit() const { return !queued_.empty() && window_.available() == 0; }
+  // The first Call that waits cannot be exposed beside those that are out, as where a limit counts what they expose. It
+  // is tried again when one of them ends.
+  [[nodiscard]] bool waits_for_exposed() const { return !queued_.empty() && window_.in_flight() > 0 && is_held_back(); }
   // Calls that have ended, with a Reply or without: rises with every credit that comes back.
   [[nodiscard]] std::uint64_t calls_ended() const { return calls_ended_; }
 
@@ -280,6 +288,7 @@ class Requester {
     std::size_t max_reply = SIZE_MAX;
     std::uint32_t asked_xid = 0;  // as given to call(); differs from `xid` in Calls with a larger Reply chunk
     bool tell_left = false;
+    bool trimmed = false;  // the pool has no idle memory any more, which a limit would count
   };
   // Memory that the server may write to.
   struct Offered {
@@ -356,8 +365,10 @@ class Requester {
   // Whether the message of a queued Call is in a Buffer now; false: there is no memory now, nullopt: there never will
   // be.
   [[nodiscard]] std::optional<bool> have_message(Queued& queued);
-  // Takes a Call back that could not expose its Write chunks; false: there were none.
-  [[nodiscard]] bool take_back(Call& call, Queued& queued, bool in_line);
+  // Takes a Call back that could not expose its chunks, perhaps as a limit counts what is registered. True: it may go
+  // at once, without Write chunks, or as idle memory was given up; false: when one is over that exposes memory, or a
+  // Reply is let go of; nullopt: it fails, or the connection does.
+  [[nodiscard]] std::optional<bool> take_back(Call& call, Queued& queued, bool in_line);
   void answer(const Header& header, std::uint64_t& count);
   void answer_err_chunk(std::uint32_t xid, std::uint32_t version);
   [[nodiscard]] std::uint32_t max_backward_bytes(std::uint32_t version) const;
@@ -382,6 +393,11 @@ class Requester {
   void on_reply_fetched(CallAssembler::Done done);
   void send_done(std::uint32_t xid);
   void fail(Error error);
+  // Whether nothing has come back since.
+  [[nodiscard]] bool is_held_back() const {
+    return held_at_ && held_at_->ended == calls_ended_ &&
+           pool_.in_use_bytes(BufferPool::Purpose::kReply) >= held_at_->in_use;
+  }
   [[nodiscard]] Call* find(std::uint32_t xid);
   [[nodiscard]] PeerCall* find_peer_call(CallToken token);
 
@@ -412,6 +428,12 @@ class Requester {
   std::deque<Event> events_;
   Stats stats_{};
   std::uint64_t calls_ended_ = 0;
+  // When the first in the queue was held back for others: calls_ended_, and the octets that Replies used.
+  struct HeldAt {
+    std::uint64_t ended = 0;
+    std::size_t in_use = 0;
+  };
+  std::optional<HeldAt> held_at_;
   std::uint64_t calls_sent_ = 0;
   bool dead_ = false;
 };

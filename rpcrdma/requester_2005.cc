@@ -83,17 +83,14 @@ void Requester::on_configured(Call& call, ConstBytes reply) {
 void Requester::pad_call(OutgoingMessage& out) {
   if (!options_.draft_2005.enabled || config_.terms().align == 0) return;
   const ConstBytes message = out.payload.bytes();
-  DdpItems items;
-  ArgumentWalker walker(message);
-  while (const auto item = walker.next()) {
-    if (!item->in_message || items.size() == kMaxPaddedItems) return;
-    items.push_back(*item);
-  }
+  const DeclaredBinding* declared = options_.draft_2005.pad_declared ? options_.declared.get() : nullptr;
+  const auto items = items_to_pad(ArgumentWalker(message, declared));
+  if (!items) return;
   Header h = out.header;
   h.proc = Proc::kMsgp;
   h.draft_2005 = true;
   // req: D2005-6.2-9
-  const auto layout = plan_padding(message.size(), {items.data(), items.size()}, h.encoded_size(),
+  const auto layout = plan_padding(message.size(), {items->data(), items->size()}, h.encoded_size(),
                                    config_.terms().align, options_.draft_2005.threshold, call_inline_bytes());
   if (!layout) return;
   auto room = pool_.acquire(layout->padded_bytes, BufferPool::Purpose::kControl);
@@ -104,7 +101,7 @@ void Requester::pad_call(OutgoingMessage& out) {
   ++stats_.calls_padded;
 }
 
-// An RDMA_MSGP becomes the RDMA_MSG that it would have been.
+// An RDMA_MSGP becomes the RDMA_MSG that it would have been. req: D2005-4.1-8
 bool Requester::take_padding_out(const Buffer& message, ParsedHeader& parsed) {
   const Call* call = find(parsed.header.xid);
   const std::size_t header_bytes = parsed.payload_offset;
@@ -113,6 +110,7 @@ bool Requester::take_padding_out(const Buffer& message, ParsedHeader& parsed) {
   if (!unpadded) return false;
   parsed.payload_offset += unpadded->offset;
   parsed.header.proc = Proc::kMsg;
+  ++stats_.replies_padded;
   return true;
 }
 

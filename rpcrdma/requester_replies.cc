@@ -25,12 +25,20 @@ void Requester::on_message(Buffer message) {
     ++stats_.dropped_messages;
     return;
   }
-  if (h.proc == Proc::kMsgp && !take_padding_out(message, *parsed)) return lose_reply();
+  // Padding is behind the head, which says the direction.
+  const bool backward = rpc_direction(message.bytes().subspan(parsed->payload_offset)) == RpcDirection::kCall;
+  if (h.proc == Proc::kMsgp && !take_padding_out(message, *parsed)) {
+    // A draft without backward Calls does not say how to pad one. A Call of the same xid goes on. req: RFC8167-5.1-4
+    if (backward) return answer_err_chunk(h.xid, h.version);
+    Call* call = find(h.xid);  // whose Reply it is, the header says
+    if (call == nullptr || call->fetching) return lose_reply();
+    return fail_call(*call, Failure::kBadReply, {});
+  }
   if (h.proc == Proc::kNomsg) {
     // With a Read list it can only be a long backward Call, unless it is a broken Reply.
     const bool answers = options_.draft_2005.enabled && find(h.xid) != nullptr;
-    const bool backward = !h.read_list.empty() && !answers && (takes_chunks(h.version) || find(h.xid) == nullptr);
-    if (backward) return on_backward_call(std::move(message), *parsed);
+    const bool calls = !h.read_list.empty() && !answers && (takes_chunks(h.version) || find(h.xid) == nullptr);
+    if (calls) return on_backward_call(std::move(message), *parsed);
     return on_reply(std::move(message), *parsed);
   }
   const ConstBytes payload = ConstBytes(message.bytes()).subspan(parsed->payload_offset);

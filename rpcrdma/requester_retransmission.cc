@@ -43,13 +43,29 @@ std::optional<bool> Requester::have_message(Queued& queued) {
   return true;
 }
 
-bool Requester::take_back(Call& call, Queued& queued, bool in_line) {
-  if (call.write_chunks.empty() || queued.no_write_chunks || !fence(call)) return false;
+std::optional<bool> Requester::take_back(Call& call, Queued& queued, bool in_line) {
+  const bool may_go_without = !call.write_chunks.empty() && !queued.no_write_chunks;
+  const auto exposes = [](const auto& chunk) { return chunk.memory.has_value(); };
+  const bool others_expose = std::any_of(calls_.begin(), calls_.end(), [&](const Call& c) {
+    if (!c.used || &c == &call) return false;
+    return c.call_memory || (c.reply_chunk && exposes(*c.reply_chunk)) ||
+           std::any_of(c.write_chunks.begin(), c.write_chunks.end(), exposes);
+  });
+  // Of Replies, too, that their owners have still.
+  const bool others_use =
+      others_expose || pool_.in_use_bytes(BufferPool::Purpose::kReply) > call.reply.storage().size();
+  const bool trims = !may_go_without && !queued.trimmed && pool_.idle_bytes() > 0;
+  if (!(may_go_without || trims || others_use) || !fence(call)) return std::nullopt;
   if (!in_line) queued.message = std::move(call.message);
-  queued.no_write_chunks = true;
   call = Call{};
   window_.on_call_done();
-  return true;
+  if (trims) pool_.trim();
+  queued.trimmed |= trims;
+  queued.no_write_chunks |= may_go_without;
+  if (may_go_without || trims) return true;
+  queued.trimmed = queued.no_write_chunks = false;
+  held_at_ = HeldAt{calls_ended_, pool_.in_use_bytes(BufferPool::Purpose::kReply)};
+  return false;
 }
 
 std::vector<OutstandingCall> Requester::take_outstanding() {

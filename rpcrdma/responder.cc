@@ -144,7 +144,7 @@ void Responder::send_reply(std::uint32_t slot, Buffer message, TimePoint now) {
   const std::uint32_t xid = call.xid, version = call.version;
   ReplyPlan plan = plan_reply(xid, call.offer, message.bytes(), grant(), inline_bytes(version, reply_inline_bytes()));
   const std::optional<Stag> sole = call.offer.sole_handle;
-  const ReplyOffer offer = plan.error ? std::move(call.offer) : ReplyOffer{};
+  const ReplyOffer offer = plan.error || options_.draft_2005.enabled ? std::move(call.offer) : ReplyOffer{};
   free_call(slot);
   if (plan.error && version == kVersion1 && offer_reply(xid, offer, message, now)) return;
   if (plan.error) {
@@ -169,6 +169,7 @@ void Responder::send_reply(std::uint32_t slot, Buffer message, TimePoint now) {
   out.payload = std::move(message);
   out.in_line = std::move(plan.in_line);
   out.writes = std::move(plan.writes);
+  if (out.header.proc == Proc::kMsg && version == kVersion1 && plan.reduced_bytes == 0) pad_reply(out, offer.binding);
   // Only when both sides allow it, and only a tag that came with this very Call; and only when there is no choice, so
   // that the peer need not guess which. req: RFC8797-4.1-1 RFC8797-4.1-2 RFC8797-4.1-3 RFC8797-3.2-2 RFC8797-3.2-3
   if (limits_.remote_invalidation) out.invalidate = sole;

@@ -77,8 +77,8 @@ struct ResponderOptions {
   // Bounds for chunk lists; more gets ERR_CHUNK. The dialect follows from the version.
   Limits header_limits{};
   OptionRegistry extensions{};  // of version 2 that are known; others get RDMA_ERR_INVAL_OPTION
-  // Replies that fit nowhere else become Read chunks, which stay exposed until the client's RDMA_DONE; RDMA_MSGP is
-  // taken; CONFIG_RDMA is answered, and not handed over.
+  // Replies that fit nowhere else, or their data, become Read chunks, which stay exposed until the client's RDMA_DONE;
+  // RDMA_MSGP is taken, and sent where the options say so; CONFIG_RDMA is answered, and not handed over.
   Draft2005Options draft_2005{};
 };
 
@@ -135,9 +135,11 @@ class Responder {
     std::uint64_t replies_in_line = 0;         // RDMA_MSG, nothing reduced
     std::uint64_t replies_reduced = 0;         // some result went into a Write chunk
     std::uint64_t replies_in_reply_chunk = 0;  // RDMA_NOMSG
-    std::uint64_t replies_in_read_chunk = 0;   // of the draft of 2005: RDMA_NOMSG with a Read list
-    std::uint64_t replies_not_done = 0;        // of these: without RDMA_DONE in time
-    std::uint64_t dones = 0;                   // of these: with it
+    std::uint64_t replies_in_read_chunk = 0;   // of the draft of 2005: with a Read list, wholly or in part
+    std::uint64_t replies_data_in_chunk = 0;   // of these: RDMA_MSG, their data in Read chunks
+    std::uint64_t replies_padded = 0;          // of the draft of 2005: sent as RDMA_MSGP, of those in line
+    std::uint64_t replies_not_done = 0;        // of those with a Read list: without RDMA_DONE in time
+    std::uint64_t dones = 0;                   // likewise: with it
     std::uint64_t calls_padded = 0;            // of the draft of 2005: Calls that came as RDMA_MSGP
     std::uint64_t configurations = 0;          // likewise: Calls of CONFIG_RDMA, answered here
     std::uint64_t err_chunk_sent = 0;          // RDMA_ERROR, ERR_CHUNK
@@ -326,7 +328,10 @@ class Responder {
   [[nodiscard]] std::uint32_t reply_inline_bytes() const;
   [[nodiscard]] bool take_padding_out(const Buffer& message, ParsedHeader& parsed);
   [[nodiscard]] bool answer_configuration(std::uint32_t slot, ConstBytes call);
+  void pad_reply(OutgoingMessage& out, const ResultBinding& results);
   [[nodiscard]] bool offer_reply(std::uint32_t xid, const ReplyOffer& offer, Buffer& message, TimePoint now);
+  // Makes the data of the message Read chunks; false: the whole message has to be one.
+  [[nodiscard]] bool offer_data(const ReplyOffer& offer, ConstBytes message, OutgoingMessage& out, ByteRange& exposed);
   void on_done(const Header& header);
   void on_done_deadline(TimePoint now);
   void release(Kept kept);

@@ -18,7 +18,12 @@ void Responder::on_message(Buffer message) {
   if (parsed.header.proc == Proc::kError) return on_error_message(parsed.header);
   if (parsed.header.proc == Proc::kOptional) return on_option(std::move(message), parsed);
   if (parsed.header.proc == Proc::kDone) return on_done(parsed.header);
+  const bool replies = rpc_direction(message.bytes().subspan(parsed.payload_offset)) == RpcDirection::kReply;
   if (parsed.header.proc == Proc::kMsgp && !take_padding_out(message, parsed)) {
+    if (replies) {  // a Reply is never answered. req: RFC8166-4.5-4
+      ++stats_.dropped_messages;
+      return;
+    }
     if (!overrun()) answer_err_chunk(parsed.header.xid, parsed.header.version);  // req: D2005-5.3-5
     return;
   }
@@ -157,7 +162,7 @@ void Responder::deliver_assembled(CallAssembler::Done done) {
 void Responder::deliver(std::uint32_t slot, Buffer message) {
   if (configures() && answer_configuration(slot, message.bytes())) return;
   Call& call = calls_[slot];
-  if (!call.offer.write_list.empty()) {
+  if (!call.offer.write_list.empty() || options_.draft_2005.enabled) {
     call.offer.binding = ResultBinding::for_call(message.bytes(), options_.declared.get());
   }
   call.delivered = true;

@@ -55,9 +55,9 @@ void SessionLimits::learn(ConstBytes reply) {
 }
 
 std::optional<std::size_t> SessionLimits::limit(ConstBytes call) const {
+  if (program_word(call) != kNfsProgram) return std::nullopt;
   const Result<RpcCall> head = RpcCall::parse(call);
-  if (!head || head->program != kNfsProgram || head->version != 4 || head->procedure != 1 || !head->body_is_plain())
-    return std::nullopt;
+  if (!head || head->version != 4 || head->procedure != 1 || !head->body_is_plain()) return std::nullopt;
   ReadCursor in(call.subspan(head->arguments_offset));
   if (!skip_xdr(in, "oww")) return std::nullopt;  // tag, minor version, operations
   // SEQUENCE is the first of them (RFC 8881 s2.10.6.1).

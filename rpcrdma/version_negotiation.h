@@ -58,8 +58,9 @@ class VersionNegotiation {
   // where the range makes no sense, the lowest that is good enough. False: the Call fails, and no other can succeed
   // where state() is kFailed.
   [[nodiscard]] bool on_err_vers(std::uint32_t low, std::uint32_t high);
-  // What to take as highest version of this peer on its next connection, now that this one has ended: to ask again for
-  // what it has refused, or has not survived, would go on for ever. Nullopt: nothing was learned.
+  // What to take as highest version of this peer on its next connection, now that this one has ended: what it has
+  // refused, or, in kAsking, not survived is not asked for again for ever (ServerVersions). Nullopt: nothing was
+  // learned.
   [[nodiscard]] std::optional<std::uint32_t> for_next_connection() const;
 
  private:

@@ -60,6 +60,7 @@ class FakeEndpoint : public Endpoint, public Registrar {
   bool refuse_posts = false;
   bool refuse_registrations = false;
   bool refuse_invalidation = false;
+  std::size_t most_exposed = SIZE_MAX;         // registrations of memory to expose, at a time
   std::size_t registrations_to_refuse = 0;     // of memory to expose, the next ones
   std::size_t refuse_registration_number = 0;  // likewise that one, the next is 1
   std::size_t max_reads_seen = 0;
@@ -84,6 +85,7 @@ class FakeEndpoint : public Endpoint, public Registrar {
     return post({OpKind::kRead, id, {into}, handle, offset, {}});
   }
   Result<ExposedMemory> register_memory(MutBytes memory, RemoteAccess access, bool remote_invalidation) override {
+    if (exposed() >= most_exposed) return make_error(Errc::kResource);
     if (refuse_registration_number > 0 && --refuse_registration_number == 0) return make_error(Errc::kResource);
     if (registrations_to_refuse > 0) {
       --registrations_to_refuse;

@@ -134,6 +134,43 @@ TEST(OfferPlan, EveryOtherReplyThatMayBeLongGetsAReplyChunk) {
   EXPECT_EQ(too_long.reply_chunk, kMax);
 }
 
+// By policy only.
+TEST(OfferPlan, APathOfReadlinkGetsAWriteChunk) {
+  COVERS("RFC8267-4-4");
+  COVERS("RFC8267-6.1-4");
+  const Bytes v2 = rpc_call(1, kNfs, 2, 5, Bytes(32)), v3 = rpc_call(1, kNfs, 3, 5, file_handle());
+  const Bytes v4 = compound_call(3).words({22}).opaque(64).words({27, 10}).bytes();
+  for (const Bytes& call : {v3, v4}) {
+    for (const std::uint32_t most : {4096u, 4095u, 2000u}) {
+      const OfferPlan p = plan(call, {.readlink_bytes = most}, 2048);
+      ASSERT_EQ(p.write_chunks.size(), 1u) << most;
+      EXPECT_EQ(p.write_chunks[0], most);
+      EXPECT_EQ(p.reply_chunk, 0u);
+      EXPECT_FALSE(p.guessed);
+      EXPECT_LT(p.reply_rest, 1024u);
+    }
+    const OfferPlan in_line = plan(call, {.readlink_bytes = 1000}, 4096);
+    EXPECT_TRUE(in_line.write_chunks.empty());
+    EXPECT_EQ(in_line.reply_chunk, 0u) << "it fits";
+    EXPECT_EQ(plan(call, {.write_chunks = 0, .readlink_bytes = 4096}).reply_chunk,
+              plan(call, {.write_chunks = 0, .readlink_bytes = 4095}).reply_chunk);
+    EXPECT_LT(plan(call, {.write_chunks = 0, .readlink_bytes = 4096}).reply_chunk, 5000u) << "it bounds a Reply chunk";
+    EXPECT_EQ(plan(call).reply_chunk, kMax);
+  }
+  EXPECT_EQ(plan(v2, {.readlink_bytes = 4096}).reply_chunk, 0u) << "1024 octets at most";
+  ASSERT_EQ(plan(v2, {.readlink_bytes = 4096}, 1024).write_chunks.size(), 1u);
+  EXPECT_EQ(plan(v2, {.readlink_bytes = 4096}, 1024).write_chunks[0], 1024u);
+  // READ, READLINK, READ, as in section 6.4.3.
+  auto three = compound_call(3);
+  three.words({25, 1, 2, 3, 4, 0, 0, 8000}).words({27}).words({25, 1, 2, 3, 4, 0, 0, 9000});
+  const OfferPlan several = plan(three.bytes(), {.write_chunks = 3, .readlink_bytes = 4096});
+  ASSERT_EQ(several.write_chunks.size(), 3u);
+  EXPECT_EQ(several.write_chunks[1], 4096u);
+  const OfferPlan in_line = plan(three.bytes(), {.write_chunks = 3, .empty_write_chunks = true, .readlink_bytes = 500});
+  ASSERT_EQ(in_line.write_chunks.size(), 3u);
+  EXPECT_EQ(in_line.write_chunks[1], 0u);
+}
+
 TEST(OfferPlan, WhereTheCallMayBeSentAgainTheReplyChunkIsOfALikelySize) {
   COVERS("RFC8267-5.2-3");
   const Bytes getacl = rpc_call(1, 100227, 3, 1, file_handle() + words({15}));

@@ -197,6 +197,25 @@ TEST(Padding, HostileMessages) {
   for (int i = 0; i < 17; ++i) many.w(38).words({0, 0, 0, 0}).d(0).w(2).opaque(516);
   Bytes message = many.bytes();
   EXPECT_EQ(unpad_call(message, msgp({4, 512}), kMinMsgpHeaderBytes), std::nullopt);
+  // Padded data behind an operation that nobody knows, a Reply where a Call should be, and other versions of NFS.
+  Xdr odd = iwarp::test::compound_call(2);
+  odd.w(99).w(38).words({0, 0, 0, 0}).d(0).w(2).opaque(1100);
+  Xdr later = iwarp::test::compound_call(1, 9);
+  later.w(38).words({0, 0, 0, 0}).d(0).w(2).opaque(1100);
+  for (Bytes unknown :
+       {odd.bytes(), later.bytes(), read_reply(kXid, pattern(1100)), rpc_call(kXid, 100003, 5, 7) + pattern(1100)}) {
+    EXPECT_EQ(unpad_call(unknown, msgp({kAlign, kThreshold}), kMinMsgpHeaderBytes), std::nullopt);
+    EXPECT_EQ(unpad_call(unknown, msgp({kAlign, 2048}), kMinMsgpHeaderBytes), Unpadded{}) << "too short for any";
+  }
+  EXPECT_FALSE(items_to_pad(ArgumentWalker(odd.bytes()))) << "nor is it sent";
+  for (const Bytes& asked : {odd.bytes(), later.bytes()}) {
+    Bytes reply = read_reply(kXid, pattern(1100));
+    EXPECT_EQ(unpad_reply(reply, msgp({kAlign, kThreshold}), kMinMsgpHeaderBytes, ResultBinding::for_call(asked)),
+              std::nullopt);
+  }
+  Bytes call_as_reply = call;
+  EXPECT_EQ(unpad_reply(call_as_reply, msgp({kAlign, kThreshold}), kMinMsgpHeaderBytes, ResultBinding::for_call(call)),
+            std::nullopt);
   // A length that is beyond any message.
   Bytes liar = write_call_head(kXid, 0xFFFFFFFF) + Bytes(4096);
   EXPECT_EQ(unpad_call(liar, msgp({kAlign, kThreshold}), kMinMsgpHeaderBytes), std::nullopt);

@@ -287,8 +287,8 @@ TEST_F(RequesterChunks, AReplyChunkWhereAWriteChunkCannotBeExposed) {
   answer(header(1, Proc::kMsg, 64), read_error(1));
   expect_reply(read_error(1));
   EXPECT_EQ(client_.exposed(), 0u);
-  // Neither of them: that Call fails.
-  client_.registrations_to_refuse = 2;
+  // Neither of them, nor when the pool has given up what is idle: that Call fails.
+  client_.registrations_to_refuse = 3;
   ASSERT_TRUE(call(read_call(2, 65'536)).ok());
   const auto failed = next<Requester::CallFailed>(*requester_);
   ASSERT_TRUE(failed);
@@ -377,6 +377,45 @@ TEST(RpcPairChunks, WriteChunksBesideAReplyChunk) {
     EXPECT_TRUE(answer->in_reply_chunk);
     EXPECT_GE(answer->written, sizes[0] + sizes[1] + 128 * handles);
     EXPECT_EQ(pair.client_end.exposed(), 0u);
+  }
+}
+
+// Paths of READLINK by Write chunk, between two ends of iwarp; longer ones than were asked for end their RPC.
+TEST(RpcPairChunks, APathComesByWriteChunk) {
+  COVERS("RFC8267-4-4");
+  COVERS("RFC8267-6.1-4");
+  RequesterOptions c;
+  c.inline_bytes = 1024;
+  c.offers.readlink_bytes = 4095;
+  Pair pair(c, {.inline_bytes = 1024});
+  std::uint32_t xid = 0;
+  for (const std::uint32_t version : {3u, 4u}) {
+    for (const std::size_t octets : {1u, 2000u, 4095u, 4096u}) {
+      SCOPED_TRACE(std::to_string(version) + ' ' + std::to_string(octets));
+      ++xid;
+      const Bytes path = opaque(pattern(octets, version));
+      const Bytes message =
+          version == 3 ? rpc_call(xid, kNfs, 3, 5, file_handle()) : rpc_call(xid, kNfs, 4, 1, words({0, 1, 1, 27}));
+      const Bytes results = (version == 3 ? words({0, 0}) : words({0, 0, 1, 27, 0})) + path;
+      ASSERT_TRUE(pair.client.call(to_buffer(pair.client_pool, message, BufferPool::Purpose::kCall), {}).ok());
+      pair.run();
+      auto call = next<Responder::CallReceived>(pair.server);
+      ASSERT_TRUE(call);
+      EXPECT_EQ(call->write_chunk_bytes, 4095u);
+      EXPECT_EQ(call->reply_chunk_bytes, 0u);
+      call->message = {};
+      ASSERT_TRUE(pair.server.reply(call->token, to_buffer(pair.server_pool, rpc_reply(xid, results))).ok());
+      pair.run();
+      EXPECT_EQ(pair.client_end.exposed(), 0u);
+      if (octets > 4095) {
+        EXPECT_TRUE(next<Requester::CallFailed>(pair.client));
+        continue;
+      }
+      const auto answer = next<Requester::ReplyReceived>(pair.client);
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(to_bytes(answer->message.bytes()), rpc_reply(xid, results));
+      EXPECT_EQ(answer->written, octets);
+    }
   }
 }
 

@@ -220,7 +220,7 @@ TEST_F(RequesterTest, ClosesIfItCannotFence) {
 TEST_F(RequesterTest, FailsTheCallIfMemoryCannotBeExposed) {
   COVERS("RFC8166-4.5.4-1");
   start();
-  Buffer message = to_buffer(*pool_, readlink_call(1));
+  Buffer message = to_buffer(*pool_, readlink_call(1), BufferPool::Purpose::kCall);
   pool_->acquire(1 << 20, BufferPool::Purpose::kReply).reset();  // the Reply's buffer is there already
   client_.refuse_registrations = true;
   ASSERT_TRUE(requester_->call(std::move(message), now_).ok());
@@ -228,6 +228,148 @@ TEST_F(RequesterTest, FailsTheCallIfMemoryCannotBeExposed) {
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->why, Requester::Failure::kLocal);
   EXPECT_EQ(requester_->outstanding_calls(), 0u);
+}
+
+// A limit of locked memory: so many registrations of memory to expose at a time, and no more.
+class RequesterHeldBack : public RequesterTest {
+ protected:
+  void start_with_credits() {
+    start();
+    ASSERT_TRUE(call(null_call(1)).ok());
+    (void)received();
+    answer_in_line(1);
+  }
+  void answer_in_line(std::uint32_t xid) {
+    answer(header(xid, Proc::kMsg, 64), rpc_reply(xid));
+    expect_reply(rpc_reply(xid));
+  }
+};
+
+TEST_F(RequesterHeldBack, UntilACallIsOverThatExposes) {
+  start_with_credits();
+  client_.most_exposed = 2;
+  for (std::uint32_t xid = 1; xid <= 4; ++xid) ASSERT_TRUE(call(readlink_call(xid)).ok());
+  ASSERT_TRUE(call(null_call(5)).ok());  // in its place in the order of Calls
+  EXPECT_EQ(received().header.xid, 1u);
+  EXPECT_EQ(received().header.xid, 2u);
+  EXPECT_TRUE(nothing_received());
+  EXPECT_TRUE(requester_->waits_for_exposed());
+  EXPECT_FALSE(requester_->waits_for_credit());
+  const auto releases = pool_->releases();
+  requester_->progress();
+  EXPECT_TRUE(nothing_received());
+  EXPECT_EQ(pool_->releases(), releases) << "it tries when a Call has ended, and no sooner";
+  answer_in_line(1);
+  EXPECT_EQ(received().header.xid, 3u);
+  EXPECT_TRUE(nothing_received());
+  EXPECT_TRUE(requester_->waits_for_exposed());
+  answer_in_line(2);
+  EXPECT_EQ(received().header.xid, 4u);
+  EXPECT_EQ(received().header.xid, 5u);
+  EXPECT_FALSE(requester_->waits_for_exposed());
+  for (const std::uint32_t xid : {3u, 4u, 5u}) answer_in_line(xid);
+  EXPECT_TRUE(requester_->idle());
+}
+
+// Nor by what it has exposed itself before it was refused: both would wait in vain.
+TEST_F(RequesterHeldBack, NotByCallsThatExposeNothing) {
+  start_with_credits();
+  client_.most_exposed = 1;
+  ASSERT_TRUE(call(null_call(1)).ok());
+  (void)received();
+  ASSERT_TRUE(call(rpc_call(2, 0x20000042, 1, 1, pattern(65'536))).ok());  // a Reply chunk, and itself in a Read chunk
+  const auto failed = next<Requester::CallFailed>(*requester_);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->why, Requester::Failure::kLocal);
+  EXPECT_EQ(client_.exposed(), 0u);
+  EXPECT_FALSE(requester_->waits_for_exposed());
+  answer_in_line(1);
+  EXPECT_TRUE(requester_->idle());
+}
+
+// Whatever else is out.
+TEST_F(RequesterHeldBack, UntilAReplyIsLetGo) {
+  start_with_credits();
+  for (const bool others : {false, true}) {
+    ASSERT_TRUE(call(readlink_call(1)).ok());
+    const Decoded d = received();
+    const Bytes data = rpc_reply(1, pattern(5000));
+    write_remote(d.header.reply_chunk->segments[0], data);
+    if (others) {
+      ASSERT_TRUE(call(readlink_call(3)).ok());
+      (void)received();
+    }
+    Header h = header(1, Proc::kNomsg, 64);
+    h.reply_chunk = d.header.reply_chunk;
+    h.reply_chunk->segments[0].length = static_cast<std::uint32_t>(data.size());
+    answer(h);
+    auto kept = next<Requester::ReplyReceived>(*requester_);
+    ASSERT_TRUE(kept);
+    client_.registrations_to_refuse = 100;
+    ASSERT_TRUE(call(readlink_call(2)).ok());
+    requester_->progress();
+    EXPECT_TRUE(nothing_received());
+    EXPECT_EQ(requester_->waits_for_exposed(), others);
+    ASSERT_TRUE(call(null_call(4)).ok());  // goes right behind it
+    client_.registrations_to_refuse = 0;
+    requester_->progress();
+    EXPECT_TRUE(nothing_received());
+    kept.reset();
+    requester_->progress();
+    EXPECT_EQ(received().header.xid, 2u);
+    EXPECT_EQ(received().header.xid, 4u);
+    answer_in_line(2);
+    answer_in_line(4);
+    if (others) answer_in_line(3);
+    EXPECT_TRUE(requester_->idle());
+  }
+}
+
+// It counts, too.
+TEST_F(RequesterHeldBack, BehindIdleMemoryOfThePool) {
+  start_with_credits();
+  (void)pool_->acquire(100'000, BufferPool::Purpose::kCall);
+  EXPECT_GT(pool_->idle_bytes(), 0u);
+  client_.registrations_to_refuse = 1;
+  ASSERT_TRUE(call(readlink_call(1)).ok());
+  EXPECT_EQ(received().header.xid, 1u);
+  EXPECT_EQ(pool_->idle_bytes(), 0u);
+  answer_in_line(1);
+}
+
+TEST_F(RequesterHeldBack, AndCancelledOthersGo) {
+  start_with_credits();
+  client_.most_exposed = 1;
+  ASSERT_TRUE(call(readlink_call(1)).ok());
+  (void)received();
+  ASSERT_TRUE(call(readlink_call(2)).ok());
+  ASSERT_TRUE(call(null_call(3)).ok());
+  EXPECT_TRUE(requester_->cancel(2));
+  requester_->progress();
+  EXPECT_EQ(received().header.xid, 3u);
+  answer_in_line(3);
+  answer_in_line(1);
+  EXPECT_TRUE(requester_->idle());
+}
+
+// Whole, with Read chunks and with Write chunks, as if nothing had been.
+TEST_F(RequesterHeldBack, AndSentAsItIs) {
+  start_with_credits();
+  client_.most_exposed = 1;
+  for (const Bytes& message : {write_call(2, pattern(65'536)), read_call(2, 65'536)}) {
+    ASSERT_TRUE(call(readlink_call(1)).ok());
+    (void)received();
+    ASSERT_TRUE(call(message).ok());
+    EXPECT_TRUE(nothing_received());
+    answer_in_line(1);
+    const Decoded d = received();
+    EXPECT_EQ(d.header.xid, 2u);
+    EXPECT_EQ(d.header.read_list.size() + d.header.write_list.size(), 1u);
+    answer(header(2, Proc::kMsg, 64), rpc_reply(2));
+    (void)requester_->poll_event();
+    EXPECT_EQ(client_.exposed(), 0u);
+    EXPECT_TRUE(requester_->idle());
+  }
 }
 
 TEST_F(RequesterTest, WaitsForReplyMemory) {

@@ -3,7 +3,7 @@
 
 #include "iwarp/rpcrdma/padding.h"
 #include "iwarp/rpcrdma/receive_ring.h"
-#include "tests/rpcrdma/responder_fixture.h"
+#include "tests/rpcrdma/responder_2005_fixture.h"
 
 namespace iwarp::rpcrdma::test {
 namespace {
@@ -13,56 +13,20 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::uint32_t kXid = 0x01020304;
-constexpr std::size_t kLong = 20000;
 
-ResponderOptions options(bool configure = false) {
-  ResponderOptions out;
-  out.draft_2005.enabled = true;
-  out.draft_2005.configure = configure;
-  out.draft_2005.incoming_reads = 4;
-  out.draft_2005.align = 512;
-  return out;
-}
-
-class Responder2005 : public ResponderTest {
+class Responder2005 : public Responder2005Test {
  protected:
-  Decoded received_2005() {
-    run();
-    if (client_.inbox.empty()) throw std::runtime_error("client received nothing");
-    const Bytes m = client_.inbox.front();
-    client_.inbox.erase(client_.inbox.begin());
-    return decode(m, {.dialect = {.draft_2005 = true}});
-  }
-  void send_done(std::uint32_t xid) {
-    Header h = header(xid, Proc::kDone);
-    h.draft_2005 = true;
-    send(h);
-    run();
-  }
-  // The segment of a long Reply to a Call that offers nothing for it.
+  // The segment of a long Reply, which has no data, to a Call that offers nothing for it.
   Segment long_reply(std::uint32_t xid, TimePoint now) {
-    send(header(xid), read_call(xid, kLong));
-    const CallToken token = expect_call(read_call(xid, kLong));
-    message_ = read_reply(xid, pattern(kLong));
+    send(header(xid), readdir_call(xid));
+    const CallToken token = expect_call(readdir_call(xid));
+    message_ = rpc_reply(xid, pattern(kLong));
     EXPECT_TRUE(responder_->reply(token, to_buffer(*pool_, message_), now).ok());
     const Decoded d = received_2005();
     EXPECT_EQ(d.header.proc, Proc::kNomsg);
     if (d.header.read_list.size() != 1) throw std::runtime_error("no Read list");
     EXPECT_EQ(d.header.read_list[0].position, 0u);
     return d.header.read_list[0].target;
-  }
-  // What the client reads there now; empty: it is not exposed.
-  Bytes read(const Segment& s) {
-    const auto it = server_.regions.find(raw(s.handle));
-    if (it == server_.regions.end() || it->second.access != RemoteAccess::kRead) return {};
-    const MutBytes m = it->second.memory.subspan(static_cast<std::size_t>(s.offset - it->second.base), s.length);
-    return Bytes(m.begin(), m.end());
-  }
-  std::optional<Responder::MustClose> closing() {
-    while (auto e = responder_->poll_event()) {
-      if (auto* m = std::get_if<Responder::MustClose>(&*e)) return *m;
-    }
-    return std::nullopt;
   }
 
   Bytes message_;
@@ -78,7 +42,7 @@ TEST_F(Responder2005, LongRepliesAreReadAndThenDone) {
   COVERS("D2005-3.8-5");
   COVERS("D2005-3.8-9");
   COVERS("D2005-6-1");
-  start(options());
+  start(options_2005());
   const std::size_t receives = server_.receives.size();
   const Segment s = long_reply(kXid, now_);
   EXPECT_EQ(read(s), message_);
@@ -104,7 +68,7 @@ TEST_F(Responder2005, LongRepliesAreReadAndThenDone) {
 // The Call by Read chunk, with a Write chunk that is too small, and the Reply by Read chunk.
 TEST_F(Responder2005, ChunksOfEveryKindInOneRpc) {
   COVERS("D2005-3.8-10");
-  start(options());
+  start(options_2005());
   Bytes call = read_call(kXid, kLong);
   const auto exposed = client_.register_memory(call, RemoteAccess::kRead, false);
   Header h = header(kXid, Proc::kNomsg);
@@ -116,7 +80,7 @@ TEST_F(Responder2005, ChunksOfEveryKindInOneRpc) {
   reply(token, message_);
   const Decoded d = received_2005();
   ASSERT_EQ(d.header.read_list.size(), 1u);
-  EXPECT_EQ(read(d.header.read_list[0].target), message_);
+  EXPECT_EQ(read(d.header.read_list[0].target), pattern(kLong));
   ASSERT_EQ(d.header.write_list.size(), 1u);
   EXPECT_EQ(d.header.write_list[0].length(), 0u) << "unused";
   send_done(kXid);
@@ -126,13 +90,13 @@ TEST_F(Responder2005, ChunksOfEveryKindInOneRpc) {
 // same.
 TEST_F(Responder2005, RepliesNeedNoReceivesForCalls) {
   COVERS("D2005-3.3-1");
-  start(options());
+  start(options_2005());
   BufferPool::Options memory;
   memory.control_bytes = 2 * BufferPool::charged_bytes(4096);
   BufferPool receives(server_, memory);
   ReceiveRing ring(server_, receives, 2, 4096);
   server_.receives.clear();  // those of start(), which are still in its ring
-  Responder responder(server_, *pool_, {}, options(), &ring);
+  Responder responder(server_, *pool_, {}, options_2005(), &ring);
   server_.deliver = [&](const Completion& c) { responder.on_completion(c); };
   ASSERT_TRUE(responder.start());
   ASSERT_EQ(server_.receives.size(), 2u);
@@ -159,7 +123,7 @@ TEST_F(Responder2005, RepliesNeedNoReceivesForCalls) {
 
 TEST_F(Responder2005, WhereTheXidsDifferThatOfTheHeaderIsAnswered) {
   COVERS("D2005-4.1-2");
-  start(options());
+  start(options_2005());
   send(header(7), null_call(8));
   const Decoded d = received_2005();
   EXPECT_EQ(d.header.proc, Proc::kError);
@@ -169,7 +133,7 @@ TEST_F(Responder2005, WhereTheXidsDifferThatOfTheHeaderIsAnswered) {
 
 TEST_F(Responder2005, WithoutDoneTheMemoryIsFreedAfterATime) {
   COVERS("D2005-3.8-6");
-  ResponderOptions o = options();
+  ResponderOptions o = options_2005();
   o.draft_2005.done.patience = seconds(2);
   start(o);
   const Segment s = long_reply(kXid, now_);
@@ -186,7 +150,7 @@ TEST_F(Responder2005, WithoutDoneTheMemoryIsFreedAfterATime) {
 
 TEST_F(Responder2005, OrTheConnectionEnds) {
   COVERS("D2005-3.8-6");
-  ResponderOptions o = options();
+  ResponderOptions o = options_2005();
   o.draft_2005.done.late = DoneOptions::Late::kClose;
   start(o);
   const Segment s = long_reply(kXid, now_);
@@ -198,7 +162,7 @@ TEST_F(Responder2005, OrTheConnectionEnds) {
 }
 
 TEST_F(Responder2005, TheEndOfTheConnectionIsTheEndOfTheChunks) {
-  start(options());
+  start(options_2005());
   const Segment s = long_reply(kXid, now_);
   responder_->on_disconnect();
   EXPECT_EQ(read(s), Bytes());
@@ -207,7 +171,7 @@ TEST_F(Responder2005, TheEndOfTheConnectionIsTheEndOfTheChunks) {
 
 TEST_F(Responder2005, WhatWaitsForDoneIsBounded) {
   COVERS("D2005-3.4-8");
-  ResponderOptions o = options();
+  ResponderOptions o = options_2005();
   o.draft_2005.done.max_replies = 1;
   start(o);
   (void)long_reply(kXid, now_);
@@ -243,7 +207,7 @@ TEST_F(Responder2005, PaddedCallsArriveAsTheyWere) {
   COVERS("D2005-3.5-1");
   COVERS("D2005-3.5-5");
   COVERS("D2005-4.1-8");
-  start(options());
+  start(options_2005());
   const Bytes call = write_call(kXid, pattern(2000));
   DdpItems items;
   items.push_back(*ArgumentWalker(call).next());
@@ -276,7 +240,7 @@ TEST_F(Responder2005, AnswersItsConfiguration) {
   COVERS("D2005-6.1-2");
   COVERS("D2005-6.2-5");
   // The client has announced nothing: 1024 octets, and one message at a time.
-  start(options(true), std::nullopt, PrivateData{});
+  start(options_2005(true), std::nullopt, PrivateData{});
   send(header(kXid), rpc_call(kXid, kConfigProgram, 1, 1, words({8192, 4096, 1})));
   const Decoded d = received_2005();
   EXPECT_EQ(d.payload, rpc_reply(kXid, words({4096 - 128, 512, 4})));
@@ -293,14 +257,14 @@ TEST_F(Responder2005, AnswersItsConfiguration) {
 
 TEST_F(Responder2005, OneAtATimeUntilConfigured) {
   COVERS("D2005-6.1-2");
-  start(options(true));
+  start(options_2005(true));
   send(header(kXid), Bytes(words({kXid, 0, 2, kConfigProgram, 1, 0, 0, 0, 0, 0})));  // the null procedure
   EXPECT_EQ(received_2005().header.credits, 1u);
 }
 
 TEST_F(Responder2005, ClientsThatTakeNoReadsGetNoReadChunks) {
   COVERS("D2005-6.2-8");
-  start(options(true));
+  start(options_2005(true));
   send(header(kXid), rpc_call(kXid, kConfigProgram, 1, 1, words({4096, 4096, 0})));
   (void)received_2005();
   send(header(9), read_call(9, kLong));
