@@ -83,8 +83,9 @@ endif()
 add_dependencies(libraries ${library_targets})
 
 # Each dependency as a line of iwarpConfig.cmake, and as a word of iwarp.pc. Types of Boost.Asio go from the application into the
-# library and back, with what is inlined in both: so both need the same version of it.
+# library and back, with what is inlined in both: so both need the same version of it. dlopen() is part of libc since glibc 2.34.
 set(known_packages
+  "${CMAKE_DL_LIBS}||"
   "Threads::Threads|find_dependency(Threads)|"
   "OpenSSL::Crypto|find_dependency(OpenSSL)|libcrypto"
   "Boost::headers|find_dependency(Boost ${Boost_VERSION_STRING} EXACT)|"

@@ -62,6 +62,19 @@ Connection::~Connection() {
   if (life_ != Life::kOver) finish(make_error(Errc::kAborted));
 }
 
+template <class What>
+void Connection::enter(const std::weak_ptr<Connection>& weak, What what) {
+  const auto self = weak.lock();
+  if (self == nullptr) return;
+  std::function<void()> tell;
+  {
+    const std::lock_guard lock(self->mu_);
+    what(*self);
+    tell = std::exchange(self->tell_, {});
+  }
+  if (tell) tell();
+}
+
 bool Connection::step(LifeInput on) {
   const auto to = next(life_, on);
   if (to) life_ = *to;
@@ -85,7 +98,7 @@ void Connection::note_addresses() {
 void Connection::set_timer(std::chrono::milliseconds after, const Error& reason) {
   timer_.expires_after(after);
   timer_.async_wait([weak = weak_from_this(), reason](boost::system::error_code ec) {
-    if (const auto self = weak.lock(); self != nullptr && !ec) self->finish(reason);
+    if (!ec) enter(weak, [&](Connection& self) { self.finish(reason); });
   });
 }
 
@@ -145,45 +158,53 @@ void Connection::call_connect() {
   if (auto ok = assign(*returned, call_->descriptor()); !ok) return finish(ok.error());
   returned->async_wait(stream_descriptor::wait_read,
                        [weak = weak_from_this(), returned, call = call_](boost::system::error_code ec) {
-                         if (const auto self = weak.lock(); self != nullptr && !ec)
-                           self->on_connect_called(call->failed());
+                         if (ec || !call->returned()) return;
+                         enter(weak, [&](Connection& self) { self.on_connect_called(call->failed()); });
                        });
 }
 
 // Its success says nothing yet: an event does, and may have come already.
 void Connection::on_connect_called(int failed) {
-  if (life_ == Life::kConnecting && failed != 0) finish(failure_of(failed, "the device does not connect"));
+  if (life_ == Life::kConnecting && failed != 0) return finish(failure_of(failed, "the device does not connect"));
+  if (std::exchange(established_in_call_, false)) establish();
 }
 
 void Connection::on_established(const CmEvent& event) {
+  if (!next(life_, LifeInput::kEstablished)) return;
+  if (initiator_) agreed_.private_data.assign(event.octets().begin(), event.octets().end());
+  // Until it has returned the call has the id and the queue pair, which nobody else may use or end.
+  established_in_call_ = call_ != nullptr && (!call_->returned() || call_->failed() != 0);
+  if (!established_in_call_) establish();
+}
+
+void Connection::establish() {
   if (!step(LifeInput::kEstablished)) return;
   timer_.cancel();
   was_established_ = true;
   note_addresses();
-  if (initiator_) agreed_.private_data.assign(event.octets().begin(), event.octets().end());
-  device_watch_ = resources_->device().watch(resources_->qp(), resources_->cq(),
-                                             [weak = weak_from_this(), &io = io_](const Error& why) {
-                                               boost::asio::post(io, [weak, why] {
-                                                 if (const auto self = weak.lock()) self->finish(why);
-                                               });
-                                             });
+  device_watch_ = resources_->device().watch(
+      resources_->qp(), resources_->cq(), [weak = weak_from_this(), &io = io_](const Error& why) {
+        boost::asio::post(io, [weak, why] { enter(weak, [&](Connection& self) { self.finish(why); }); });
+      });
   if (resources_->device().gone()) return finish(make_error(Errc::kSystem, "the RDMA device is gone"));
-  if (established_) std::exchange(established_, {})(Error{});
+  if (established_) tell_ = [established = std::exchange(established_, {})] { established(Error{}); };
 }
 
 // --- Events.
 
 void Connection::wait_for_events() {
   events_.async_wait(stream_descriptor::wait_read, [weak = weak_from_this()](boost::system::error_code ec) {
-    const auto self = weak.lock();
-    if (self == nullptr || ec || self->life_ == Life::kOver) return;
-    self->take_events();
-    if (self->life_ != Life::kOver) self->wait_for_events();
+    if (ec) return;
+    enter(weak, [](Connection& self) {
+      self.take_events();
+      if (self.life_ != Life::kOver) self.wait_for_events();
+    });
   });
 }
 
+// What is to be told is told before the next event: the descriptor is ready as long as there are any.
 void Connection::take_events() {
-  while (life_ != Life::kOver) {
+  while (life_ != Life::kOver && !tell_) {
     const auto event = resources_->id().next_event();
     if (!event) return;
     handle(*event);
@@ -239,10 +260,12 @@ void Connection::on_peer_left(int status) {
 
 void Connection::wait_for_completions() {
   completions_.async_wait(stream_descriptor::wait_read, [weak = weak_from_this()](boost::system::error_code ec) {
-    const auto self = weak.lock();
-    if (self == nullptr || ec || self->life_ == Life::kOver) return;
-    self->take_completion_events();
-    if (self->life_ != Life::kOver) self->wait_for_completions();
+    if (ec) return;
+    enter(weak, [](Connection& self) {
+      if (self.life_ == Life::kOver) return;
+      self.take_completion_events();
+      if (self.life_ != Life::kOver) self.wait_for_completions();
+    });
   });
 }
 
@@ -253,7 +276,7 @@ void Connection::take_completion_events() {
     resources_->verbs().ack_cq_events(of, 1);
   if (errno != EAGAIN && errno != EINTR)  // the descriptor would be ready for ever
     return finish(make_error(Errc::kSystem, "the device's completion events cannot be read: was it removed?"));
-  if (wake_) std::exchange(wake_, {})();
+  tell_ = std::exchange(wake_, {});
 }
 
 void Connection::arm(std::function<void()> wake) {
@@ -307,11 +330,15 @@ void Connection::abort(const Error& reason) {
   finish(cause ? *cause : reason);
 }
 
+void Connection::leave_at_once() {
+  if (life_ == Life::kUp || life_ == Life::kFinishing) (void)resources_->verbs().disconnect(resources_->id().get());
+  abort(make_error(Errc::kAborted, kLeft));
+}
+
 void Connection::finish_later(const Error& reason) {
   if (std::exchange(finishing_, true)) return;
-  boost::asio::post(io_, [weak = weak_from_this(), reason] {
-    if (const auto self = weak.lock()) self->finish(reason);
-  });
+  boost::asio::post(io_,
+                    [weak = weak_from_this(), reason] { enter(weak, [&](Connection& self) { self.finish(reason); }); });
 }
 
 void Connection::finish(const Error& reason) {

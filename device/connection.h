@@ -1,7 +1,7 @@
 // A connection over a device, in either role, from the request or the address to the end: driven by the descriptors of
 // its event channel and its completion channel on an io_context. Nothing here blocks: the one call that does so on some
 // devices, rdma_connect(), is made in a thread of its own (connect_call.h). Handlers are called from the event loop,
-// never inside a call. One thread: that of the io_context.
+// never inside a call. One thread: that of the io_context; or others as well, with mutex() held.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,6 +11,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -58,6 +59,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // The event loop holds it while it is at work here, and lets go of it to call a handler. Who calls from another
+  // thread than that of the io_context holds it too: in each call of this object, and of its endpoint where that one
+  // does not say otherwise.
+  [[nodiscard]] std::mutex& mutex() { return mu_; }
+
   // No error: established. Called once.
   using Established = std::function<void(const Error&)>;
   // Of a request: once its queue pair was made. Receives should be posted.
@@ -73,6 +79,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void disconnect();
   // At once. When it returns, no memory of it is in reach of anybody; the handlers hear of it later.
   void abort(const Error& reason);
+  // As abort(), with kLeft; but an established peer is told as disconnect() tells it, where the device can do so at
+  // once: what has completed is not taken back.
+  void leave_at_once();
 
   [[nodiscard]] Endpoint& endpoint() { return endpoint_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
@@ -97,12 +106,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(boost::asio::io_context& io, std::shared_ptr<Resources> resources, std::size_t ord,
              const ConnectionTimes& times);
 
+  // Of the event loop: `what` with mutex() held, unless the connection is gone; then what it leaves in tell_, without.
+  template <class What>
+  static void enter(const std::weak_ptr<Connection>& weak, What what);
   [[nodiscard]] bool step(LifeInput on);
   [[nodiscard]] Result<void> watch();
   void wait_for_events();
   void take_events();
   void handle(const CmEvent& event);
   void on_established(const CmEvent& event);
+  void establish();
   void on_peer_left(int status);
   void tell_not_established();
   void on_address();
@@ -119,13 +132,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void finish(const Error& reason);
 
   boost::asio::io_context& io_;
+  std::mutex mu_;
+  std::function<void()> tell_;  // for enter()
   std::shared_ptr<Resources> resources_;
   Endpoint endpoint_;
   const ConnectionTimes times_;
   Life life_ = Life::kNew;
   bool initiator_ = false;
   bool was_established_ = false;
-  bool finishing_ = false;  // finish_later() was called
+  bool established_in_call_ = false;  // before rdma_connect() had returned: told then
+  bool finishing_ = false;            // finish_later() was called
   std::shared_ptr<ConnectCall> call_;
   Agreement agreed_;
   tcp::endpoint local_, remote_;

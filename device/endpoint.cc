@@ -103,6 +103,7 @@ Result<void> Endpoint::flush() {
       sends_.push_back(c.posted);
     } else {
       free_sink(c.posted);
+      dropped_.push_back(c.posted);
     }
   }
   collected_.clear();
@@ -259,8 +260,22 @@ void Endpoint::close() {
   closed_ = true;
   resources_->destroy_queue_pair();
   for (Posted& p : sends_) free_sink(p);
-  for (Collected& c : collected_) free_sink(c.posted);
+  for (Collected& c : collected_) {
+    free_sink(c.posted);
+    dropped_.push_back(c.posted);
+  }
   collected_.clear();
+}
+
+void Endpoint::flush_rest() {
+  const auto flush = [this](auto& queue) {
+    for (const Posted& p : queue)
+      ready_.push_back(p.done ? *p.done : Completion{.id = p.id, .op = p.op, .status = OpStatus::kFlushed});
+    queue.clear();
+  };
+  flush(sends_);
+  flush(dropped_);
+  flush(receives_);
 }
 
 void Endpoint::free_sink(Posted& of) {

@@ -1,6 +1,7 @@
 // rpcrdma::Endpoint and Registrar over a queue pair of a device. Posts of the send side are collected and leave
 // together in flush(). All requests are signalled and numbered: a completion with an error says nothing else. They are
-// told in the order posted, though siw completes what was posted behind a Read before it. Not thread-safe.
+// told in the order posted, though siw completes what was posted behind a Read before it. Not thread-safe; registering
+// and deregistering memory are one thing, which one thread may do while another one does the rest.
 #pragma once
 
 #include <array>
@@ -41,6 +42,8 @@ class Endpoint final : public rpcrdma::Endpoint, public rpcrdma::Registrar {
   void close();
   // The same where somebody else still has the queue pair in hand and will destroy it: nothing was posted to it.
   void abandon() { closed_ = true; }
+  // Behind either of these: what was posted and never completed is flushed, for poll() to give.
+  void flush_rest();
 
   // Posted on the send side, collected posts included, and not completed.
   [[nodiscard]] std::size_t unfinished_sends() const { return collected_.size() + sends_.size(); }
@@ -100,6 +103,7 @@ class Endpoint final : public rpcrdma::Endpoint, public rpcrdma::Registrar {
   rpcrdma::EndpointLimits limits_;
   std::unordered_map<std::uint32_t, ibv_mr*> local_, exposed_;  // by lkey, by rkey
   std::vector<Collected> collected_;
+  std::vector<Posted> dropped_;                     // that were collected, and never reached the queue pair
   std::deque<Posted> sends_, receives_;             // oldest first
   std::uint64_t next_send_ = 0, next_receive_ = 0;  // sequence numbers: of the oldest
   std::deque<rpcrdma::Completion> ready_;           // for poll() to give

@@ -61,6 +61,8 @@ class ClientTransport {
   virtual void connect(ConstBytes announce, Connected connected) = 0;
   // Gives up what is under way: kAborted, soon.
   virtual void cancel() = 0;
+  // Whether a peer can end an exposure of memory here by Send with Invalidate. Where it cannot, it is told not to try.
+  [[nodiscard]] virtual bool remote_invalidation() const { return true; }
 };
 
 // A connection that somebody wants. Its channel takes Receives at once.

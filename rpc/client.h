@@ -43,7 +43,7 @@ struct ClientOptions {
   // included. Without `extensions`: options of version 2 get RDMA_ERR_INVAL_OPTION.
   rpcrdma::RequesterOptions requester{};
   // A server that leaves the question for version 2 unanswered for so long loses the connection. Such a one, one whose
-  // connection ends meanwhile, and one that has refused version 2, is not asked again for ten minutes.
+  // connection ends meanwhile twice on end, and one that has refused version 2, is not asked again for ten minutes.
   std::chrono::milliseconds version_timeout = rpcrdma::kVersionAnswerTime;
   // Registered memory of a connection for Calls, and as much for Replies, octets. At least a Call and a Reply of the
   // longest kind; less than credits times these slows parallel bulk Calls.

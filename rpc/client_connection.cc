@@ -26,7 +26,9 @@ Error error_of(Requester::Failure why) {
     case Requester::Failure::kLocal:
       break;
   }
-  return make_error(Errc::kResource, "no memory to be had for the Reply");
+  return make_error(Errc::kResource,
+                    "no memory to be had for the chunks of the Call; a device may want a higher limit of locked memory "
+                    "(ulimit -l)");
 }
 
 }  // namespace
@@ -36,7 +38,6 @@ void ClientCore::round(TimePoint now, Acts& acts) {
   if (!session_) return connect(now);
   session_->channel->disarm();
   for (;;) {
-    const bool fed = session_->feed();
     bool lost = !take_events(acts);
     if (const auto releases = session_->pool.releases(); releases != session_->releases_seen) {
       session_->releases_seen = releases;
@@ -47,10 +48,10 @@ void ClientCore::round(TimePoint now, Acts& acts) {
     lost |= !take_events(acts);
     const auto flushed = session_->channel->flush();
     if (lost || !flushed) {
-      lose(make_error(Errc::kConnectionLost), now, acts, session_->outdated);
+      lose(make_error(Errc::kConnectionLost), now, acts, session_->outdated ? End::kOurs : End::kLost);
       return connect(now);
     }
-    if (fed) continue;
+    if (session_->feed()) continue;  // such as what was just sent
     session_->channel->arm();
     if (!session_->feed()) break;
   }
@@ -66,9 +67,7 @@ void ClientCore::round(TimePoint now, Acts& acts) {
 ClientOptions ClientCore::options_for(TimePoint now) const {
   ClientOptions out = options_;
   out.requester.extensions = {};  // nobody would take what they bring
-  if (lowered_ && now < lowered_->until) {
-    out.requester.highest_version = std::min(out.requester.highest_version, lowered_->highest);
-  }
+  out.requester.highest_version = versions_.highest(out.requester.highest_version, now);
   return out;
 }
 
@@ -133,7 +132,8 @@ void ClientCore::send_waiting(TimePoint now, Acts& acts) {
       call.sent = true;
       continue;
     }
-    // One in place may have been sent before with another (RFC 8267 s3.1).
+    // One in place may have been sent before with another (RFC 8267 s3.1). Nobody reads it now: while it was out no
+    // other went out, and a former connection reads nothing since lose() has closed it (Channel::close()).
     store_be(call.message.bytes().first(4), xid);
     auto room = call.message.put_into(session_->pool, BufferPool::Purpose::kCall);
     if (!room) {
@@ -208,19 +208,14 @@ void ClientCore::probe(TimePoint now) {
 }
 
 // The connection is over: what was sent and not answered goes again with the next one, in its order.
-void ClientCore::lose(const Error& why, TimePoint now, Acts& acts, bool ours) {
+void ClientCore::lose(const Error& why, TimePoint now, Acts& acts, End how) {
   session_->over = true;
   session_->channel->close();
   while (session_->feed()) {
   }
   (void)take_events(acts);  // Replies that came before the end
   session_->requester.on_disconnect();
-  // A question that this end itself cuts short says nothing of the server.
-  const auto& versions = session_->requester.versions();
-  const bool cut_short = ours && versions.state() == rpcrdma::VersionNegotiation::State::kAsking;
-  if (const auto highest = versions.for_next_connection(); highest && !cut_short) {
-    lowered_ = {*highest, now + rpcrdma::kVersionMemoryTime};
-  }
+  (void)versions_.learn(session_->requester.versions(), how, session_->asking_since.value_or(now), now);
   // One that was of no use is not made again at once.
   failures_ = session_->heard ? 0 : failures_ + 1;
   gone_ = std::move(session_);

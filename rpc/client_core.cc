@@ -21,6 +21,12 @@ rpcrdma::BufferPool::Options memory_for(const ClientOptions& options) {
   return out;
 }
 
+// What the transport cannot do is not asked for.
+ClientOptions within(ClientOptions options, const ClientTransport& transport) {
+  options.requester.remote_invalidation = options.requester.remote_invalidation && transport.remote_invalidation();
+  return options;
+}
+
 // Nobody else's, most likely: servers know a Call that is sent again by its xid.
 std::uint32_t first_xid() {
   std::array<std::byte, 4> random{};
@@ -53,16 +59,15 @@ void ClientSession::give_back(rpcrdma::Buffer&& buffer) noexcept {
   {
     const std::lock_guard lock(*mu_);
     buffer.reset();
-    wanted = starved || requester.waiting_calls() > 0;
+    wanted = starved || requester.waits_for_room();
   }
   if (!wanted) return;
   if (const auto core = core_.lock()) core->turn_for_application();
 }
 
 bool ClientSession::feed() {
-  std::array<rpcrdma::Completion, 32> batch;
-  const std::size_t n = channel->poll(batch);
-  for (std::size_t i = 0; i < n; ++i) requester.on_completion(batch[i]);
+  const std::size_t n = channel->poll(polled_);
+  for (std::size_t i = 0; i < n; ++i) requester.on_completion(polled_[i]);
   return n > 0;
 }
 
@@ -71,7 +76,7 @@ bool ClientSession::feed() {
 ClientCore::ClientCore(cm::Engine& engine, std::shared_ptr<ClientTransport> transport, ClientOptions options)
     : io_(engine.io()),
       transport_(std::move(transport)),
-      options_(std::move(options)),
+      options_(within(std::move(options), *transport_)),
       backward_places_(std::make_shared<Places>(options_.requester.backward_credits)),
       next_xid_(first_xid()),
       timer_(io_) {
@@ -147,6 +152,7 @@ void ClientCore::end(std::uint32_t xid, const Error& error) {
   Acts acts;
   std::unique_lock lock(*mu_);
   finish(xid, error, acts);
+  if (session_) round(Clock::now(), acts);  // others may have waited behind it
   leave(lock, std::move(acts));
 }
 
@@ -214,12 +220,16 @@ void ClientCore::on_timer() {
   }
   // Credits that the server does not give back return with another connection only.
   if (!late.empty() && no_credit) {
-    lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts, true);
+    lose(make_error(Errc::kTimeout, "the server answers no Call"), now, acts, End::kOurs);
   }
   if (const auto until = question_deadline(now); until && *until <= now) {
-    lose(make_error(Errc::kTimeout, "the server does not say which version of RPC-over-RDMA it speaks"), now, acts);
+    lose(make_error(Errc::kTimeout, "the server does not say which version of RPC-over-RDMA it speaks"), now, acts,
+         End::kUnanswered);
   }
-  if (session_ && std::exchange(session_->retries, false)) session_->pool.wake_waiting();
+  if (session_ && std::exchange(session_->retries, false)) {
+    session_->pool.trim();  // what is idle may be what a limit counts
+    session_->pool.wake_waiting();
+  }
   timer_.at(next, weak_from_this());
   round(now, acts);
   leave_and_deliver(lock, std::move(acts));

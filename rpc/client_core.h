@@ -2,6 +2,7 @@
 // of the application's is called with it. Internal to rpc.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "iwarp/rpc/wake_timer.h"
 #include "iwarp/rpc/whole_message.h"
 #include "iwarp/rpcrdma/buffer_pool.h"
+#include "iwarp/rpcrdma/server_versions.h"
 
 namespace iwarp::rpc {
 
@@ -57,6 +59,7 @@ class ClientSession final : public BufferKeeper, public std::enable_shared_from_
  private:
   const std::shared_ptr<std::mutex> mu_;
   const std::weak_ptr<ClientCore> core_;
+  std::array<rpcrdma::Completion, 32> polled_;  // of feed(): here it is made once
 };
 
 class ClientCore final : public std::enable_shared_from_this<ClientCore> {
@@ -104,8 +107,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   // When its time to answer the question for the version is over; nothing: nothing is asked.
   [[nodiscard]] std::optional<TimePoint> question_deadline(TimePoint now);
   void probe(TimePoint now);
-  // `ours`: this end gives the connection up, for reasons of its own.
-  void lose(const Error& why, TimePoint now, Acts& acts, bool ours = false);
+  using End = rpcrdma::ServerVersions::End;
+  void lose(const Error& why, TimePoint now, Acts& acts, End how = End::kLost);
   void not_reached(const Error& why, TimePoint now, Acts& acts);
   void finish(Calls::iterator call, const Error& error, Reply reply, Acts& acts);
   void finish(std::uint32_t xid, const Error& error, Acts& acts);
@@ -137,12 +140,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore> {
   bool connecting_ = false;
   bool reached_ = false;  // once at least
   bool closed_ = false;
-  // What was learned of the server's versions, for a while.
-  struct Lowered {
-    std::uint32_t highest = 0;
-    TimePoint until{};
-  };
-  std::optional<Lowered> lowered_;
+  rpcrdma::ServerVersions versions_;
   Client::Stats stats_{};
 };
 

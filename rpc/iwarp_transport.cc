@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -56,18 +57,21 @@ class IwarpChannel final : public Channel, public verbs::Notifier {
     return endpoint_.flush();
   }
   std::size_t poll(std::span<rpcrdma::Completion> into) override {
-    std::array<verbs::Completion, 32> batch;
-    const std::size_t n = cq_.poll(std::span(batch).first(std::min(into.size(), batch.size())));
-    for (std::size_t i = 0; i < n; ++i) into[i] = rpcrdma::VerbsEndpoint::translate(batch[i]);
+    const std::size_t n = cq_.poll(std::span(polled_).first(std::min(into.size(), polled_.size())));
+    for (std::size_t i = 0; i < n; ++i) into[i] = rpcrdma::VerbsEndpoint::translate(polled_[i]);
     return n;
   }
   void set_wake(std::function<void()> wake) override {
     wake_ = std::make_shared<const std::function<void()>>(std::move(wake));
   }
   void arm() override {
-    if (!closed_) cq_.arm(verbs::CompletionQueue::Notify::kNext, *this);
+    if (closed_) return;
+    cq_.arm(verbs::CompletionQueue::Notify::kNext, *this);
+    armed_.store(true, std::memory_order_relaxed);  // maybe told already: then disarm() does so in vain
   }
-  void disarm() override { cq_.disarm(); }
+  void disarm() override {
+    if (armed_.exchange(false, std::memory_order_relaxed)) cq_.disarm();
+  }
   void close() override {
     if (std::exchange(closed_, true)) return;
     cq_.disarm();
@@ -76,6 +80,7 @@ class IwarpChannel final : public Channel, public verbs::Notifier {
 
   // verbs::Notifier
   void notify(verbs::CompletionQueue&) noexcept override {
+    armed_.store(false, std::memory_order_relaxed);
     cm::AfterDrive::add(io_, [wake = wake_] { (*wake)(); });
   }
 
@@ -88,6 +93,8 @@ class IwarpChannel final : public Channel, public verbs::Notifier {
   std::string peer_;
   std::uint16_t peer_port_ = 0;
   std::shared_ptr<const std::function<void()>> wake_;
+  std::array<verbs::Completion, 32> polled_;  // of poll(): here it is made once
+  std::atomic<bool> armed_{false};
   bool closed_ = false;
 };
 

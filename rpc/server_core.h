@@ -1,6 +1,7 @@
 // What a Server shares with its connections and the Calls under way. Internal to rpc.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -100,9 +101,11 @@ class ServerSession final : public BufferKeeper,
   std::uint64_t releases_seen_ = 0;
   std::uint64_t shortages_seen_ = 0;
   std::size_t delivered_ = 0;  // Calls that are not answered yet
-  // In their order, whichever threads took them from the connection: one at a time hands them over.
-  std::deque<Arrived> arrived_;
+  // In their order, whichever threads took them from the connection: one at a time hands them over, by handed_, which
+  // is that one's.
+  std::vector<Arrived> arrived_, handed_;
   bool handing_over_ = false;
+  std::array<rpcrdma::Completion, 32> polled_;  // of feed(): here it is made once
   WakeTimer timer_;
   bool over_ = false;
 };

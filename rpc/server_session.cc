@@ -2,6 +2,7 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <iterator>
 
 #include "iwarp/base/wire.h"
 #include "iwarp/rpc/delivery.h"
@@ -105,7 +106,6 @@ void ServerSession::turn_later() {
 void ServerSession::round(Work& work) {
   if (!over_) channel_->disarm();
   while (!over_) {
-    const bool fed = feed();
     const bool fine = take_events(work);
     if (const auto releases = pool_.releases(); releases != releases_seen_) {
       releases_seen_ = releases;
@@ -113,7 +113,7 @@ void ServerSession::round(Work& work) {
       pay_owed();
     }
     if (!fine || !take_events(work) || !channel_->flush()) return finish();
-    if (fed) continue;
+    if (feed()) continue;  // such as what was just sent
     channel_->arm();
     if (!feed()) break;
   }
@@ -140,9 +140,8 @@ void ServerSession::on_timer() {
 }
 
 bool ServerSession::feed() {
-  std::array<rpcrdma::Completion, 32> batch;
-  const std::size_t n = channel_->poll(batch);
-  for (std::size_t i = 0; i < n; ++i) responder_.on_completion(batch[i]);
+  const std::size_t n = channel_->poll(polled_);
+  for (std::size_t i = 0; i < n; ++i) responder_.on_completion(polled_[i]);
   return n > 0;
 }
 
@@ -171,21 +170,25 @@ bool ServerSession::take_events(Work& work) {
 void ServerSession::hand_over_arrived() {
   std::unique_lock lock(mu_);
   if (handing_over_) return;  // who does sees what has come meanwhile
+  handing_over_ = true;
   while (!arrived_.empty()) {
-    Arrived call = std::move(arrived_.front());
-    arrived_.pop_front();
-    handing_over_ = true;
+    handed_.swap(arrived_);
     lock.unlock();
+    std::size_t next = 0;
     try {
-      hand_over(std::move(call));
+      while (next < handed_.size()) hand_over(std::move(handed_[next++]));
     } catch (...) {
       lock.lock();
+      const auto rest = handed_.begin() + static_cast<std::ptrdiff_t>(next);
+      arrived_.insert(arrived_.begin(), std::make_move_iterator(rest), std::make_move_iterator(handed_.end()));
+      handed_.clear();
       handing_over_ = false;
       throw;
     }
     lock.lock();
-    handing_over_ = false;
+    handed_.clear();
   }
+  handing_over_ = false;
 }
 
 void ServerSession::hand_over(Arrived call) {

@@ -1,8 +1,16 @@
 #include "iwarp/rpc/whole_message.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace iwarp::rpc {
+namespace {
+
+// The longest head of a Call: eight words, flavors included, and two counted opaques. Those of Replies are shorter.
+constexpr std::size_t kLongestHead = 8 * 4 + 2 * (4 + rpcrdma::kMaxAuthBytes);
+static_assert(kLongestHead <= RegisteredMemory::kHeadBytes);
+
+}  // namespace
 
 WholeMessage::WholeMessage(ConstBytes head, RegisteredOctets body) {
   if (!body.in_place()) {
@@ -12,6 +20,7 @@ WholeMessage::WholeMessage(ConstBytes head, RegisteredOctets body) {
     octets_.insert(octets_.end(), octets.begin(), octets.end());
     return;
   }
+  assert(head.size() <= RegisteredMemory::kHeadBytes);
   std::byte* const begin = body.octets_->data() - head.size();
   std::copy(head.begin(), head.end(), begin);
   view_ = MutBytes(begin, head.size() + body.octets_->size());

@@ -37,7 +37,9 @@ struct Handle {
 
   CLIENT clnt{};
   rpc::Client client;
-  std::mutex mu;  // guards what follows
+  // Guards what follows, and the credential. Of one thread several times: to be refreshed a credential may make Calls
+  // of its own, with this handle, as RPCSEC_GSS does.
+  std::recursive_mutex mu;
   std::uint32_t program = 0, version = 0, xid = 0;
   std::optional<timeval> timeout;  // of CLSET_TIMEOUT
   timeval last_timeout{25, 0};
@@ -60,6 +62,7 @@ std::size_t word_at(std::uint32_t value, std::byte* to) {
 // The whole RPC Call, or why there is none. A credential may sum up the head as it goes out, the xid included, as
 // RPCSEC_GSS does (RFC 2203 s5.3.1).
 clnt_stat encode(Handle& h, std::uint32_t xid, rpcproc_t proc, xdrproc_t xargs, void* args, rpc::Octets& out) {
+  out.reserve(XdrOctets::kUsualBytes);
   out.resize(24);
   std::size_t at = 0;
   for (const std::uint32_t word : {xid, 0u, 2u, h.program, h.version, static_cast<std::uint32_t>(proc)}) {
@@ -163,25 +166,20 @@ clnt_stat call(CLIENT* clnt, rpcproc_t proc, xdrproc_t xargs, void* args, xdrpro
       options.timeout.reset();
     }
     auto reply = h.client.exchange(std::move(message), options);
-    rpc_err error{};
-    rpc_msg answer{};
-    {
-      const std::lock_guard lock(h.mu);
-      if (!reply) {
-        fail(h.error, reply.error());
-        return h.error.re_status;
-      }
-      if (!wait) {
-        if (xres != nullptr) h.error.re_status = RPC_TIMEDOUT;
-        return h.error.re_status;
-      }
-      if (decode(h, reply->message(), xres, res, answer)) return h.error.re_status;
-      error = h.error;
-    }
-    // Without the lock: RPCSEC_GSS makes Calls of its own for it, with this handle.
-    if (refreshes > 0 && AUTH_REFRESH(h.clnt.cl_auth, &answer)) continue;
     const std::lock_guard lock(h.mu);
-    h.error = error;
+    if (!reply) {
+      fail(h.error, reply.error());
+      return h.error.re_status;
+    }
+    if (!wait) {
+      if (xres != nullptr) h.error.re_status = RPC_TIMEDOUT;
+      return h.error.re_status;
+    }
+    rpc_msg answer{};
+    if (decode(h, reply->message(), xres, res, answer)) return h.error.re_status;
+    const rpc_err error = h.error;
+    if (refreshes > 0 && AUTH_REFRESH(h.clnt.cl_auth, &answer)) continue;
+    h.error = error;  // not what Calls of the credential have left there
     return error.re_status;
   }
 } catch (const std::bad_alloc&) {

@@ -25,9 +25,7 @@ bool_t receive(SVCXPRT* xprt, rpc_msg* msg) {
   return guarded([&] { return transport_of(xprt).receive(msg); });
 }
 
-xprt_stat status(SVCXPRT* xprt) try {
-  return transport_of(xprt).status();
-} catch (const std::exception&) {  // of what the engine did meanwhile
+xprt_stat status(SVCXPRT* xprt) try { return transport_of(xprt).status(); } catch (const std::exception&) {
   return XPRT_IDLE;
 }
 

@@ -44,6 +44,18 @@ class Row {
 
 thread_local Row row;
 
+// Where this thread has taken no Call and was not asked for its status since. libtirpc leaves its loop without that
+// where the transport was destroyed meanwhile; the thread is out of it all the same when it comes to another.
+struct FoundNothing {
+  SvcTransport* at = nullptr;
+  void leave() {
+    if (SvcTransport* const left = std::exchange(at, nullptr); left != nullptr && left->leave_ended()) delete left;
+  }
+  ~FoundNothing() { leave(); }
+};
+
+thread_local FoundNothing found_nothing;
+
 // An address in numbers.
 socklen_t put_address(const std::string& text, std::uint16_t port, sockaddr_storage& to) {
   to = {};
@@ -194,14 +206,24 @@ void SvcTransport::leave_current() {
   }
 }
 
+bool SvcTransport::leave_ended() {
+  const std::lock_guard lock(mu_);
+  inside_.erase(std::this_thread::get_id());
+  return ended_ && inside_.empty();
+}
+
 bool SvcTransport::receive(rpc_msg* msg) {
+  if (found_nothing.at != this) found_nothing.leave();
   leave_current();
+  bool came = false;  // from outside: not in a dispatch routine
   {
     const std::lock_guard lock(mu_);
-    inside_.try_emplace(std::this_thread::get_id(), false);
+    came = inside_.try_emplace(std::this_thread::get_id(), false).second;
   }
   const auto call = queue_->pop();
+  if (came) found_nothing.at = this;
   if (!call) return false;  // another thread was faster
+  found_nothing.at = nullptr;
   row.took();
   if (!several_ && idle_since_) comes_soon_ = Clock::now() - *std::exchange(idle_since_, std::nullopt) <= kSoon;
   const rpcrdma::RpcCall& head = call->head();
@@ -221,11 +243,19 @@ bool SvcTransport::receive(rpc_msg* msg) {
 
 // Precondition: mu_ held.
 void SvcTransport::tell_caller(const rpc::IncomingCall& call) {
-  const socklen_t length = put_address(call.peer(), call.peer_port(), remote_);
-  xprt_.xp_rtaddr.len = length;
+  if (call.peer() != caller_) {  // few clients call many times
+    caller_ = call.peer();
+    xprt_.xp_rtaddr.len = put_address(caller_, 0, remote_);
+  }
+  const std::uint16_t port = htons(call.peer_port());
+  if (remote_.ss_family == AF_INET) {
+    reinterpret_cast<sockaddr_in*>(&remote_)->sin_port = port;
+  } else {
+    reinterpret_cast<sockaddr_in6*>(&remote_)->sin6_port = port;
+  }
   // For programs of before IPv6.
   std::memcpy(&xprt_.xp_raddr, &remote_, sizeof xprt_.xp_raddr);
-  xprt_.xp_addrlen = static_cast<int>(length);
+  xprt_.xp_addrlen = static_cast<int>(xprt_.xp_rtaddr.len);
 }
 
 xprt_stat SvcTransport::leave(xprt_stat stat) {
@@ -242,10 +272,14 @@ xprt_stat SvcTransport::leave(xprt_stat stat) {
 // Behind each dispatch routine. What it has left without an answer gets one now: the client may wait for its credit,
 // and for the memory that the Call was fetched from.
 xprt_stat SvcTransport::status() {
+  if (found_nothing.at == this) found_nothing.at = nullptr;
   leave_current();
   const auto left = row.left();
   const auto patience = !several_ && comes_soon_ ? kSoon : std::chrono::microseconds{0};
-  if (left.count() > 0 && queue_->wait(std::min(left, patience))) return leave(XPRT_MOREREQS);
+  try {
+    if (left.count() > 0 && queue_->wait(std::min(left, patience))) return leave(XPRT_MOREREQS);
+  } catch (const std::exception&) {  // of what the engine did meanwhile: the thread leaves all the same
+  }
   row.end();
   if (!several_) {
     queue_->leave_to_engine();

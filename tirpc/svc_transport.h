@@ -99,6 +99,10 @@ class SvcTransport {
   // Serves no more. Whether it may be deleted: else a thread is between receive() and status() still, which says that
   // it has died, and then ends it once more. Any thread.
   [[nodiscard]] bool end();
+  // This thread, which has taken no Call, is done with it. Whether it may be deleted now, as with end(). A thread that
+  // took one and leaves without status() keeps it for ever: libtirpc does so for programs that nobody serves, where
+  // another thread destroys the transport in that moment.
+  [[nodiscard]] bool leave_ended();
 
  private:
   struct Current {
@@ -133,6 +137,7 @@ class SvcTransport {
   SVCXPRT xprt_{};
   SVCXPRT_EXT extension_{};
   sockaddr_storage local_{}, remote_{};
+  std::string caller_;  // whose address is in remote_
   char verifier_[MAX_AUTH_BYTES]{};
   std::string netid_ = "rdma";
 };

@@ -50,6 +50,7 @@ struct XdrOctets::Operations {
 };
 
 XdrOctets::XdrOctets(rpc::Octets& octets) : octets_(octets), at_(octets.size()) {
+  octets_.reserve(kUsualBytes);
   xdr_.x_op = XDR_ENCODE;
   xdr_.x_ops = &Operations::kTable;
   xdr_.x_private = this;

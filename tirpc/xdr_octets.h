@@ -15,6 +15,9 @@ inline bool_t nothing(XDR*, ...) {
 // A stream for XDR_ENCODE. Neither copied nor moved: the XDR knows where this is.
 class XdrOctets {
  public:
+  // Most messages have less: memory is had once for them.
+  static constexpr std::size_t kUsualBytes = 512;
+
   // Appends to what `octets` holds. It must outlive this object.
   explicit XdrOctets(rpc::Octets& octets);
   XdrOctets(const XdrOctets&) = delete;

@@ -82,6 +82,50 @@ TEST_F(DeviceConnect, MayBeGivenUpWhileTheCallBlocks) {
   EXPECT_EQ(verbs.calls("destroy_qp"), 1);
 }
 
+// The peer may be quicker than the return of the call, which has the id in hand until then.
+TEST_F(DeviceConnect, IsEstablishedWhenTheCallHasReturned) {
+  verbs.hold_connects();
+  resolve();
+  ASSERT_TRUE(run_until(io, [&] { return connection->life() == Life::kConnecting; }));
+  verbs.tell(id, RDMA_CM_EVENT_ESTABLISHED, {.private_data = {std::byte{9}}});
+  settle(io);
+  EXPECT_FALSE(told);
+  EXPECT_EQ(connection->life(), Life::kConnecting);
+  verbs.release_connects();
+  ASSERT_TRUE(fails(Errc::kOk));
+  EXPECT_EQ(connection->life(), Life::kUp);
+  EXPECT_EQ(connection->agreed().private_data, std::vector{std::byte{9}});
+}
+
+TEST_F(DeviceConnect, IsNotEstablishedWhenTheCallFailsAfterAll) {
+  verbs.hold_connects();
+  verbs.fail("connect", ECONNREFUSED);
+  resolve();
+  ASSERT_TRUE(run_until(io, [&] { return connection->life() == Life::kConnecting; }));
+  verbs.tell(id, RDMA_CM_EVENT_ESTABLISHED);
+  settle(io);
+  EXPECT_FALSE(told);
+  verbs.release_connects();
+  ASSERT_TRUE(fails(Errc::kConnectionRefused));
+  EXPECT_EQ(connection->life(), Life::kOver);
+}
+
+TEST_F(DeviceConnect, HearsOfAPeerThatComesAndGoesWhileTheCallBlocks) {
+  verbs.hold_connects();
+  resolve();
+  ASSERT_TRUE(run_until(io, [&] { return connection->life() == Life::kConnecting; }));
+  verbs.tell(id, RDMA_CM_EVENT_ESTABLISHED);
+  verbs.tell(id, RDMA_CM_EVENT_DISCONNECTED, {.status = -ECONNRESET});
+  ASSERT_TRUE(run_until(io, [&] { return told.has_value(); }));
+  EXPECT_NE(told->code, Errc::kOk);
+  EXPECT_EQ(verbs.calls("destroy_qp"), 0);
+  connection.reset();
+  verbs.release_connects();
+  ASSERT_TRUE(run_until(io, [&] { return verbs.live() == 0; }));
+  EXPECT_EQ(verbs.calls("destroy_qp"), 1);
+  EXPECT_FALSE(end);
+}
+
 TEST_F(DeviceConnect, HearsWhyTheCallFailed) {
   verbs.fail("connect", ECONNREFUSED);
   resolve();

@@ -244,6 +244,35 @@ TEST_F(DeviceConnection, HasNoQueuePairAnyMoreWhenAbortReturns) {
   EXPECT_EQ(end->reason.code, Errc::kTimeout);
 }
 
+// The peer hears that this end has left, also while messages are on their way; twice it need not hear it.
+TEST_F(DeviceConnection, TellsThePeerWhenItLeavesAtOnce) {
+  establish();
+  connection->leave_at_once();
+  EXPECT_EQ(verbs.calls("disconnect"), 1);
+  EXPECT_EQ(verbs.calls("destroy_qp"), 1);
+  ASSERT_TRUE(ends());
+  EXPECT_STREQ(end->reason.why, kLeft);
+}
+
+TEST_F(DeviceConnection, TellsThePeerWhenItLeavesAtOnceAfterAll) {
+  establish();
+  post_send();
+  connection->disconnect();
+  EXPECT_EQ(verbs.calls("disconnect"), 0);
+  connection->leave_at_once();
+  EXPECT_EQ(verbs.calls("disconnect"), 1);
+  ASSERT_TRUE(ends());
+  EXPECT_STREQ(end->reason.why, kLeft);
+}
+
+TEST_F(DeviceConnection, TellsThePeerOnceThatItLeaves) {
+  establish();
+  connection->disconnect();
+  connection->leave_at_once();
+  EXPECT_EQ(verbs.calls("disconnect"), 1);
+  ASSERT_TRUE(ends());
+}
+
 TEST_F(DeviceConnection, NamesTheFailedRequestThoughItsOwnerEndsIt) {
   establish();
   post_send();

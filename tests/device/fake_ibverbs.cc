@@ -123,6 +123,10 @@ void Calls::fill_ibverbs(VerbsTable& t) {
   t.reg_mr = [](ibv_pd* pd, void* address, std::size_t bytes, int access) {
     const Lock lock(fake->mu_);
     if (fake->fails("reg_mr")) return static_cast<ibv_mr*>(nullptr);
+    if (fake->lockable_ != SIZE_MAX && fake->locked() + bytes > fake->lockable_) {
+      errno = ENOMEM;
+      return static_cast<ibv_mr*>(nullptr);
+    }
     auto* made = new ibv_mr{};
     made->pd = pd;
     made->lkey = ++fake->next_key_;

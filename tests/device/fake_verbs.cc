@@ -24,6 +24,7 @@ FakeVerbs::FakeVerbs() {
   attributes.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     std::strcpy(devices_[i].name, kNames[i]);
+    devices_[i].transport_type = transport;
     contexts_[i].device = &devices_[i];
     contexts_[i].async_fd = new_event();
   }
@@ -157,6 +158,17 @@ std::vector<FakeVerbs::Region> FakeVerbs::regions() const {
   std::vector<Region> out;
   for (const auto& [region, about] : regions_) out.push_back(about);
   return out;
+}
+
+std::size_t FakeVerbs::locked() const {
+  std::size_t out = 0;
+  for (const auto& [region, about] : regions_) out += about.bytes;
+  return out;
+}
+
+void FakeVerbs::limit_locked(std::size_t more) {
+  const std::lock_guard lock(mu_);
+  lockable_ = locked() + more;
 }
 
 void FakeVerbs::hold_connects() {

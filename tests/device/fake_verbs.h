@@ -34,7 +34,10 @@ class FakeVerbs {
   [[nodiscard]] std::shared_ptr<Device> open(boost::asio::io_context& io, const std::string& name = "fake0");
 
   // The next call of that name fails with this errno value.
-  void fail(const std::string& call, int error) { fails_[call] = error; }
+  void fail(const std::string& call, int error) {
+    const std::lock_guard lock(mu_);
+    fails_[call] = error;
+  }
   // Calls made so far.
   [[nodiscard]] int calls(const std::string& name) const;
   // Of any kind that still exist.
@@ -75,6 +78,8 @@ class FakeVerbs {
     int access;
   };
   [[nodiscard]] std::vector<Region> regions() const;
+  // RLIMIT_MEMLOCK, as `more` octets beyond what is registered now.
+  void limit_locked(std::size_t more);
   rdma_conn_param last_param{};              // of accept() or connect(), without private data
   std::vector<std::byte> last_private_data;  // of these
 
@@ -110,6 +115,8 @@ class FakeVerbs {
   std::set<Completions*> completions_;
   std::set<ibv_pd*> pds_;
   std::map<ibv_mr*, Region> regions_;
+  std::size_t lockable_ = SIZE_MAX;
+  [[nodiscard]] std::size_t locked() const;  // needs mu_
   std::deque<ibv_async_event> async_;
   bool async_broken_ = false, completions_broken_ = false;
   std::uint32_t next_key_ = 100;

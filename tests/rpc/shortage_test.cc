@@ -106,5 +106,27 @@ TEST(Shortage, OfTheClientsReplies) {
   s.expect_later(s.client_refuses, s.client.async_call(proc(kMake), words({500000}), {}, use_future), 500008);
 }
 
+// Replies that a program keeps have the memory of Receives, and of what is sent. When it gives them back, a Call goes
+// on that is alone and lacks nothing but the memory of its header.
+class HeldReplies : public ::testing::TestWithParam<Carrier> {};
+INSTANTIATE_TEST_SUITE_P(Over, HeldReplies, ::testing::Values(Carrier::kMemory, Carrier::kIwarp), carrier_name);
+
+TEST_P(HeldReplies, HoldUpACallUntilTheyAreGivenBack) {
+  World w(GetParam());
+  Client client(w.engine, w.transport, {.requester = {.credits = 8}});
+  std::vector<Reply> held;
+  std::future<Reply> late;
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    late = client.async_call(proc(kAdd), words({i, 1}), {.timeout = 1h}, use_future);
+    if (late.wait_for(500ms) != std::future_status::ready) break;
+    held.push_back(late.get());
+    ASSERT_EQ(word(held.back().results()), i + 1);
+  }
+  ASSERT_TRUE(late.valid()) << "2000 Replies are kept, and there is memory for more";
+  held.clear();
+  ASSERT_EQ(late.wait_for(kPatience), std::future_status::ready);
+  EXPECT_TRUE(late.get().success());
+}
+
 }  // namespace
 }  // namespace iwarp::rpc::test

@@ -42,14 +42,28 @@ TEST_P(Versions, AServerWithoutTheLowestIsOfNoUse) {
   EXPECT_EQ(reply.error().code, Errc::kUnsupportedRevision);
 }
 
-// As one does that knows version 1 only, and takes the question for a breach of it.
-TEST(VersionsOf, AServerThatEndsTheConnectionIsNotAskedAgain) {
+// A server that is started again loses the question as well.
+TEST(VersionsOf, AServerThatLosesTheConnectionOnceIsAskedAgain) {
   World w(Carrier::kMemory, server_of(2));
   Client client(w.engine, w.transport, client_of(2));
   w.network.cut_at_send(2);  // its answer
   EXPECT_EQ(word(client.call(proc(kAdd), words({1, 2}))->results()), 3u);
-  EXPECT_EQ(client.stats().version, 1u);
+  EXPECT_EQ(client.stats().version, 2u);
   EXPECT_EQ(client.stats().connections, 2u);
+}
+
+// As one does that knows version 1 only, and takes the question for a breach of it.
+TEST(VersionsOf, AServerThatEndsTheConnectionTwiceIsNotAskedAgain) {
+  World w(Carrier::kMemory, server_of(2));
+  std::atomic<int> asked{0};
+  w.server.serve(kProgram, 2, [&](Call call) -> awaitable<Answer> {
+    if (call.procedure() == 0 && asked++ < 2) w.network.cut();
+    co_return AcceptStat::kSuccess;
+  });
+  Client client(w.engine, w.transport, client_of(2));
+  EXPECT_TRUE(client.call({kProgram, 2, 1}, {}).ok());
+  EXPECT_EQ(client.stats().version, 1u);
+  EXPECT_EQ(client.stats().connections, 3u);
   w.network.cut();
   EXPECT_TRUE(client.call(proc(kNull), {}).ok());
   EXPECT_EQ(client.stats().version, 1u) << "it is remembered";

@@ -6,9 +6,11 @@
 #include <rpc/svc_mt.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "iwarp/tirpc/xdr_octets.h"
@@ -218,6 +220,52 @@ TEST(TirpcCredentials, MayCallToBeRefreshed) {
   clnt_geterr(clnt, &error);
   EXPECT_EQ(error.re_status, RPC_AUTHERROR);
   EXPECT_EQ(refreshed, 2);
+  clnt->cl_auth = none;
+  clnt_destroy(clnt);
+}
+
+// Threads on one handle: a credential is used and refreshed by one of them at a time.
+TEST(TirpcCredentials, AreRefreshedByOneThreadAtATime) {
+  ASSERT_GE(svc_auth_reg(kFlavor, authenticate), 0);
+  RunningService service(1, dispatch);
+  CLIENT* const clnt = service.client();
+  ASSERT_NE(clnt, nullptr);
+  static CLIENT* mine;
+  static AUTH* none;
+  static std::atomic<int> refreshing, disturbed, refreshed;
+  static std::atomic<std::thread::id> by;
+  mine = clnt;
+  none = clnt->cl_auth;
+  refreshing = disturbed = refreshed = 0;
+  SummingAuth bad;
+  AUTH::auth_ops ops = SummingAuth::ops;
+  ops.ah_marshal = [](AUTH* auth, XDR* xdrs) -> int {
+    if (refreshing > 0 && by.load() != std::this_thread::get_id()) ++disturbed;
+    return xdr_opaque_auth(xdrs, &auth->ah_cred) && put_sum(xdrs, 0);
+  };
+  ops.ah_refresh = [](AUTH* auth, void*) -> int {
+    if (refreshing++ > 0) ++disturbed;
+    by = std::this_thread::get_id();
+    mine->cl_auth = none;
+    const bool helps = clnt_call(mine, 0, nothing, nullptr, nothing, nullptr, kPatience) == RPC_SUCCESS;
+    mine->cl_auth = auth;
+    --refreshing;
+    ++refreshed;
+    return helps ? TRUE : FALSE;
+  };
+  bad.auth.ah_ops = &ops;
+  clnt->cl_auth = &bad.auth;
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(clnt_call(clnt, 0, nothing, nullptr, nothing, nullptr, kPatience), RPC_AUTHERROR);
+      }
+    });
+  }
+  for (auto& c : callers) c.join();
+  EXPECT_EQ(disturbed, 0);
+  EXPECT_EQ(refreshed, 4 * 20 * 2) << "each Call is tried twice more";
   clnt->cl_auth = none;
   clnt_destroy(clnt);
 }

@@ -1,4 +1,5 @@
 // CLIENT and SVCXPRT in one process: what libtirpc's own calls make of them.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -7,6 +8,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -274,6 +276,38 @@ TEST(TirpcHandles, ADispatchRoutineMayDestroyItsTransport) {
   for (auto& c : callers) c.join();
   svc_unreg(kProgram, 1);
   EXPECT_EQ(taken, 1);
+}
+
+// Threads that find nothing and are not asked for the status, as libtirpc does where the transport was destroyed by
+// another thread in between: what it held goes when they come to another transport, or end.
+TEST(TirpcHandles, ADestroyedTransportGoesWithTheLastThreadThatLookedAtIt) {
+  const auto look_at = [](SVCXPRT* xprt) {
+    rpc_msg message{};
+    EXPECT_FALSE(SVC_RECV(xprt, &message));
+  };
+  SVCXPRT* const other = svc_rpcrdma_create("127.0.0.1", 0, nullptr);
+  ASSERT_NE(other, nullptr);
+  for (const bool ends : {false, true}) {
+    SVCXPRT* const xprt = svc_rpcrdma_create("127.0.0.1", 0, nullptr);
+    ASSERT_NE(xprt, nullptr);
+    const int fd = xprt->xp_fd;
+    const auto open = [fd] { return ::fcntl(fd, F_GETFD) >= 0; };
+    std::promise<void> looked, destroyed;
+    std::thread looks([&] {
+      look_at(xprt);
+      looked.set_value();
+      destroyed.get_future().wait();
+      EXPECT_TRUE(open());
+      if (!ends) look_at(other);
+    });
+    looked.get_future().wait();
+    svc_destroy(xprt);
+    EXPECT_TRUE(open()) << "a thread may be asked for its status yet";
+    destroyed.set_value();
+    looks.join();
+    EXPECT_TRUE(iwarp::test::eventually([&] { return !open(); }));
+  }
+  svc_destroy(other);
 }
 
 // A thread that has ended had a Call; another, whose id may be the same, takes the next.
