@@ -190,7 +190,7 @@ class DeviceListener final : public RdmaListener {
  public:
   explicit DeviceListener(std::unique_ptr<device::StandingListener> listener) : listener_(std::move(listener)) {}
   [[nodiscard]] tcp::endpoint local() const override { return listener_->local(); }
-  void set_policy(const mpa::Policy&) override {}  // MPA is the device's business
+  void change(const Options&) override {}  // MPA is the device's business
 
  private:
   std::unique_ptr<device::StandingListener> listener_;

@@ -30,6 +30,11 @@ struct Options {
   // The RDMA device of rdma-core, e.g. siw0 or mlx5_0, in place of our own stack. Empty (default): our own. Of `policy`
   // only IRD and ORD count with a device, and `stream` does not: MPA, if there is any, is the device's.
   std::string device{};
+  // RDMA over SCTP (docs/SCTP.md) with our own stack, in place of MPA over TCP. Default no. Of `policy` IRD, ORD, the
+  // RTR and the connection model count then. One thread serves all such connections.
+  bool sctp = false;
+  // With it: octets of an SCTP packet that is sent, at most, 576 to 65507. Default 1452, as TransportOptions has it.
+  std::uint16_t sctp_packet_bytes = 1452;
   // As a requester of RPC-over-RDMA the gateway speaks first: A=0 comes first.
   mpa::Policy policy{.peer_to_peer = false};
   stream::Options stream{};
@@ -59,8 +64,8 @@ struct Options {
   // clients may use either, and RDMA servers are asked for version 2 first.
   std::uint32_t rpcrdma_version = 1;
   // How long a server may leave the question for version 2, which is the first Call of a connection, unanswered. Then,
-  // and if it ends the connection meanwhile, it is taken for one of version 1 for ten minutes. Default 10 s. Lower
-  // makes that of slow servers, higher keeps the clients of servers waiting that drop the question.
+  // and if two connections on end are lost meanwhile, it is taken for one of version 1 for ten minutes. Default 10 s.
+  // Lower makes that of slow servers, higher keeps the clients of servers waiting that drop the question.
   std::chrono::milliseconds version_timeout = rpcrdma::kVersionAnswerTime;
   // RDMA_MSGP, RDMA_DONE, Replies by Read chunk and CONFIG_RDMA, of the draft of 2005. Off by default: of use between
   // two gateways. Of version 1 only. What the IRD of `policy` says counts as its `incoming_reads`, and a connection

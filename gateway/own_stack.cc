@@ -85,7 +85,7 @@ class OwnListener final : public RdmaListener {
   }
 
   [[nodiscard]] tcp::endpoint local() const override { return listener_->local(); }
-  void set_policy(const mpa::Policy& policy) override { (void)listener_->set_policy(policy); }
+  void change(const Options& options) override { (void)listener_->set_policy(options.policy); }
 
  private:
   void accept_next() {

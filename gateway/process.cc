@@ -84,7 +84,14 @@ void Process::rounds(int left, std::function<void()> then) {
                     });
 }
 
-Parsed<std::shared_ptr<RdmaProvider>> Process::provider(const std::string& device) {
+Parsed<std::shared_ptr<RdmaProvider>> Process::provider(const Options& options) {
+  if (options.sctp) {
+    if (sctp_ != nullptr) return {sctp_, {}};
+    auto opened = open_sctp(home().engine());
+    if (opened) sctp_ = *opened.value;
+    return opened;
+  }
+  const std::string& device = options.device;
   if (device.empty()) return {own_stack(), {}};
   if (const auto opened = devices_.find(device); opened != devices_.end()) return {opened->second, {}};
   auto opened = open_device(home().engine(), device);

@@ -84,9 +84,9 @@ class Process {
   [[nodiscard]] const std::shared_ptr<SiwCrcTrap>& siw_crc_trap() const { return siw_crc_trap_; }
   [[nodiscard]] const std::shared_ptr<VersionMemory>& version_memory() const { return version_memory_; }
   [[nodiscard]] PortMemories& ports() { return ports_; }
-  // What Options::device names: our own stack where it is empty. An error says what is missing. The provider lives as
-  // long as this object; fronts that use it go before.
-  [[nodiscard]] Parsed<std::shared_ptr<RdmaProvider>> provider(const std::string& device);
+  // What Options::device and Options::sctp name: else our own stack over TCP. An error says what is missing. The
+  // provider lives as long as this object; fronts that use it go before.
+  [[nodiscard]] Parsed<std::shared_ptr<RdmaProvider>> provider(const Options& options);
 
  private:
   void rounds(int left, std::function<void()> then);
@@ -99,6 +99,7 @@ class Process {
   std::shared_ptr<std::size_t> connections_ = std::make_shared<std::size_t>(0);
   PortMemories ports_;
   std::map<std::string, std::shared_ptr<RdmaProvider>> devices_;  // opened so far, by name
+  std::shared_ptr<RdmaProvider> sctp_;                            // null: not yet
   std::vector<std::unique_ptr<Worker>> workers_;                  // one at least
   bool started_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -53,8 +53,8 @@ Result<std::unique_ptr<RdmaFront>> RdmaFront::open(cm::Engine& engine, const tcp
                                                    std::shared_ptr<Process> process, const std::string& name) {
   if (!process) process = std::make_shared<Process>(engine, ProcessOptions::of_one(options));
   std::unique_ptr<RdmaFront> front(new RdmaFront(engine, server, options, std::move(process), name));
-  const auto provider = front->process_->provider(options.device);
-  if (!provider) return make_error(Errc::kInvalidArgument, "the RDMA device cannot be used");
+  const auto provider = front->process_->provider(options);
+  if (!provider) return make_error(Errc::kInvalidArgument, "the RDMA device, or SCTP, cannot be used");
   front->provider_ = *provider.value;
   RdmaProvider::Handlers handlers;
   handlers.request = [front = front.get()](std::shared_ptr<RdmaRequest> request) {
@@ -162,7 +162,7 @@ void RdmaFront::on_backend(const std::shared_ptr<Coming>& coming, const Error& e
   if (error.code == Errc::kOk) note_source_port(*coming, socket);
   auto why = objection(error);
   if (!why) {
-    Worker& worker = process_->idlest_worker();
+    Worker& worker = provider_->home_only() ? process_->home() : process_->idlest_worker();
     boost::system::error_code ec;
     coming->port_in_use = PortMemory::use(coming->ports, coming->client, socket.local_endpoint(ec).port());
     coming->seat = worker.take_seat();
@@ -253,7 +253,7 @@ void RdmaFront::change(const std::string& name, const HostPort& server, const Op
   ports_ = process_->ports().of(server);
   options_ = std::make_shared<const Options>(options);
   places_.set_limit(options.max_connections_per_client);
-  if (listener_) listener_->set_policy(options.policy);
+  if (listener_) listener_->change(options);
 }
 
 Stats::Snapshot RdmaFront::snapshot() const {

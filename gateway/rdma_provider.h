@@ -1,4 +1,4 @@
-// What the RDMA connections of a gateway are made of, behind one face: our own stack over TCP, or a device of
+// What the RDMA connections of a gateway are made of, behind one face: our own stack over TCP or SCTP, or a device of
 // rdma-core. Fronts and sessions know no more of it than this.
 #pragma once
 
@@ -104,8 +104,8 @@ class RdmaListener {
  public:
   virtual ~RdmaListener() = default;
   [[nodiscard]] virtual boost::asio::ip::tcp::endpoint local() const = 0;
-  // For those who come from now on.
-  virtual void set_policy(const mpa::Policy& policy) = 0;
+  // For those who come from now on: the policy, and over SCTP the size of packets.
+  virtual void change(const Options& options) = 0;
 };
 
 class RdmaProvider {
@@ -122,10 +122,15 @@ class RdmaProvider {
                                                                      const Options& options, Handlers handlers) = 0;
   // To connect with, in the thread of `engine`.
   [[nodiscard]] virtual Result<std::unique_ptr<RdmaQueues>> make_queues(cm::Engine& engine, const Options& options) = 0;
+  // Whether only the thread of the process serves its connections.
+  [[nodiscard]] virtual bool home_only() const { return false; }
 };
 
-// Our own stack.
+// Our own stack, over TCP.
 [[nodiscard]] std::shared_ptr<RdmaProvider> own_stack();
+// Our own stack over SCTP, one at a time in a process; or what is missing: this program was built without. `home`: as
+// below.
+[[nodiscard]] Parsed<std::shared_ptr<RdmaProvider>> open_sctp(cm::Engine& home);
 // A device of rdma-core by its name; or what is missing: its libraries, the device, or this program was built without.
 // `home`: the engine of the process, whose thread calls this, and destroys what it gives.
 [[nodiscard]] Parsed<std::shared_ptr<RdmaProvider>> open_device(cm::Engine& home, const std::string& name);

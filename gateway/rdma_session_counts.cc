@@ -23,14 +23,16 @@ void RdmaSession::note_messages() {
   const auto since = [&](std::uint64_t rpcrdma::Responder::Stats::*what) { return now.*what - noted_.*what; };
   using S = rpcrdma::Responder::Stats;
   const auto options = since(&S::inval_option_sent), configurations = since(&S::configurations);
-  const auto padded = since(&S::calls_padded), by_read = since(&S::replies_in_read_chunk);
+  const auto padded = since(&S::calls_padded), padded_replies = since(&S::replies_padded);
+  const auto by_read = since(&S::replies_in_read_chunk);
   const auto dones = since(&S::dones), not_done = since(&S::replies_not_done);
-  if (options + configurations + padded + by_read + dones + not_done == 0) return;
+  if (options + configurations + padded + padded_replies + by_read + dones + not_done == 0) return;
   noted_ = now;
   stats_.incident(Incident::kInvalOptionSent, options);
   stats_.incident(Incident::kReplyNotDone, not_done);
   stats_.draft_messages(DraftMessage::kConfigRdma, configurations);
   stats_.draft_messages(DraftMessage::kPaddedCall, padded);
+  stats_.draft_messages(DraftMessage::kPaddedReply, padded_replies);
   stats_.draft_messages(DraftMessage::kReplyInReadChunk, by_read);
   stats_.draft_messages(DraftMessage::kDone, dones);
 }

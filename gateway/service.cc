@@ -13,7 +13,8 @@ namespace iwarp::gateway {
 namespace {
 
 bool same_place(const ListenerSettings& a, const ListenerSettings& b) {
-  return a.direction == b.direction && a.listen == b.listen && a.options.device == b.options.device;
+  return a.direction == b.direction && a.listen == b.listen && a.options.device == b.options.device &&
+         a.options.sctp == b.options.sctp;
 }
 
 // A port of 0 is another one each time.
@@ -62,7 +63,7 @@ Parsed<std::shared_ptr<Front>> Service::open(const ListenerSettings& s) {
     }
   };
   // Says more than the error of a front can.
-  if (const auto provider = process_->provider(s.options.device); !provider) {
+  if (const auto provider = process_->provider(s.options); !provider) {
     out.error = (s.name.empty() ? "" : s.name + ": ") + provider.error;
     return out;
   }

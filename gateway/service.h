@@ -62,10 +62,10 @@ class Service {
     friend bool operator==(const Changes&, const Changes&) = default;
   };
   // Makes the listeners what `to` says: at the start, and again at any time. A listener is the same as before when it
-  // listens where that one did, in the same direction and with the same device; otherwise when it has its name: then it
-  // moves. Connections keep the settings that they began with, and go on when their listener is removed. An error,
-  // "cannot listen on ...", changes nothing. Precondition: names are distinct, and so are addresses to listen on; not
-  // drain()ed yet.
+  // listens where that one did, in the same direction and with the same device or lower layer; otherwise when it has
+  // its name: then it moves. Connections keep the settings that they began with, and go on when their listener is
+  // removed. An error, "cannot listen on ...", changes nothing. Precondition: names are distinct, and so are addresses
+  // to listen on; not drain()ed yet.
   [[nodiscard]] Parsed<Changes> apply(const ServiceSettings& to);
 
   // Takes no new clients, lets outstanding RPCs finish (for ProcessOptions::drain_timeout at most), closes. `done` is

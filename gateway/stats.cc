@@ -292,6 +292,8 @@ const char* name(DraftMessage what) {
       return "config_rdma";
     case DraftMessage::kPaddedCall:
       return "padded_call";
+    case DraftMessage::kPaddedReply:
+      return "padded_reply";
     case DraftMessage::kReplyInReadChunk:
       return "reply_in_read_chunk";
     case DraftMessage::kDone:

@@ -78,16 +78,17 @@ inline constexpr std::size_t kSpoken = 3;
 enum class DraftMessage : std::uint8_t {
   kConfigRdma,        // Calls of CONFIG_RDMA
   kPaddedCall,        // Calls as RDMA_MSGP
-  kReplyInReadChunk,  // Replies that the client reads
+  kPaddedReply,       // Replies as RDMA_MSGP
+  kReplyInReadChunk,  // Replies that the client reads, or their data
   kDone,              // RDMA_DONE of one of these
 };
-inline constexpr std::size_t kDraftMessages = 4;
+inline constexpr std::size_t kDraftMessages = 5;
 
 // Why the gateway ended a connection that was up, and with it the one on its other side: the client reconnects and
 // sends its Calls again.
 enum class EndReason : std::uint8_t {
   kLostCall,        // the client repeats a Call whose Reply has been due for too long
-  kNoCredit,        // every credit of the server is held by a Call that it has not answered for a long time
+  kNoCredit,        // every credit, or the memory that may be exposed, is held by Calls not answered for a long time
   kMalformedReply,  // the server sent what cannot be read: perhaps a Reply
   kHalfRecord,      // a record began and did not go on
   kUnansweredRead,  // the client does not answer an RDMA Read

@@ -31,8 +31,8 @@ Result<std::unique_ptr<TcpFront>> TcpFront::open(cm::Engine& engine, const tcp::
   if (auto ok = mpa::validate(options.policy); !ok) return ok.error();
   if (!process) process = std::make_shared<Process>(engine, ProcessOptions::of_one(options));
   std::unique_ptr<TcpFront> front(new TcpFront(engine, server, options, std::move(process), name));
-  const auto provider = front->process_->provider(options.device);
-  if (!provider) return make_error(Errc::kInvalidArgument, "the RDMA device cannot be used");
+  const auto provider = front->process_->provider(options);
+  if (!provider) return make_error(Errc::kInvalidArgument, "the RDMA device, or SCTP, cannot be used");
   front->provider_ = *provider.value;
   boost::system::error_code ec;
   cm::open_tcp(front->acceptor_, listen.protocol(), ec);
@@ -89,7 +89,7 @@ void TcpFront::on_client(tcp::socket socket) {
   if (!place.of_both) return no(RefuseReason::kLimit, place.why);
   if (!process_->memory()->admits_connection()) return no(RefuseReason::kLimit, kNoMemory);
   if (auto ok = cm::prepare(socket, {}); !ok) return no(RefuseReason::kHandshakeFailed, ok.error().why);
-  Worker& worker = process_->idlest_worker();
+  Worker& worker = provider_->home_only() ? process_->home() : process_->idlest_worker();
   if (&worker != &process_->home()) {
     auto moved = cm::rebind(socket, remote.protocol(), worker.engine().io());
     if (!moved) return no(RefuseReason::kLimit, moved.error().why);

@@ -132,6 +132,7 @@ void TcpSession::on_established(const Error& error, const std::shared_ptr<RdmaLi
     return refuse(RefuseReason::kLimit, fmt::format("{}: {}", name(RefuseReason::kLimit), kNoMemory));
   }
   connection_ = connection;
+  begun_ = Clock::now();
   requester_.emplace(channel_.endpoint(), channel_.pool(),
                      rpcrdma::negotiate(rpcrdma::private_data(requester_options_),  // req: RFC8797-4-2 RFC8797-4-3
                                         rpcrdma::PrivateData::parse(connection_->private_data())),

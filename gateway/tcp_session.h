@@ -120,6 +120,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   Life life_ = Life::kOpening;
   bool shutting_down_ = false;  // the whole gateway: nobody comes back
   bool pumping_ = false;
+  TimePoint begun_{};  // the connection
   bool version_told_ = false;
   bool configuration_noted_ = false;
   bool server_ended_ = false;  // or is why the gateway did

@@ -33,7 +33,7 @@ void TcpSession::watch_for_stalls(TimePoint now) {
   if (life_ >= Life::kClosing || !requester_) return;
   record_.look(tcp_->in_record(), tcp_->read_progress(), now);
   replies_.look(!tcp_->all_sent(), tcp_->sent_progress(), now);
-  credits_.look(requester_->waits_for_credit(), requester_->calls_ended(), now);
+  credits_.look(requester_->waits_for_credit() || requester_->waits_for_exposed(), requester_->calls_ended(), now);
   leaving_.look(tcp_->ended().has_value(), requester_->calls_ended() + tcp_->sent_progress(), now);
   question_.look(requester_->versions().state() == rpcrdma::VersionNegotiation::State::kAsking &&
                      requester_->credits().in_flight() > 0,
@@ -44,7 +44,8 @@ void TcpSession::watch_for_stalls(TimePoint now) {
     return give_up(EndReason::kUnreadReply, make_error(Errc::kTimeout, "the client does not take its Replies"));
   if (credits_.expired(now))
     return give_up(EndReason::kNoCredit,
-                   make_error(Errc::kTimeout, "the server holds all credits and answers nothing"));
+                   make_error(Errc::kTimeout,
+                              "the server holds all credits, or the memory that may be exposed, and answers nothing"));
   if (leaving_.expired(now))
     return give_up(EndReason::kClientLeft,
                    make_error(Errc::kTimeout, "the client left before its Calls were answered"));

@@ -40,14 +40,13 @@ void TcpSession::tell_configuration() {
 }
 
 void TcpSession::remember_version() {
-  const rpcrdma::VersionNegotiation& versions = requester_->versions();
+  using End = VersionMemory::End;
+  const TimePoint now = Clock::now();
   // A client that leaves before the server could answer says nothing about it.
-  if (versions.state() == rpcrdma::VersionNegotiation::State::kAsking && !server_ended_) return;
+  const End how = !server_ended_ ? End::kOurs : question_.expired(now) ? End::kUnanswered : End::kLost;
   // req: V2-5.2-3 V2-5.2-4
-  const auto highest = versions.for_next_connection();
-  if (!highest) return;
-  versions_->learned(server_, *highest, Clock::now());
-  if (!version_told_) stats_.incident(Incident::kVersionLowered);  // no Reply has come
+  const bool lowered = versions_->learn(server_, requester_->versions(), how, begun_, now);
+  if (lowered && !version_told_) stats_.incident(Incident::kVersionLowered);  // no Reply has come
 }
 
 // What the Requester has sent and taken by itself.
@@ -55,15 +54,17 @@ void TcpSession::note_messages() {
   const rpcrdma::Requester::Stats& now = requester_->stats();
   const auto since = [&](std::uint64_t rpcrdma::Requester::Stats::*what) { return now.*what - noted_.*what; };
   using S = rpcrdma::Requester::Stats;
-  const auto options = since(&S::inval_option_sent), padded = since(&S::calls_padded);
+  const auto options = since(&S::inval_option_sent);
+  const auto padded = since(&S::calls_padded), padded_replies = since(&S::replies_padded);
   const auto by_read = since(&S::replies_in_read_chunk), dones = since(&S::dones_sent);
   const bool asked = requester_->configuration().state() != rpcrdma::ConfigClient::State::kUnasked;
   if (asked && !configuration_noted_) stats_.draft_messages(DraftMessage::kConfigRdma, 1);
   configuration_noted_ = asked;
-  if (options + padded + by_read + dones == 0) return;
+  if (options + padded + padded_replies + by_read + dones == 0) return;
   noted_ = now;
   stats_.incident(Incident::kInvalOptionSent, options);
   stats_.draft_messages(DraftMessage::kPaddedCall, padded);
+  stats_.draft_messages(DraftMessage::kPaddedReply, padded_replies);
   stats_.draft_messages(DraftMessage::kReplyInReadChunk, by_read);
   stats_.draft_messages(DraftMessage::kDone, dones);
 }

@@ -1,9 +1,8 @@
-// Which servers of RPC-over-RDMA have refused version 2, or did not survive the question: asked again each time, their
-// connections would end for ever (draft-cel-nfsv4-rpcrdma-version-two-00 section 5.2). Time is passed in. Thread-safe.
+// Which servers of RPC-over-RDMA have refused version 2, or did not survive the question. Time is passed in.
+// Thread-safe.
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -11,14 +10,13 @@
 #include <string>
 
 #include "iwarp/base/time.h"
-#include "iwarp/rpcrdma/version_negotiation.h"
+#include "iwarp/rpcrdma/server_versions.h"
 
 namespace iwarp::gateway {
 
 class VersionMemory {
  public:
-  // Then they are asked again.
-  static constexpr std::chrono::minutes kFor = rpcrdma::kVersionMemoryTime;
+  using End = rpcrdma::ServerVersions::End;
   // Servers remembered: the one that was learned of longest ago makes room.
   static constexpr std::size_t kServers = 64;
 
@@ -26,27 +24,24 @@ class VersionMemory {
   [[nodiscard]] std::uint32_t highest(const std::string& server, std::uint32_t wanted, TimePoint now) const {
     const std::lock_guard lock(mu_);
     const auto known = servers_.find(server);
-    if (known == servers_.end() || now - known->second.since > kFor) return wanted;
-    return std::min(wanted, known->second.highest);
+    return known == servers_.end() ? wanted : known->second.highest(wanted, now);
   }
-  // What VersionNegotiation::for_next_connection() has told at the end of a connection.
-  void learned(const std::string& server, std::uint32_t highest, TimePoint now) {
+  // As ServerVersions::learn(), at the end of a connection to `server`.
+  bool learn(const std::string& server, const rpcrdma::VersionNegotiation& versions, End how, TimePoint begun,
+             TimePoint now) {
     const std::lock_guard lock(mu_);
-    if (servers_.size() >= kServers && !servers_.contains(server)) {
-      servers_.erase(std::min_element(servers_.begin(), servers_.end(),
-                                      [](const auto& a, const auto& b) { return a.second.since < b.second.since; }));
+    const bool lowered = servers_[server].learn(versions, how, begun, now);
+    if (servers_.size() > kServers) {  // of whom nothing was learned come first
+      servers_.erase(std::min_element(servers_.begin(), servers_.end(), [](const auto& a, const auto& b) {
+        return a.second.since() < b.second.since();
+      }));
     }
-    servers_[server] = {highest, now};
+    return lowered;
   }
 
  private:
-  struct Known {
-    std::uint32_t highest = 0;
-    TimePoint since{};
-  };
-
   mutable std::mutex mu_;
-  std::map<std::string, Known> servers_;  // guarded by it
+  std::map<std::string, rpcrdma::ServerVersions> servers_;  // guarded by it
 };
 
 }  // namespace iwarp::gateway

@@ -155,7 +155,6 @@ int CommandLine::run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     const int code = parse_and_run(join_json_values({argv + 1, argv + argc}));
-    errno = 0;  // what the command has seen says nothing of its output
     check_standard_output();
     return code;
   } catch (const StandardOutputError& e) {

@@ -15,14 +15,15 @@ void set_up_logging(const std::string& command, bool verbose) {
   spdlog::set_default_logger(logger);
 }
 
-void log_established(const cm::Connection& connection) {
+void log_established(const AnyConnection& connection) {
   spdlog::info("established {}", connection.to_string());
 }
 
-void log_closed(const cm::Connection& connection, const stream::Disconnected& how) {
+void log_closed(const AnyConnection& connection, const stream::Disconnected& how) {
   const std::size_t columns = spdlog::should_log(spdlog::level::debug) ? SIZE_MAX : cm::kEndColumns;
-  spdlog::log(cm::unremarkable_end(connection, how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
-              cm::describe_end(connection, how, columns));
+  const cm::EndFacts facts = connection.facts();
+  spdlog::log(cm::unremarkable_end(facts.initiator, how) ? spdlog::level::info : spdlog::level::warn, "closed {}",
+              cm::describe_end(facts, how, columns));
 }
 
 void log_failed(const std::string& peer, const Error& error) {

@@ -68,7 +68,8 @@ void ListenerFlags::add(CLI::App& app) {
       ->check(CLI::Range(std::uint32_t{1}, UINT32_MAX));
   app.add_option("--align", align,
                  "... with --rdma-listen: ask clients to let data of 1 KiB and more begin at a multiple of so many "
-                 "octets, by RDMA_MSGP. A power of two from 8; 0: do not")
+                 "octets, by RDMA_MSGP, and do so in replies to those that have CONFIG_RDMA. A power of two from 8; 0: "
+                 "do not")
       ->type_name("OCTETS")
       ->check(CLI::Range(std::uint32_t{0}, rpcrdma::kMaxAlignment))
       ->check([](const std::string& v) {
@@ -118,6 +119,7 @@ void ListenerFlags::add(CLI::App& app) {
           "With --draft-2005 and --rdma-listen: time for a client to say RDMA_DONE of a reply that it reads. Then the "
           "memory is taken back")
       ->default_str(std::to_string(kUsualDoneSeconds));
+  llp.add(app, "Connection set-up");
   policy.add(app, 32, PolicyFlags::First::kClientServer);
 }
 

@@ -12,6 +12,7 @@
 #include "iwarp/gateway/options.h"
 #include "iwarp/gateway/process.h"
 #include "tools/gateway_watch.h"
+#include "tools/llp_flags.h"
 #include "tools/policy_flags.h"
 #include "tools/recorder.h"
 
@@ -54,6 +55,7 @@ struct ListenerFlags {
   std::optional<std::uint32_t> config_program, align;
   std::optional<unsigned> done_seconds;
   bool reply_reads = false;
+  LlpFlags llp;
   PolicyFlags policy;
 
   void add(CLI::App& app);

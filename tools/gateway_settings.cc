@@ -72,9 +72,13 @@ gateway::Direction direction(const ListenerFlags& flags) {
   return rdma_front ? gateway::Direction::kRdmaToTcp : gateway::Direction::kTcpToRdma;
 }
 
-mpa::Policy connection_policy(const PolicyFlags& flags) {
+mpa::Policy connection_policy(const ListenerFlags& flags) {
   try {
-    return flags.policy();
+    flags.llp.check();
+    const bool sctp = flags.llp.llp() == Llp::kSctp;
+    if (sctp && !flags.options.device.empty())
+      throw CLI::ValidationError("--device", "does not go with --llp sctp: a device has a lower layer of its own");
+    return sctp ? flags.policy.policy_for_sctp() : flags.policy.policy();
   } catch (const CLI::ValidationError& e) {
     throw SettingError("", e.what());
   }
@@ -103,7 +107,7 @@ rpcrdma::Draft2005Options draft_2005(const ListenerFlags& flags, bool rdma_front
   if (flags.done_seconds && (!out.enabled || !rdma_front))
     throw SettingError("--done-deadline", "goes with --draft-2005 and --rdma-listen: it is the server that waits");
   out.config_program = flags.config_program.value_or(rpcrdma::kConfigProgram);
-  out.align = flags.align.value_or(ListenerFlags::kUsualAlignment);
+  out.align = out.reply_align = flags.align.value_or(ListenerFlags::kUsualAlignment);
   out.done.patience = std::chrono::seconds(flags.done_seconds.value_or(ListenerFlags::kUsualDoneSeconds));
   out.offer_reply_memory = !flags.reply_reads;
   return out;
@@ -130,7 +134,9 @@ gateway::ListenerSettings listener_settings(const std::string& listener, const L
   s.direction = direction(flags);
   const bool rdma_front = s.direction == gateway::Direction::kRdmaToTcp;
   gateway::Options& options = s.options = flags.options;
-  options.policy = connection_policy(flags.policy);
+  options.policy = connection_policy(flags);
+  options.sctp = flags.llp.llp() == Llp::kSctp;
+  options.sctp_packet_bytes = flags.llp.sctp().packet_bytes;
   if (!rdma_front && options.policy.ird == 0)
     throw SettingError("--ird", "0 does not go with --tcp-listen: the server reads long Calls from the gateway");
   flags.policy.apply(options.stream);
@@ -165,7 +171,8 @@ std::string describe(const gateway::ListenerSettings& s, const tcp::endpoint& at
   const std::string ports = rdma_front
                                 ? fmt::format(", reserved ports towards the server: {}", name(s.options.reserved_port))
                                 : std::string(s.options.insecure_ports ? ", from any port" : ", from ports below 1024");
-  const std::string rdma = "RPC-over-RDMA" + (s.options.device.empty() ? "" : " (" + s.options.device + ")");
+  const std::string below = s.options.sctp ? "SCTP" : s.options.device;
+  const std::string rdma = "RPC-over-RDMA" + (below.empty() ? "" : " (" + below + ")");
   return fmt::format("{} for {}, forwarding to {} over {}; allowed: {}{}", cm::to_string(at), rdma_front ? rdma : "TCP",
                      s.server.to_string(), rdma_front ? "TCP" : rdma, s.options.allow.to_string(), ports);
 }

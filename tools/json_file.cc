@@ -65,11 +65,10 @@ JsonOutput::JsonOutput(const JsonFlag& flag)
 }
 
 void JsonOutput::put(const std::string& text) {
-  std::ostream& out = standard_output_ ? std::cout : file_;
+  if (standard_output_) return write_standard_output(text);
   errno = 0;
-  out << text << std::flush;
-  if (standard_output_) return check_standard_output();
-  if (!out) fail(name_);
+  file_ << text << std::flush;
+  if (!file_) fail(name_);
 }
 
 void JsonOutput::write(std::string_view command, const Json& document) {

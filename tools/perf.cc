@@ -58,8 +58,7 @@ void ProgressLine::say(const std::string& text) const {
 }
 
 void print(const std::string& text) {
-  std::cout << text;
-  check_standard_output();
+  write_standard_output(text);
 }
 
 Run add_perf(CLI::App& app) {

@@ -78,6 +78,8 @@ Spec spec_of(const PerfRunFlags& flags, Test test, std::uint32_t size) {
   usual.stream.fpdu = mpa::FpduPolicy::kMax;  // of this command
   flags.profile.profile().apply(usual);
   s.profile = flags.profile.name();
+  s.llp = llp_name(flags.llp.llp());
+  s.sctp_packet = flags.llp.sctp().packet_bytes;
   s.crc = flags.crc ? *flags.crc == "on" : usual.policy.crc == mpa::Policy::Crc::kOn;
   s.fpdu = flags.fpdu.value_or(word_of(usual.stream.fpdu));
   s.direct = flags.placement == "direct";
@@ -90,6 +92,19 @@ Spec spec_of(const PerfRunFlags& flags, Test test, std::uint32_t size) {
   // Checked as the other end will.
   (void)nlohmann::json(baseline_spec(s)).get<Spec>();
   return nlohmann::json(s).get<Spec>();
+}
+
+void check_llp(const PerfRunFlags& flags) {
+  flags.llp.check();
+  if (flags.llp.llp() == Llp::kTcp) return;
+  const auto refuse = [](const char* flag) {
+    throw CLI::ValidationError(flag, "is about MPA over TCP: leave it out with --llp sctp");
+  };
+  if (flags.crc) refuse("--crc");
+  if (flags.fpdu) refuse("--fpdu");
+  if (flags.spec.markers) refuse("--markers");
+  if (flags.profile.name() != ProfileFlag{}.name()) refuse("--profile");
+  if (flags.recorder.given()) refuse("--trace and --pcap");
 }
 
 // The processors of both ends, or of neither. Those of another machine are looked at there.
@@ -137,6 +152,7 @@ constexpr const char* kFooter =
     "  iwarp perf run send_lat --progress manual --cpus 0,1\n"
     "  iwarp perf run read_bw --baseline best --congestion cubic --crc off\n"
     "  iwarp perf run rpc_null --threads 64\n"
+    "  iwarp perf run write_bw,send_lat --llp sctp --sctp-packet 65507\n"
     "  iwarp perf run rpc_read,rpc_write --size 1m --crc off\n"
     "  iwarp perf run write_bw 10.0.0.2 --size 1m --threads 2 --json result.json";
 
@@ -170,6 +186,7 @@ void PerfRunFlags::add(CLI::App& run) {
   run.add_option("--threads", spec.threads, "Connections, with a thread each at both ends")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  llp.add(run, "Options");
   profile.add(run, "Options");
   run.add_option("--crc", crc, "Checksums (CRC32c) over all that is sent")
       ->check(CLI::IsMember({"on", "off"}))
@@ -208,6 +225,7 @@ void PerfRunFlags::add(CLI::App& run) {
 }
 
 std::vector<Spec> PerfRunFlags::specs() const {
+  check_llp(*this);
   std::vector<Spec> all;
   try {
     for (const Test test : parse_tests(tests)) {

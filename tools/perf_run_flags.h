@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/json_file.h"
+#include "tools/llp_flags.h"
 #include "tools/perf/runner.h"
 #include "tools/perf/spec.h"
 #include "tools/profile_flag.h"
@@ -26,6 +27,7 @@ struct PerfRunFlags {
   perf::Spec spec;
   std::optional<std::uint32_t> list;
   std::optional<std::uint32_t> depth;
+  LlpFlags llp;
   ProfileFlag profile;
   std::optional<std::string> crc, fpdu;
   std::string progress = "auto";

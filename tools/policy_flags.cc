@@ -136,4 +136,19 @@ mpa::Policy PolicyFlags::policy() const {
   return p;
 }
 
+mpa::Policy PolicyFlags::policy_for_sctp() const {
+  const auto refuse = [](const char* flag) {
+    throw CLI::ValidationError(flag, "is about MPA over TCP: leave it out with --llp sctp");
+  };
+  if (profile_.name() != ProfileFlag{}.name()) refuse("--profile");
+  if (revision_) refuse("--mpa-rev");
+  if (crc_) refuse("--crc");
+  if (markers_) refuse("--markers");
+  if (fpdu_) refuse("--fpdu");
+  if (early_wake_) refuse("--wake");
+  mpa::Policy p = policy();
+  p.peer_to_peer = peer_to_peer_.value_or(false);
+  return p;
+}
+
 }  // namespace iwarp::tools

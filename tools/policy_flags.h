@@ -21,6 +21,9 @@ class PolicyFlags {
   void add(CLI::App& app, std::uint16_t ird_ord, First first = First::kPeerToPeer);
   // After parsing. Throws CLI::ValidationError when the flags contradict each other.
   [[nodiscard]] mpa::Policy policy() const;
+  // What of it DDP over SCTP has as well: IRD, ORD, RTR and the connection model, which is client and server unless
+  // --p2p was given. Throws CLI::ValidationError when a flag of MPA's was given.
+  [[nodiscard]] mpa::Policy policy_for_sctp() const;
   void apply(stream::Options& options) const;
 
  private:

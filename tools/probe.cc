@@ -1,6 +1,8 @@
-// `iwarp probe`: what another MPA implementation negotiates, and how it deviates from RFC 5044 and RFC 6581.
+// `iwarp probe`: what another implementation of MPA, or of DDP over SCTP, negotiates, and how it deviates from RFC 5044
+// or RFC 5043, and from RFC 6581.
 #include "tools/command.h"
 #include "tools/probe/question.h"
+#include "tools/probe/sctp_question.h"
 #include "tools/probe/trial.h"
 #include "tools/probe_flags.h"
 
@@ -36,6 +38,7 @@ Run add_probe(CLI::App& app) {
       ->type_name("QUESTION")
       ->delimiter(',')
       ->allow_extra_args(false);
+  flags->llp.add(*cmd, "Connection set-up");
   flags->json.add(*cmd, "Print the report as JSON");
   flags->recorder.add(*cmd);
   cmd->footer(
@@ -44,6 +47,9 @@ Run add_probe(CLI::App& app) {
       "Nothing else is sent, so a listener comes to no harm; one that serves a single client (rping -s without "
       "-P)\n"
       "takes only one question.\n"
+      "With --llp sctp: associations to PEER instead, one after the other, each shut down after its sessions were "
+      "ended:\n" +
+      list_of(probe::sctp_questions()) +
       "Answers to an initiator, one for each connection that it makes, each closed after its first message:\n" +
       list_of(probe::trials()) +
       "The initiator has to connect so often, in a loop for instance:\n"
@@ -53,14 +59,25 @@ Run add_probe(CLI::App& app) {
       "  iwarp probe 10.0.0.2:7174 --only enhanced    one connection\n"
       "  iwarp probe [::1]:7174 --json --timeout 1    for scripts\n"
       "  iwarp probe --listen 0.0.0.0:7174            what an initiator does\n"
+      "  iwarp probe 10.0.0.2:7174 --llp sctp         a peer that has DDP over SCTP\n"
       "Exit code: 0 no deviation, 1 failed otherwise, 2 wrong usage, 3 deviations (advice, where the RFC says\n"
-      "SHOULD, does not count), 4 unreachable: no TCP connection, 5 no MPA: something else answers, or nothing,\n"
-      "6 refused: it speaks MPA and rejects every Request, 130 interrupted before an initiator came.");
+      "SHOULD, does not count), 4 unreachable: no TCP connection, or no SCTP association,\n"
+      "5 no MPA, or no DDP over SCTP: something else answers, or nothing, 6 refused: it rejects every Request or\n"
+      "Initiate, 130 interrupted before an initiator came.");
   return [flags, peer, listen]() -> int {
+    flags->llp.check();
+    const bool sctp = flags->llp.llp() == Llp::kSctp;
+    if (sctp && listen->count() != 0)
+      throw CLI::ValidationError("--llp",
+                                 "--listen examines initiators of MPA over TCP; over SCTP name a passive peer, PEER");
+    if (sctp && flags->recorder.given())
+      throw CLI::ValidationError("--llp",
+                                 "--trace and --pcap record connections over TCP: capture the packets of SCTP, "
+                                 "and read them with `iwarp trace`");
     if (listen->count() != 0) return probe_initiator(*flags);
     if (peer->count() == 0)
       throw CLI::ValidationError("probe", "name the listener, PEER, or wait for an initiator with --listen");
-    return probe_responder(*flags);
+    return sctp ? probe_sctp(*flags) : probe_responder(*flags);
   };
 }
 

@@ -1,4 +1,4 @@
-// The command line of `iwarp probe`, what both of its ways share, and how it ends.
+// The command line of `iwarp probe`, what its ways share, and how it ends.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/json_file.h"
+#include "tools/llp_flags.h"
 #include "tools/probe/report.h"
 #include "tools/recorder.h"
 
@@ -22,6 +23,7 @@ struct ProbeFlags {
   double wait_seconds = 0;  // for a connection of an initiator; 0: for ever
   std::string private_data = "auto";
   std::vector<std::string> only;
+  LlpFlags llp;
   JsonFlag json;
   RecorderFlags recorder;
 
@@ -62,8 +64,9 @@ template <class Question>
 
 [[nodiscard]] int exit_code(probe::Verdict verdict);
 
-// Both: the exit code.
+// All: the exit code.
 [[nodiscard]] int probe_responder(const ProbeFlags& flags);
+[[nodiscard]] int probe_sctp(const ProbeFlags& flags);
 [[nodiscard]] int probe_initiator(const ProbeFlags& flags);
 
 }  // namespace iwarp::tools

@@ -19,6 +19,9 @@ class RecorderFlags {
   // The same for a command that drives its sockets itself. Empty when no flag was given.
   [[nodiscard]] cm::TapMaker tap_maker() const;
 
+  // Whether any was given.
+  [[nodiscard]] bool given() const { return !trace_.empty() || !pcap_.empty(); }
+
   friend bool operator==(const RecorderFlags&, const RecorderFlags&) = default;
 
  private:

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/use_future.hpp>
 #include <iostream>
 #include <list>
 #include <mutex>
@@ -11,12 +10,11 @@
 #include <thread>
 #include <utility>
 
-#include "iwarp/cm/connector.h"
-#include "iwarp/cm/listener.h"
 #include "iwarp/gateway/options.h"
 #include "tools/command.h"
 #include "tools/connection_log.h"
 #include "tools/descriptor_limit.h"
+#include "tools/lower_layer.h"
 #include "tools/rping_side.h"
 
 namespace iwarp::tools {
@@ -32,7 +30,7 @@ constexpr std::size_t kMaxClients = 256;
 
 template <class T>
 using Outcome = std::pair<Error, T>;
-using Connected = Outcome<std::shared_ptr<cm::Connection>>;
+using Connected = Outcome<std::shared_ptr<AnyConnection>>;
 
 boost::asio::ip::address address_of(const char* flag, const std::string& text) {
   boost::system::error_code bad;
@@ -77,6 +75,7 @@ class Reports {
 
 Report begin_report(const Flags& flags, std::string peer) {
   Report report{.role = flags.server ? "server" : "client", .peer = std::move(peer)};
+  report.sctp = flags.llp.llp() == Llp::kSctp;
   if (flags.client) {
     report.wanted = flags.count;
     report.size = flags.size;
@@ -103,17 +102,17 @@ std::string error_of(const Report& report, const Side& side, const stream::Disco
   return end_text(how, "server", " after " + pings_text(report.pings, report.wanted));
 }
 
-int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Side& side,
-           const Interruption& interruption, Reports& reports, Report report) {
+int finish(AnyConnection& connection, bool ok, const Side& side, const Interruption& interruption, Reports& reports,
+           Report report) {
   report.interrupted = interruption.happened();
   if (report.interrupted || side.timed_out()) {
-    connection->abort();
+    connection.abort();
   } else if (!ok) {
-    connection->disconnect();
+    connection.disconnect();
   }
-  const stream::Disconnected how = connection->async_wait_disconnected(boost::asio::use_future).get();
-  log_closed(*connection, how);
-  report.negotiated = connection->negotiated();
+  const stream::Disconnected how = connection.wait_disconnected();
+  log_closed(connection, how);
+  report.negotiated = connection.negotiated();
   report.pings = side.pings();
   report.round_trips = side.round_trips();
   report.end = name(how.reason.code);
@@ -124,44 +123,52 @@ int finish(const std::shared_ptr<cm::Connection>& connection, bool ok, const Sid
   return report.error.empty() ? kExitOk : kExitFailed;
 }
 
+// std::runtime_error: there is none.
+std::unique_ptr<LowerLayer> lower_layer(cm::Engine& engine, const Flags& flags) {
+  auto layer = make_lower_layer(flags.llp.llp(), engine, flags.llp.sctp());
+  if (!layer) throw std::runtime_error(layer.error().why);
+  return *std::move(layer);
+}
+
 int run_client(const Flags& flags) {
   Reports reports(flags);
   cm::Engine engine;
   const Interruption interruption(engine.io());
   flags.recorder.apply(engine);
+  const auto layer = lower_layer(engine, flags);
   Side side(engine, interruption, flags);
   cm::ConnectOptions o;
   o.host = flags.address;
   o.port = flags.port;
-  o.policy = flags.policy.policy();
+  o.policy = flags.connection_policy();
   o.policy.startup_timeout = flags.patience(o.policy.startup_timeout);
   o.connect_timeout = flags.patience(o.connect_timeout);
   if (!flags.source.empty()) o.local = {address_of("-I", flags.source), 0};
   Report report = begin_report(flags, gateway::HostPort{flags.address, flags.port}.to_string());
   const auto connected = interruption.await<Connected>(
-      [&](const auto& fill) { cm::connect(engine, side.qp(), o, into<std::shared_ptr<cm::Connection>>(fill)); });
+      [&](const auto& fill) { layer->connect(side.qp(), o, into<std::shared_ptr<AnyConnection>>(fill)); });
   const bool interrupted = !connected || interruption.happened();
   if (interrupted || connected->first.code != Errc::kOk)
     return not_connected(reports, std::move(report), interrupted ? Error{} : connected->first, interrupted);
   const auto& connection = connected->second;
   log_established(*connection);
-  return finish(connection, side.ping_client(connection), side, interruption, reports, std::move(report));
+  return finish(*connection, side.ping_client(*connection), side, interruption, reports, std::move(report));
 }
 
 int serve(cm::Engine& engine, const Interruption& interruption, const Flags& flags, Reports& reports,
-          std::unique_ptr<cm::ConnectRequest> request) {
+          std::unique_ptr<AnyRequest> request) {
   Side side(engine, interruption, flags);
-  const mpa::Policy policy = flags.policy.policy();
+  const mpa::Policy policy = flags.connection_policy();
   Report report = begin_report(flags, cm::to_string(request->remote()));
   const auto accepted = interruption.await<Connected>([&](const auto& fill) {
-    request->accept(side.qp(), {policy.ird, policy.ord, {}}, into<std::shared_ptr<cm::Connection>>(fill));
+    request->accept(side.qp(), {policy.ird, policy.ord, {}}, into<std::shared_ptr<AnyConnection>>(fill));
   });
   const bool interrupted = !accepted || interruption.happened();
   if (interrupted || accepted->first.code != Errc::kOk)
     return not_connected(reports, std::move(report), interrupted ? Error{} : accepted->first, interrupted);
   const auto& connection = accepted->second;
   log_established(*connection);
-  return finish(connection, side.pong_server(connection), side, interruption, reports, std::move(report));
+  return finish(*connection, side.pong_server(*connection), side, interruption, reports, std::move(report));
 }
 
 int run_server(const Flags& flags) {
@@ -170,12 +177,13 @@ int run_server(const Flags& flags) {
   cm::Engine engine;
   const Interruption interruption(engine.io());
   flags.recorder.apply(engine);
+  const auto layer = lower_layer(engine, flags);
   cm::ListenOptions o;
-  o.policy = flags.policy.policy();
+  o.policy = flags.connection_policy();
   o.on_shortage = [](const Error& e) { spdlog::warn("short of resources: {}", e.why); };
   o.policy.startup_timeout = flags.patience(o.policy.startup_timeout);
   o.endpoint = {address_of("-a", flags.address.empty() ? "::" : flags.address), flags.port};
-  auto listener = cm::Listener::listen(engine, o);
+  auto listener = layer->listen(o);
   if (!listener) {
     spdlog::error("cannot listen on {}: {}", cm::to_string(o.endpoint), listener.error().why);
     return kExitFailed;
@@ -187,8 +195,8 @@ int run_server(const Flags& flags) {
   };
   std::list<Client> clients;
   for (;;) {
-    auto next = interruption.await<Outcome<std::unique_ptr<cm::ConnectRequest>>>(
-        [&](const auto& fill) { (*listener)->accept(into<std::unique_ptr<cm::ConnectRequest>>(fill)); });
+    auto next = interruption.await<Outcome<std::unique_ptr<AnyRequest>>>(
+        [&](const auto& fill) { (*listener)->accept(into<std::unique_ptr<AnyRequest>>(fill)); });
     if (!next) return kExitInterrupted;
     auto& [error, request] = *next;
     if (error.code != Errc::kOk) return kExitFailed;
@@ -226,7 +234,7 @@ Run add_rping(CLI::App& app) {
   cmd->add_flag("-c,--client", flags->client, "Client: ping a server")->excludes(server);
   cmd->add_flag("-P,--persistent", flags->persistent, "Server: serve clients until interrupted, many at a time");
   cmd->add_option("-a,--address", flags->address, "Server: address to listen on (default all). Client: host to ping");
-  cmd->add_option("-p,--port", flags->port, "TCP port")->capture_default_str();
+  cmd->add_option("-p,--port", flags->port, "TCP port; with --llp sctp that of UDP and of SCTP")->capture_default_str();
   auto* size =
       cmd->add_option("-S,--size", flags->size, "Octets per ping (server: at most; default all that rping allows)")
           ->check(CLI::Range(kMinSize, kMaxSize))
@@ -247,6 +255,7 @@ Run add_rping(CLI::App& app) {
   cmd->add_flag("-q", flags->same_as_ever,
                 "Taken for the sake of rdma-core's rping, where it changes how the program sets its device up");
   flags->json.add(*cmd, "Print the report as JSON; of a server a line for each client");
+  flags->llp.add(*cmd, "Connection set-up");
   flags->policy.add(*cmd, 1);
   flags->recorder.add(*cmd);
   cmd->footer(
@@ -254,6 +263,7 @@ Run add_rping(CLI::App& app) {
       "  iwarp rping -s                             serve one client on port 7174\n"
       "  iwarp rping -c -a 10.0.0.2 -C 10 -v -V     ping ten times, print and verify\n"
       "  iwarp rping -c -a ::1 --crc prefer-off     without CRC if the server agrees\n"
+      "  iwarp rping -c -a 10.0.0.2 --llp sctp      over SCTP; the server likewise\n"
       "A client says at its end, on standard error, how long the pings took: each is two messages each way, an RDMA "
       "Read\n"
       "and an RDMA Write.");
@@ -265,6 +275,12 @@ Run add_rping(CLI::App& app) {
       throw CLI::ValidationError("rping", "-c needs the server's address: -a HOST");
     if (flags->server && !flags->source.empty())
       throw CLI::ValidationError("-I", "goes with -c; a server listens on the address of -a");
+    flags->llp.check();
+    if (flags->llp.llp() == Llp::kSctp && flags->recorder.given())
+      throw CLI::ValidationError("--llp",
+                                 "--trace and --pcap record connections over TCP: capture the packets of SCTP, "
+                                 "and read them with `iwarp trace`");
+    (void)flags->connection_policy();  // says what goes with what before anything is done
     if (flags->debug) spdlog::set_level(spdlog::level::debug);
     return flags->server ? run_server(*flags) : run_client(*flags);
   };

@@ -65,6 +65,11 @@ nlohmann::ordered_json to_json(const Report& r) {
     j["connection"] = {
         {"revision", n.revision},       {"enhanced", n.enhanced}, {"crc", n.crc}, {"peer_to_peer", n.peer_to_peer},
         {"rtr", enhanced::name(n.rtr)}, {"ird", n.ird},           {"ord", n.ord}};
+    if (r.sctp) {  // it has no MPA
+      j["connection"].erase("revision");
+      j["connection"].erase("crc");
+    }
+    j["connection"]["llp"] = r.sctp ? "sctp" : "tcp";
   }
   j["end"] = r.end;
   j["interrupted"] = r.interrupted;

@@ -44,6 +44,7 @@ struct Report {
   std::string role;  // "client", "server"
   std::string peer;
   std::optional<mpa::Negotiated> negotiated{};  // none: no connection was made
+  bool sctp = false;                            // in place of MPA over TCP
   std::uint64_t pings = 0;                      // that were finished
   std::uint64_t wanted = 0;                     // 0: as many as there will be
   std::optional<std::uint32_t> size{};          // octets of each; a server leaves that to its client

@@ -51,8 +51,7 @@ void fill(std::span<std::byte> buffer, std::uint64_t iteration) {
 
 // At once, so that who reads it sees each ping as it happens.
 void print(const std::string& line) {
-  std::cout << line << '\n';
-  check_standard_output();
+  write_standard_output(line + '\n');
 }
 
 }  // namespace
@@ -60,6 +59,10 @@ void print(const std::string& line) {
 std::chrono::milliseconds Flags::patience(std::chrono::milliseconds usual) const {
   if (!timeout_seconds) return usual;
   return *timeout_seconds == 0 ? kForEver : std::chrono::seconds(*timeout_seconds);
+}
+
+mpa::Policy Flags::connection_policy() const {
+  return llp.llp() == Llp::kSctp ? policy.policy_for_sctp() : policy.policy();
 }
 
 Side::Side(cm::Engine& engine, const Interruption& interruption, const Flags& flags)
@@ -160,7 +163,7 @@ bool Side::pump() {
   return posted || fail(posted.error().why);
 }
 
-bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
+bool Side::ping_client(AnyConnection& connection) {
   for (std::uint64_t i = 0; flags_.count == 0 || i < flags_.count; ++i) {
     fill(source_, i);
     const auto start = Clock::now();
@@ -174,16 +177,16 @@ bool Side::ping_client(const std::shared_ptr<cm::Connection>& connection) {
     ++pings_;
     if (flags_.prints_pings()) print("ping data: " + printable(data_));
   }
-  connection->disconnect();
+  connection.disconnect();
   return true;
 }
 
-bool Side::pong_server(const std::shared_ptr<cm::Connection>& connection) {
+bool Side::pong_server(AnyConnection& connection) {
   for (std::uint64_t i = 0;; ++i) {
     // The client decides how often, and ends the connection.
     if (!await_message()) return ended_;
     if (remote_.size > flags_.size) {
-      connection->abort();
+      connection.abort();
       return fail(fmt::format("the client pings with {} octets, this server has room for {}: start it with -S {}",
                               remote_.size, flags_.size, remote_.size));
     }

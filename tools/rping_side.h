@@ -13,6 +13,7 @@
 #include "iwarp/verbs/memory_region.h"
 #include "tools/interruption.h"
 #include "tools/json_file.h"
+#include "tools/llp_flags.h"
 #include "tools/policy_flags.h"
 #include "tools/recorder.h"
 #include "tools/rping_report.h"
@@ -35,11 +36,14 @@ struct Flags {
   std::uint64_t count = 0;
   std::optional<unsigned> timeout_seconds;  // of the command line; 0: for ever
   PolicyFlags policy;
+  LlpFlags llp;
   RecorderFlags recorder;
   JsonFlag json;
 
   // How long a step may take for which there is `usual` unless the user said something else.
   [[nodiscard]] std::chrono::milliseconds patience(std::chrono::milliseconds usual) const;
+  // What is asked for, or answered, over the lower layer that was chosen.
+  [[nodiscard]] mpa::Policy connection_policy() const;
   // Whether pings are printed: not where standard output gets a JSON document.
   [[nodiscard]] bool prints_pings() const { return verbose && !json.on_standard_output(); }
 };
@@ -61,8 +65,8 @@ class Side {
 
   // Whether all went well. Otherwise the connection has ended too early, ended(), or the caller ends it: error() says
   // why, or the user pressed Ctrl-C. Throws StandardOutputError.
-  bool ping_client(const std::shared_ptr<cm::Connection>& connection);
-  bool pong_server(const std::shared_ptr<cm::Connection>& connection);
+  bool ping_client(AnyConnection& connection);
+  bool pong_server(AnyConnection& connection);
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
   // The connection ended while this side still wanted something of it.
   [[nodiscard]] bool ended() const { return ended_; }

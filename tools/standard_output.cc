@@ -12,8 +12,6 @@ StandardOutputError::StandardOutputError(int cause)
     : std::runtime_error(std::string("cannot write standard output: ") + std::strerror(cause)), cause_(cause) {}
 
 void check_standard_output() {
-  const bool failed = std::ferror(stdout) != 0 || !std::cout;
-  if (failed && errno == EINTR) throw StandardOutputError(EINTR);  // just now, or errno says something else
   errno = 0;
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return;
@@ -23,6 +21,15 @@ void check_standard_output() {
     if (std::fputc('\n', stdout) == EOF || std::fflush(stdout) != 0) cause = errno;
   }
   throw StandardOutputError(cause != 0 ? cause : EIO);
+}
+
+void write_standard_output(std::string_view text) {
+  errno = 0;
+  std::cout << text;
+  // A write that failed may not fail again; its errno stands here, as nothing else has set it meanwhile.
+  if (const bool failed = std::ferror(stdout) != 0 || !std::cout; failed && errno == EINTR)
+    throw StandardOutputError(EINTR);
+  check_standard_output();
 }
 
 }  // namespace iwarp::tools

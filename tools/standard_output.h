@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <string_view>
 
 namespace iwarp::tools {
 
@@ -18,8 +19,9 @@ class StandardOutputError : public std::runtime_error {
   int cause_;  // errno
 };
 
-// Writes out what is held back. Throws StandardOutputError when that, or something before it, could not be written. To
-// see EINTR of a write before it, call it right behind that.
+// Writes out what is held back. Throws StandardOutputError when that, or something before it, could not be written.
 void check_standard_output();
+// Writes `text` at once, and checks. What came before it and could not be written is told likewise.
+void write_standard_output(std::string_view text);
 
 }  // namespace iwarp::tools

@@ -5,6 +5,7 @@
 
 #include "iwarp/base/wire.h"
 #include "iwarp/rpcrdma/nfs_compound.h"
+#include "iwarp/rpcrdma/padding.h"
 #include "iwarp/trace/nfs_names.h"
 
 namespace iwarp::trace {
@@ -63,14 +64,14 @@ std::optional<std::string> read_tag(ReadCursor& in) {
   return out;
 }
 
-// The arguments of a Call, operation by operation.
-class Arguments {
+// The arguments or results of a message, operation by operation.
+class Body {
  public:
-  Arguments(ConstBytes message, std::size_t offset, std::span<const std::uint32_t> positions)
-      : in(message.subspan(offset)), size_(message.size()), positions_(positions) {}
+  Body(ConstBytes message, std::size_t offset, const DataPlaces& places)
+      : in(message.subspan(offset)), size_(message.size()), places_(places) {}
 
-  // Behind the operation number. False: what follows cannot be found.
-  bool skip(std::uint32_t op) {
+  // Arguments, behind the operation number. False: what follows cannot be found.
+  bool skip_arguments(std::uint32_t op) {
     if (op == static_cast<std::uint32_t>(NfsOp::kWrite)) return skip_xdr(in, "sdw") && skip_data();
     if (op == static_cast<std::uint32_t>(NfsOp::kCreate)) {
       ReadCursor type = in;
@@ -82,21 +83,42 @@ class Arguments {
     return rpcrdma::skip_arguments(in, op);
   }
 
+  // Results, behind the status 0.
+  bool skip_results(std::uint32_t op) {
+    const bool read = op == static_cast<std::uint32_t>(NfsOp::kRead);
+    if (!read && op != static_cast<std::uint32_t>(NfsOp::kReadlink)) return rpcrdma::skip_results(in, op);
+    if (read) in.skip(4);  // eof
+    const bool written = item_ < places_.write_chunks.size() && places_.write_chunks[item_];
+    ++item_;
+    return skip_data(written);
+  }
+
   ReadCursor in;
 
  private:
-  bool skip_data() {
+  bool skip_data(bool written = false) {
     const auto length = in.be<std::uint32_t>();
     if (!in.ok()) return false;
-    const std::uint64_t position = size_ - in.remaining() + absent_;
-    if (std::find(positions_.begin(), positions_.end(), position) == positions_.end()) return skip_padded(in, length);
-    absent_ += padded(length);
-    return true;
+    const std::uint64_t at = size_ - in.remaining();
+    const auto& reads = places_.read_positions;
+    if (written || std::find(reads.begin(), reads.end(), at - pads_ + absent_) != reads.end()) {
+      absent_ += padded(length);
+      return true;
+    }
+    const rpcrdma::Padding& padding = places_.padding;
+    if (padding.align > 0 && length > padding.threshold) {
+      const std::size_t pad = rpcrdma::pad_octets(places_.header_bytes + at, padding.align);
+      if (pad > in.remaining()) return false;
+      in.skip(pad);
+      pads_ += pad;
+    }
+    return skip_padded(in, length);
   }
 
   std::size_t size_;
-  std::span<const std::uint32_t> positions_;
-  std::uint64_t absent_ = 0;  // octets that the message lacks so far
+  const DataPlaces& places_;
+  std::size_t item_ = 0;
+  std::uint64_t absent_ = 0, pads_ = 0;  // octets that the message lacks so far, and that it has too many
 };
 
 }  // namespace
@@ -123,10 +145,9 @@ std::optional<std::uint32_t> CompoundView::main_op(bool callback) const {
   return ops.empty() ? std::nullopt : std::optional(ops.back());
 }
 
-CompoundView view_compound_call(ConstBytes message, std::size_t offset, bool callback,
-                                std::span<const std::uint32_t> read_positions) {
+CompoundView view_compound_call(ConstBytes message, std::size_t offset, bool callback, const DataPlaces& places) {
   CompoundView out;
-  Arguments arguments(message, offset, read_positions);
+  Body arguments(message, offset, places);
   ReadCursor& in = arguments.in;
   out.tag = read_tag(in);
   if (!out.tag) return out;
@@ -142,15 +163,15 @@ CompoundView view_compound_call(ConstBytes message, std::size_t offset, bool cal
     if (!in.ok()) break;
     out.ops.push_back(op);
     const CallbackSchema* schema = callback ? find_callback(op) : nullptr;
-    if (callback ? schema == nullptr || !skip_xdr(in, schema->arguments) : !arguments.skip(op)) break;
+    if (callback ? schema == nullptr || !skip_xdr(in, schema->arguments) : !arguments.skip_arguments(op)) break;
   }
   return out;
 }
 
-CompoundView view_compound_reply(ConstBytes message, std::size_t offset, bool callback,
-                                 const std::vector<bool>& write_chunks) {
+CompoundView view_compound_reply(ConstBytes message, std::size_t offset, bool callback, const DataPlaces& places) {
   CompoundView out;
-  ReadCursor in(message.subspan(offset));
+  Body results(message, offset, places);
+  ReadCursor& in = results.in;
   const auto status = in.be<std::uint32_t>();
   if (!in.ok()) return out;
   out.status = status;
@@ -159,29 +180,14 @@ CompoundView view_compound_reply(ConstBytes message, std::size_t offset, bool ca
   const auto count = in.be<std::uint32_t>();
   if (!in.ok()) return out;
   out.count = count;
-  std::size_t item = 0;
   while (out.ops.size() < count) {
     const auto op = in.be<std::uint32_t>();
     if (!in.ok()) break;
     out.ops.push_back(op);
     const auto op_status = in.be<std::uint32_t>();
     if (!in.ok() || op_status != 0) break;
-    if (callback) {
-      const CallbackSchema* schema = find_callback(op);
-      if (schema == nullptr || !skip_xdr(in, schema->results)) break;
-      continue;
-    }
-    const bool read = op == static_cast<std::uint32_t>(NfsOp::kRead);
-    if (!read && op != static_cast<std::uint32_t>(NfsOp::kReadlink)) {
-      if (!rpcrdma::skip_results(in, op)) break;
-      continue;
-    }
-    if (read) in.skip(4);  // eof
-    const auto length = in.be<std::uint32_t>();
-    if (!in.ok()) break;
-    const bool absent = item < write_chunks.size() && write_chunks[item];
-    ++item;
-    if (!absent && !skip_padded(in, length)) break;
+    const CallbackSchema* schema = callback ? find_callback(op) : nullptr;
+    if (callback ? schema == nullptr || !skip_xdr(in, schema->results) : !results.skip_results(op)) break;
   }
   return out;
 }

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "iwarp/base/bytes.h"
+#include "iwarp/rpcrdma/transport_header.h"
 
 namespace iwarp::trace {
 
@@ -27,13 +27,20 @@ struct CompoundView {
   [[nodiscard]] std::optional<std::uint32_t> main_op(bool callback) const;
 };
 
-// `message` is an RPC Call whose arguments begin at `offset`; its data at these Positions (RFC 8166 s3.4.5) is not in
-// it.
+// Where the DDP-eligible items (RFC 8267 s6.1) of a message are, if not in it right behind their counts.
+struct DataPlaces {
+  std::vector<std::uint32_t> read_positions{};  // of those in Read chunks (RFC 8166 s3.4.5)
+  // Of a Reply: the n-th is in the n-th Write chunk, which is not empty. What is in a Read chunk has none.
+  std::vector<bool> write_chunks{};
+  rpcrdma::Padding padding{};    // of an RDMA_MSGP: of those in the message; align 0: it is none
+  std::size_t header_bytes = 0;  // likewise: in front of the message
+};
+
+// `message` is an RPC Call whose arguments begin at `offset`.
 [[nodiscard]] CompoundView view_compound_call(ConstBytes message, std::size_t offset, bool callback,
-                                              std::span<const std::uint32_t> read_positions);
-// `message` is an RPC Reply whose results begin at `offset`; the n-th DDP-eligible item (RFC 8267 s6.1) is not in it
-// when there is an n-th Write chunk that is not empty.
+                                              const DataPlaces& places);
+// `message` is an RPC Reply whose results begin at `offset`.
 [[nodiscard]] CompoundView view_compound_reply(ConstBytes message, std::size_t offset, bool callback,
-                                               const std::vector<bool>& write_chunks);
+                                               const DataPlaces& places);
 
 }  // namespace iwarp::trace

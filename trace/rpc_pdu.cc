@@ -7,7 +7,6 @@
 
 #include "iwarp/base/wire.h"
 #include "iwarp/rpcrdma/rpc_message.h"
-#include "iwarp/trace/compound_view.h"
 #include "iwarp/trace/rpc_names.h"
 
 namespace iwarp::trace {
@@ -76,14 +75,14 @@ void add_path(Pdu& pdu, ConstBytes arguments) {
 }
 
 // Results of an accepted Call that was done.
-bool add_results(Pdu& pdu, ConstBytes message, std::size_t offset, const std::vector<bool>& write_chunks,
-                 const SeenRpc& rpc, CompoundView& view) {
+bool add_results(Pdu& pdu, ConstBytes message, std::size_t offset, const DataPlaces& places, const SeenRpc& rpc,
+                 CompoundView& view) {
   const StatusKind kind =
       rpc.plain && !rpc.config ? status_kind(rpc.program, rpc.version, rpc.procedure) : StatusKind::kNone;
   if (kind == StatusKind::kNone) return false;
   std::optional<std::uint32_t> status;
   if (is_compound(rpc.program, rpc.version, rpc.procedure)) {
-    view = view_compound_reply(message, offset, is_callback_program(rpc.program), write_chunks);
+    view = view_compound_reply(message, offset, is_callback_program(rpc.program), places);
     status = view.status;
   } else {
     ReadCursor in(message.subspan(offset));
@@ -141,7 +140,7 @@ Pdu header_pdu(const rpcrdma::Header& h) {
   return h.reply_chunk ? pdu.list("reply", to_text(*h.reply_chunk)) : pdu.word("reply", "-");
 }
 
-std::optional<Pdu> call_pdu(ConstBytes message, std::uint64_t bytes, const std::vector<std::uint32_t>& read_positions,
+std::optional<Pdu> call_pdu(ConstBytes message, std::uint64_t bytes, const DataPlaces& places,
                             std::uint32_t config_program, SeenRpc& rpc) {
   const auto call = rpcrdma::RpcCall::parse(message);
   if (!call) return std::nullopt;
@@ -157,7 +156,7 @@ std::optional<Pdu> call_pdu(ConstBytes message, std::uint64_t bytes, const std::
   CompoundView view;
   const bool callback = is_callback_program(call->program);
   if (rpc.plain && !rpc.config && is_compound(call->program, call->version, call->procedure)) {
-    view = view_compound_call(message, call->arguments_offset, callback, read_positions);
+    view = view_compound_call(message, call->arguments_offset, callback, places);
     rpc.minor_version = view.minor_version;
     if (const auto op = view.main_op(callback)) what = nfs4_op_name(*op, callback);
   }
@@ -179,8 +178,8 @@ std::optional<Pdu> call_pdu(ConstBytes message, std::uint64_t bytes, const std::
   return pdu.word("cred", flavor_name(call->credential.flavor)).number("bytes", bytes);
 }
 
-std::optional<ReplyPdu> reply_pdu(ConstBytes message, std::uint64_t bytes, const std::vector<bool>& write_chunks,
-                                  const SeenRpc* rpc, const When& when) {
+std::optional<ReplyPdu> reply_pdu(ConstBytes message, std::uint64_t bytes, const DataPlaces& places, const SeenRpc* rpc,
+                                  const When& when) {
   const auto reply = rpcrdma::RpcReply::parse(message);
   if (!reply) return std::nullopt;
   ReplyPdu out{Pdu("Reply")};
@@ -193,7 +192,7 @@ std::optional<ReplyPdu> reply_pdu(ConstBytes message, std::uint64_t bytes, const
   const bool known = rpc != nullptr && rpc->known;
   CompoundView view;
   if (known && reply->success()) {
-    out.error = add_results(out.pdu, message, reply->results_offset, write_chunks, *rpc, view);
+    out.error = add_results(out.pdu, message, reply->results_offset, places, *rpc, view);
   }
   // What says most comes first: lines may be cut.
   if (view.count > 0) out.pdu.list("ops", view.ops_list(is_callback_program(rpc->program)));

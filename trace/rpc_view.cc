@@ -49,9 +49,22 @@ bool is_long_call(const Header& h) {
   return h.proc == Proc::kNomsg && !h.read_list.empty();
 }
 
-std::vector<bool> write_chunks_of(const Header& h) {
-  std::vector<bool> out;
-  for (const rpcrdma::WriteChunk& c : h.write_list) out.push_back(!c.is_empty());
+DataPlaces places_of(const rpcrdma::ParsedHeader& parsed, rpcrdma::RpcDirection direction) {
+  const Header& h = parsed.header;
+  DataPlaces out;
+  for (const rpcrdma::ReadSegment& s : h.read_list) {
+    if (s.position != 0) out.read_positions.push_back(s.position);
+  }
+  if (direction == rpcrdma::RpcDirection::kReply) {
+    for (const rpcrdma::WriteChunk& c : h.write_list) {
+      // Beside Read chunks those that were offered in vain come back as well.
+      out.write_chunks.push_back(h.read_list.empty() ? !c.is_empty() : c.length() > 0);
+    }
+  }
+  if (h.proc == Proc::kMsgp) {
+    out.padding = h.padding;
+    out.header_bytes = parsed.payload_offset;
+  }
   return out;
 }
 
@@ -108,15 +121,16 @@ RpcView::Events RpcView::on_send(Direction d, const Message& m, const When& when
   if (!direction) {
     events.push_back(unreadable("rpc", kNoRpc, payload.size(), m.length - parsed->payload_offset));
   } else if (*direction == rpcrdma::RpcDirection::kCall) {
-    on_call(h, d, m, payload, when, events);
+    on_call(*parsed, d, m, payload, when, events);
   } else {
-    on_reply(h, d, m, payload, when, events);
+    on_reply(*parsed, d, m, payload, when, events);
   }
   return events;
 }
 
-void RpcView::on_call(const Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
-                      Events& events) {
+void RpcView::on_call(const rpcrdma::ParsedHeader& parsed, Direction d, const Message& m, ConstBytes payload,
+                      const When& when, Events& events) {
+  const Header& h = parsed.header;
   if (calls_.size() >= kMaxCalls) forget();
   Call call;
   call.rpc = std::make_shared<SeenRpc>();
@@ -124,9 +138,7 @@ void RpcView::on_call(const Header& h, Direction d, const Message& m, ConstBytes
   call.rpc->caller = d;
   call.rpc->sent = when;
   call.rpc->send_bytes = m.length;
-  for (const rpcrdma::ReadSegment& s : h.read_list) {
-    if (s.position != 0) call.read_positions.push_back(s.position);
-  }
+  call.places = places_of(parsed, rpcrdma::RpcDirection::kCall);
   chunks_.add(h, call.rpc);
   events.back().record.rpc = call.rpc;
   if (in_line(h)) {
@@ -136,7 +148,7 @@ void RpcView::on_call(const Header& h, Direction d, const Message& m, ConstBytes
 }
 
 std::size_t RpcView::Call::memory() const {
-  return kCallBytes + read_positions.capacity() * sizeof(std::uint32_t);
+  return kCallBytes + places.read_positions.capacity() * sizeof(std::uint32_t);
 }
 
 void RpcView::keep(const Key& key, Call call) {
@@ -160,8 +172,10 @@ void RpcView::forget() {
   chunks_.clear();
 }
 
-void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
-                       Events& events) {
+void RpcView::on_reply(const rpcrdma::ParsedHeader& parsed, Direction d, const Message& m, ConstBytes payload,
+                       const When& when, Events& events) {
+  const Header& h = parsed.header;
+  const DataPlaces places = places_of(parsed, rpcrdma::RpcDirection::kReply);
   std::shared_ptr<SeenRpc> rpc;
   if (auto call = take({opposite(d), h.xid})) {
     rpc = call->rpc;
@@ -171,14 +185,14 @@ void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstByte
     if (!rpc->known) add_call_of_chunk(*call, when, events);
   }
   if (in_line(h)) {
-    add_reply(rpc, write_chunks_of(h), payload, m.length - (m.head.size() - payload.size()), when, events);
+    add_reply(rpc, places, payload, m.length - (m.head.size() - payload.size()), when, events);
   } else if (rpc != nullptr && h.reply_chunk) {
     const ConstBytes head = chunks_.reply_head(*rpc);
     const std::uint64_t bytes = h.reply_chunk->length();
     // What was collected is no Reply when its xid is another one.
     const bool is_reply = rpcrdma::rpc_xid(head) == h.xid;
     const auto n = is_reply ? static_cast<std::size_t>(std::min<std::uint64_t>(head.size(), bytes)) : 0;
-    add_reply(rpc, write_chunks_of(h), head.first(n), bytes, when, events);
+    add_reply(rpc, places, head.first(n), bytes, when, events);
   }
   if (rpc != nullptr) {
     if (rpc->known) options_.book->reply(options_.ends, *rpc);
@@ -186,7 +200,7 @@ void RpcView::on_reply(const Header& h, Direction d, const Message& m, ConstByte
     if (h.read_list.empty()) return;
     chunks_.add_reply(h, rpc);
     if (offered_.size() >= kMaxCalls) offered_.clear();
-    offered_[{rpc->caller, rpc->xid}] = {rpc, when, write_chunks_of(h), !in_line(h)};
+    offered_[{rpc->caller, rpc->xid}] = {rpc, when, places, !in_line(h)};
   }
 }
 
@@ -202,7 +216,7 @@ void RpcView::on_done(const Header& h, Direction d, const When& when, Events& ev
   r.pdu.milliseconds("kept_ms", std::chrono::duration_cast<std::chrono::microseconds>(when.at - offer.sent.at).count());
   const ConstBytes head = chunks_.reply_head(*offer.rpc);
   if (offer.long_reply && rpcrdma::rpc_xid(head) == h.xid)
-    add_reply(offer.rpc, offer.write_chunks, head, chunks_.reply_bytes(*offer.rpc), when, events);
+    add_reply(offer.rpc, offer.places, head, chunks_.reply_bytes(*offer.rpc), when, events);
   chunks_.remove(*offer.rpc);
 }
 
@@ -224,7 +238,7 @@ void RpcView::add_call_of_chunk(Call& call, const When& when, Events& events) {
 
 void RpcView::add_call(Call& call, ConstBytes message, std::uint64_t bytes, const When& when, Events& events) {
   const bool in_chunk = call.rpc->sent.frame != when.frame || call.rpc->sent.at != when.at;
-  auto pdu = call_pdu(message, bytes, call.read_positions, options_.config_program, *call.rpc);
+  auto pdu = call_pdu(message, bytes, call.places, options_.config_program, *call.rpc);
   if (!pdu) {
     events.push_back(unreadable("rpc", kNoRpc, message.size(), bytes));
     return;
@@ -244,9 +258,9 @@ void RpcView::add_call(Call& call, ConstBytes message, std::uint64_t bytes, cons
   events.push_back(std::move(e));
 }
 
-void RpcView::add_reply(const std::shared_ptr<SeenRpc>& rpc, const std::vector<bool>& write_chunks, ConstBytes message,
+void RpcView::add_reply(const std::shared_ptr<SeenRpc>& rpc, const DataPlaces& places, ConstBytes message,
                         std::uint64_t bytes, const When& when, Events& events) {
-  auto reply = reply_pdu(message, bytes, write_chunks, rpc.get(), when);
+  auto reply = reply_pdu(message, bytes, places, rpc.get(), when);
   Event e;
   if (reply) {
     e.record.layer = "rpc";

@@ -18,6 +18,7 @@
 #include "iwarp/rpcrdma/rpc_message.h"
 #include "iwarp/trace/call_book.h"
 #include "iwarp/trace/chunk_view.h"
+#include "iwarp/trace/compound_view.h"
 #include "iwarp/trace/record.h"
 
 namespace iwarp::trace {
@@ -72,24 +73,24 @@ class RpcView {
   using Key = std::pair<Direction, std::uint32_t>;  // who called, xid
   struct Call {
     std::shared_ptr<SeenRpc> rpc;
-    std::vector<std::uint32_t> read_positions;  // of data that is not in the Call
+    DataPlaces places;
     [[nodiscard]] std::size_t memory() const;
   };
 
   [[nodiscard]] std::optional<rpcrdma::ParsedHeader> parse(const Message& message, Events& events);
   void keep(const Key& key, Call call);
   std::optional<Call> take(const Key& key);
-  void on_call(const rpcrdma::Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
+  void on_call(const rpcrdma::ParsedHeader& parsed, Direction d, const Message& m, ConstBytes payload, const When& when,
                Events& events);
-  void on_reply(const rpcrdma::Header& h, Direction d, const Message& m, ConstBytes payload, const When& when,
-                Events& events);
+  void on_reply(const rpcrdma::ParsedHeader& parsed, Direction d, const Message& m, ConstBytes payload,
+                const When& when, Events& events);
   void on_done(const rpcrdma::Header& h, Direction d, const When& when, Events& events);
   void on_error(const rpcrdma::Header& h, Direction d, Events& events);
   // `message`: the beginning of an RPC message of `bytes` octets.
   void add_call(Call& call, ConstBytes message, std::uint64_t bytes, const When& when, Events& events);
   void add_call_of_chunk(Call& call, const When& when, Events& events);
-  void add_reply(const std::shared_ptr<SeenRpc>& rpc, const std::vector<bool>& write_chunks, ConstBytes message,
-                 std::uint64_t bytes, const When& when, Events& events);
+  void add_reply(const std::shared_ptr<SeenRpc>& rpc, const DataPlaces& places, ConstBytes message, std::uint64_t bytes,
+                 const When& when, Events& events);
 
   RpcViewOptions options_;
   unsigned guesses_ = 0;
@@ -101,7 +102,7 @@ class RpcView {
   struct Offer {
     std::shared_ptr<SeenRpc> rpc;
     When sent{};
-    std::vector<bool> write_chunks;
+    DataPlaces places;
     bool long_reply = false;  // the Reply itself is in the chunk
   };
   std::map<Key, Offer> offered_;

@@ -76,9 +76,11 @@ TEST_F(Draft2005Front, AReplyThatIsGivenUpIsNotWaitedFor) {
 class Draft2005Chain : public Chained {
  protected:
   void SetUp() override {}
-  // A WRITE whose data are aligned, and a READ whose Reply goes by RDMA Read where the draft is spoken at both ends.
+  // A WRITE and a READ whose data are aligned, and one whose data go by RDMA Read where the draft is spoken at both
+  // ends.
   void serve_both(TcpPeer& c) {
-    for (const Bytes& call : {samples::write_call(2, pattern(2000)), samples::read_call(3, kLong)}) {
+    for (const Bytes& call :
+         {samples::write_call(2, pattern(2000)), samples::read_call(4, 2000), samples::read_call(3, kLong)}) {
       c.send(call);
       EXPECT_TRUE(await(c) == serve(call));
     }
@@ -86,7 +88,7 @@ class Draft2005Chain : public Chained {
 };
 
 TEST_F(Draft2005Chain, IsCountedAtBothEnds) {
-  options.draft_2005 = {.enabled = true, .align = 512};
+  options.draft_2005 = {.enabled = true, .align = 512, .reply_align = 512};
   open();
   options.draft_2005.offer_reply_memory = false;
   open_tcp(front->local());
@@ -100,6 +102,7 @@ TEST_F(Draft2005Chain, IsCountedAtBothEnds) {
     EXPECT_EQ(s.of(Spoken::kVersion1), 0u);
     EXPECT_EQ(s.of(DraftMessage::kConfigRdma), 1u);
     EXPECT_EQ(s.of(DraftMessage::kPaddedCall), 1u);
+    EXPECT_EQ(s.of(DraftMessage::kPaddedReply), 1u);
     EXPECT_EQ(s.of(DraftMessage::kReplyInReadChunk), 1u);
     EXPECT_EQ(s.of(Incident::kConfigRefused), 0u);
     EXPECT_EQ(s.of(Incident::kReplyNotDone), 0u);
@@ -124,6 +127,7 @@ TEST_F(Draft2005Chain, WithoutItAtTheServerIsVersion1) {
   EXPECT_EQ(s.of(Spoken::kDraft2005), 0u);
   EXPECT_EQ(s.of(DraftMessage::kConfigRdma), 1u);
   EXPECT_EQ(s.of(DraftMessage::kPaddedCall), 0u);
+  EXPECT_EQ(s.of(DraftMessage::kPaddedReply), 0u);
   EXPECT_EQ(front->snapshot().of(Spoken::kVersion1), 1u);
   EXPECT_EQ(front->snapshot().draft_messages, (Stats::Snapshot{}.draft_messages));
 }

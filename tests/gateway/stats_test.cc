@@ -63,7 +63,8 @@ TEST(GatewayStats, PrintsEveryCounterAsJson) {
   EXPECT_EQ(j["incidents"].size(), kIncidents);
   EXPECT_EQ(j["incidents"]["reply_too_long"], 3);
   EXPECT_EQ(j["draft_2005_messages"],
-            nlohmann::json::parse(R"({"config_rdma": 0, "padded_call": 0, "reply_in_read_chunk": 0, "done": 4})"));
+            nlohmann::json::parse(
+                R"({"config_rdma": 0, "padded_call": 0, "padded_reply": 0, "reply_in_read_chunk": 0, "done": 4})"));
   EXPECT_EQ(j["tcp_bytes"], nlohmann::json::parse(R"({"in": 1000, "out": 1})"));
   EXPECT_EQ(j["rdma_bytes"], nlohmann::json::parse(R"({"send": {"in": 0, "out": 0},
       "write": {"in": 0, "out": 1099511627776}, "read": {"in": 5, "out": 0}})"));

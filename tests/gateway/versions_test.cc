@@ -140,12 +140,27 @@ TEST_F(Versioned, AServerThatDoesNotAnswerTheQuestionIsAskedForVersion1) {
   expect_tcp_front_adds_up();
 }
 
-TEST_F(Versioned, AServerThatEndsTheConnectionAtTheQuestionIsAskedForVersion1) {
+TEST_F(Versioned, AServerThatEndsTheConnectionAtTheQuestionTwiceIsAskedForVersion1) {
   COVERS("V2-5.2-4");
   open_both({2, 2});
   lose_a_connection([](TcpPeer& from, const Bytes&) { from.close(); });
+  EXPECT_EQ(lowered(), 0U) << "it may have been started again";
+  lose_a_connection([](TcpPeer& from, const Bytes&) { from.close(); });
+  EXPECT_EQ(lowered(), 1U);
   EXPECT_EQ(given_up(EndReason::kNoVersion), 0U);
   EXPECT_EQ(version_of(*warm_client()), 1U);
+}
+
+TEST_F(Versioned, AServerThatAnswersBehindALostQuestionSpeaksVersion2) {
+  open_both({2, 2});
+  for (int i = 0; i < 3; ++i) {
+    lose_a_connection([](TcpPeer& from, const Bytes&) { from.close(); });
+    auto c = warm_client();
+    EXPECT_EQ(version_of(*c), 2U);
+    c->close();
+    ASSERT_TRUE(loop.until([&] { return tcp_front->snapshot().active() == 0; }));
+  }
+  EXPECT_EQ(lowered(), 0U);
 }
 
 TEST_F(Versioned, AServerThatEndsTheConnectionAfterItHasRefusedIsNotAskedAgain) {
@@ -188,26 +203,23 @@ TEST_F(Versioned, OptionsThatAreRefusedAreCounted) {
   EXPECT_EQ(front->snapshot().of(Incident::kUnusableMessage), 0U);
 }
 
-TEST(VersionMemory, LowersWhatIsAskedForAWhile) {
+TEST(VersionMemory, IsOfEachServerAndBounded) {
   COVERS("V2-5.2-3");
   const TimePoint begin{std::chrono::hours(1)};
   VersionMemory memory;
-  EXPECT_EQ(memory.highest("a:1", 2, begin), 2u);
-  memory.learned("a:1", 1, begin);
-  EXPECT_EQ(memory.highest("a:1", 2, begin), 1u);
-  EXPECT_EQ(memory.highest("b:1", 2, begin), 2u);
-  EXPECT_EQ(memory.highest("a:1", 2, begin + VersionMemory::kFor + 1s), 2u);
-}
-
-TEST(VersionMemory, IsBounded) {
-  const TimePoint begin{std::chrono::hours(1)};
-  VersionMemory memory;
+  rpcrdma::VersionNegotiation refused(rpcrdma::kVersion2);
+  refused.on_call_sent();
+  ASSERT_TRUE(refused.on_err_vers(1, 1));
   for (std::size_t i = 0; i <= VersionMemory::kServers; ++i) {
-    memory.learned(std::to_string(i), 1, begin + i * 1s);
+    EXPECT_EQ(memory.highest(std::to_string(i), 2, begin + i * 1s), 2u);
+    EXPECT_TRUE(memory.learn(std::to_string(i), refused, VersionMemory::End::kLost, begin, begin + i * 1s));
   }
   EXPECT_EQ(memory.highest("0", 2, begin + 80s), 2u);
   EXPECT_EQ(memory.highest("1", 2, begin + 80s), 1u);
-  memory.learned("5", 1, begin + 90s);  // known already: nobody makes room
+  // One that is known already, or of which nothing is learned, makes nobody go.
+  EXPECT_TRUE(memory.learn("5", refused, VersionMemory::End::kLost, begin, begin + 90s));
+  EXPECT_FALSE(memory.learn("new", rpcrdma::VersionNegotiation(rpcrdma::kVersion2), VersionMemory::End::kOurs, begin,
+                            begin + 90s));
   EXPECT_EQ(memory.highest("1", 2, begin + 90s), 1u);
 }
 

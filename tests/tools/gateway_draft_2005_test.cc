@@ -35,6 +35,7 @@ TEST(GatewayDraft2005, HasItsNumbersByFlag) {
   EXPECT_TRUE(o.draft_2005.enabled);
   EXPECT_EQ(o.draft_2005.config_program, 0x20050202u);
   EXPECT_EQ(o.draft_2005.align, 64u);
+  EXPECT_EQ(o.draft_2005.reply_align, 64u);
   EXPECT_EQ(o.draft_2005.done.patience, std::chrono::seconds(3));
   EXPECT_TRUE(o.draft_2005.offer_reply_memory);
   EXPECT_FALSE(of_flags(kTcpFront + "--draft-2005 --reply-reads").draft_2005.offer_reply_memory);
@@ -48,6 +49,8 @@ TEST(GatewayDraft2005, HasTheUsualOnesOtherwise) {
     const auto o = of_flags(front + "--draft-2005");
     EXPECT_EQ(o.draft_2005.config_program, rpcrdma::kConfigProgram);
     EXPECT_EQ(o.draft_2005.align, 512u);
+    EXPECT_EQ(o.draft_2005.reply_align, 512u);
+    EXPECT_TRUE(o.draft_2005.data_chunks);
     EXPECT_EQ(o.draft_2005.done.patience, std::chrono::seconds(10));
     EXPECT_FALSE(of_flags(front).draft_2005.enabled);
   }

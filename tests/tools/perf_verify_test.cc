@@ -27,7 +27,8 @@ class Liar {
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::make_address(kHost), 0};
     o.policy = policy_of(spec);
-    auto listener = cm::Listener::listen(engine_, o);
+    layer_ = lower_layer_of(spec, engine_);
+    auto listener = layer_->listen(o);
     if (!listener) throw std::runtime_error(listener.error().why);
     listener_ = std::move(*listener);
     thread_ = std::jthread([this] { serve(); });
@@ -36,8 +37,9 @@ class Liar {
 
  private:
   void serve() {
-    auto [error, request] =
-        await(engine_, spec_.manual, listener_->async_accept(cm::as_error(boost::asio::use_future)));
+    Told<std::unique_ptr<AnyRequest>> told;
+    listener_->accept(told.handler());
+    auto [error, request] = await(engine_, spec_.manual, told.result());
     const std::size_t receives = spec_.test == Test::kSendLat ? kLatencyReceives : 0;
     RdmaSide side(spec_, engine_, receives);
     for (std::size_t i = 0; i < receives; ++i) side.post_receive(i, side.slice(i * spec_.size, spec_.size));
@@ -60,7 +62,8 @@ class Liar {
   Spec spec_;
   Note says_;
   cm::Engine engine_;
-  std::unique_ptr<cm::Listener> listener_;
+  std::unique_ptr<LowerLayer> layer_;
+  std::unique_ptr<AnyListener> listener_;
   std::jthread thread_;
 };
 

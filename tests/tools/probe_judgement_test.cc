@@ -217,7 +217,7 @@ TEST(ProbeJudgement, ReservedBitsOfRpcPrivateData) {
 // Every rule is a row of requirements/, with its level.
 TEST(ProbeRules, AreRequirements) {
   std::map<std::string, std::string, std::less<>> levels;
-  for (const char* name : {"rfc5044", "rfc6581", "rfc8797"}) {
+  for (const char* name : {"rfc5043", "rfc5044", "rfc6581", "rfc8797"}) {
     std::ifstream in(std::string(IWARP_REQUIREMENTS) + "/" + name + ".tsv");
     for (std::string line; std::getline(in, line);) {
       std::istringstream row(line);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "iwarp/rpcrdma/padding.h"
 #include "iwarp/rpcrdma/rpc_message.h"
 #include "tests/rpcrdma/wire_vectors.h"
 
@@ -30,7 +31,7 @@ Xdr read_reply(bool with_data) {
 }
 
 CompoundView call_view(ConstBytes message, std::vector<std::uint32_t> positions = {}) {
-  return view_compound_call(message, kArguments, false, positions);
+  return view_compound_call(message, kArguments, false, {.read_positions = std::move(positions)});
 }
 
 TEST(CompoundView, CallInLine) {
@@ -59,11 +60,52 @@ TEST(CompoundView, SymbolicLinkInAReadChunk) {
 TEST(CompoundView, ReplyWithDataInAWriteChunk) {
   EXPECT_EQ(view_compound_reply(read_reply(true).bytes(), kResults, false, {}).ops_list(false),
             "[SEQUENCE PUTFH READ GETATTR]");
-  EXPECT_EQ(view_compound_reply(read_reply(false).bytes(), kResults, false, {true}).ops_list(false),
+  EXPECT_EQ(view_compound_reply(read_reply(false).bytes(), kResults, false, {.write_chunks = {true}}).ops_list(false),
             "[SEQUENCE PUTFH READ GETATTR]");
   // An empty chunk: the data is in line.
-  EXPECT_EQ(view_compound_reply(read_reply(true).bytes(), kResults, false, {false}).ops_list(false),
+  EXPECT_EQ(view_compound_reply(read_reply(true).bytes(), kResults, false, {.write_chunks = {false}}).ops_list(false),
             "[SEQUENCE PUTFH READ GETATTR]");
+}
+
+// Of the draft of 2005: Positions count the whole message, those behind each other as well.
+TEST(CompoundView, ReplyWithDataInReadChunks) {
+  Xdr x = test::compound_reply(3);
+  x.w(25).w(0).w(1).w(6);
+  const auto first = static_cast<std::uint32_t>(x.size());
+  x.w(25).w(0).w(1).w(100);
+  const auto second = static_cast<std::uint32_t>(x.size() + 8);
+  x.w(9).w(0).words({1, 0x18}).opaque(8);
+  const auto seen = [&](std::vector<std::uint32_t> positions) {
+    return view_compound_reply(x.bytes(), kResults, false, {.read_positions = std::move(positions)}).ops_list(false);
+  };
+  EXPECT_EQ(seen({first, second}), "[READ READ GETATTR]");
+  EXPECT_NE(seen({first, second - 8}), "[READ READ GETATTR]");
+  EXPECT_NE(seen({}), "[READ READ GETATTR]");
+}
+
+TEST(CompoundView, PaddedData) {
+  constexpr std::size_t kHeader = 36;
+  const auto add = [](Xdr& x, std::size_t n) {  // its octets are not zero, and so are no operations
+    x.w(static_cast<std::uint32_t>(n));
+    if (n > 512) x.fill(rpcrdma::pad_octets(kHeader + x.size(), 256));
+    x.fill(n).pad();
+  };
+  const DataPlaces places{.padding = {256, 512}, .header_bytes = kHeader};
+  Xdr reply = test::compound_reply(4), call = test::compound_call(4);
+  for (const std::size_t n : {513, 512, 1000}) {
+    add(reply.w(25).w(0).w(1), n);
+    add(call.w(38).words({0, 0, 0, 0}).d(0).w(2), n);
+  }
+  reply.w(10).w(0).opaque(8);
+  call.w(10);
+  const CompoundView seen = view_compound_reply(reply.bytes(), kResults, false, places);
+  EXPECT_EQ(seen.ops_list(false), "[READ READ READ GETFH]");
+  EXPECT_EQ(view_compound_call(call.bytes(), kArguments, false, places).ops_list(false), "[WRITE WRITE WRITE GETFH]");
+  EXPECT_NE(view_compound_reply(reply.bytes(), kResults, false, {}).ops_list(false), "[READ READ READ GETFH]");
+  for (std::size_t n = kArguments; n < call.size(); ++n) {
+    const auto cut = ConstBytes(call.bytes()).first(n);
+    EXPECT_LE(view_compound_call(cut, kArguments, false, places).ops.size(), 4U);
+  }
 }
 
 TEST(CompoundView, FailedOperationIsTheLast) {

@@ -92,6 +92,49 @@ TEST_F(RpcView2005, DoneBelongsToItsReply) {
   EXPECT_FALSE(malformed_ || error_);
 }
 
+// A COMPOUND of NFSv4 that reads 1500 octets.
+test::Xdr read_1500() {
+  return test::compound_call(2).w(25).words({0, 0, 0, 0}).d(0).w(1500).w(10);
+}
+
+TEST_F(RpcView2005, OperationsBehindDataInAReadChunk) {
+  (void)give(kTx, rdma_msg(read_1500()));
+  rpcrdma::Header reply = header_of_2005(rpcrdma::Proc::kMsg);
+  test::Xdr message = test::compound_reply(2);
+  message.w(25).w(0).w(1).w(1500);
+  reply.read_list.push_back({static_cast<std::uint32_t>(message.size()), {Stag{7}, 1500, 0x1000}});
+  // Of a Write chunk that was too short.
+  reply.write_list.push_back({{{Stag{8}, 0, 0}}});
+  message.w(10).w(0).opaque(8);
+  EXPECT_THAT(rpc(kRx, header(reply, message.bytes())), ::testing::HasSubstr("status=NFS4_OK, ops=[READ GETFH]"));
+}
+
+TEST_F(RpcView2005, PaddedReplies) {
+  (void)give(kTx, rdma_msg(read_1500()));
+  rpcrdma::Header reply = header_of_2005(rpcrdma::Proc::kMsgp);
+  reply.padding = {512, 1024};
+  test::Xdr message = test::compound_reply(2);
+  message.w(25).w(0).w(1).w(1500);
+  const std::size_t at = reply.encoded_size() + message.size();
+  message.fill(512 - at % 512).fill(1500).w(10).w(0).opaque(8);
+  const auto all = give(kRx, header(reply, message.bytes()));
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_THAT(all[0], StartsWith("RDMA_MSGP(xid=0x1a2b3c4d, vers=1, credits=32, align=512, thresh=1024, reads=[]"));
+  EXPECT_THAT(all[1], StartsWith("Reply(xid=0x1a2b3c4d, call_in=10, latency_ms=1.000, status=NFS4_OK, "
+                                 "ops=[READ GETFH]"));
+  EXPECT_FALSE(malformed_ || error_);
+}
+
+TEST_F(RpcView2005, PaddedCalls) {
+  rpcrdma::Header h = header_of_2005(rpcrdma::Proc::kMsgp);
+  h.padding = {512, 1024};
+  test::Xdr message = test::compound_call(2);
+  message.w(38).words({0, 0, 0, 0}).d(0).w(2).w(1500);
+  const std::size_t at = h.encoded_size() + message.size();
+  message.fill(512 - at % 512).fill(1500).w(10);
+  EXPECT_THAT(rpc(kTx, header(h, message.bytes())), ::testing::HasSubstr("ops=[WRITE GETFH]"));
+}
+
 TEST_F(RpcView2005, LongRepliesByReadChunk) {
   (void)give(kTx, rdma_msg(test::nfs_call(3, 6)));
   rpcrdma::Header reply = header_of_2005(rpcrdma::Proc::kNomsg);

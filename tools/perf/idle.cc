@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/use_future.hpp>
 #include <filesystem>
 #include <fstream>
 #include <thread>

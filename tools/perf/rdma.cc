@@ -18,15 +18,13 @@ class RdmaPassive final : public Passive {
     o.socket.congestion_control = spec.congestion;
     pd_.emplace(engine_.context());
     engine_.set_tap_maker(tap_maker);
-    auto listener = cm::Listener::listen(engine_, o);
+    layer_ = lower_layer_of(spec, engine_);
+    auto listener = layer_->listen(o);
     if (!listener) throw std::runtime_error(std::string("cannot listen on ") + host + ": " + listener.error().why);
     listener_ = std::move(*listener);
   }
 
-  ~RdmaPassive() override {
-    const std::lock_guard lock(mu_);
-    listener_.reset();
-  }
+  ~RdmaPassive() override { close(); }
 
   [[nodiscard]] std::uint16_t port() const override { return listener_->local().port(); }
 
@@ -47,8 +45,10 @@ class RdmaPassive final : public Passive {
   }
 
  private:
-  std::unique_ptr<cm::ConnectRequest> next(const std::atomic<bool>& stop) {
-    auto accepted = listener_->async_accept(cm::as_error(boost::asio::use_future));
+  std::unique_ptr<AnyRequest> next(const std::atomic<bool>& stop) {
+    Told<std::unique_ptr<AnyRequest>> told;
+    listener_->accept(told.handler());
+    auto accepted = told.result();
     while (!ready(engine_, spec_.manual, accepted)) {
       if (stop) return nullptr;
     }
@@ -64,15 +64,21 @@ class RdmaPassive final : public Passive {
     }
     accept_further();
     stop.wait(false);
+    close();
+  }
+
+  // It may wait for the engine's thread, which may be about to take the lock.
+  void close() {
+    std::unique_ptr<AnyListener> going;  // goes behind the lock
     const std::lock_guard lock(mu_);
-    listener_.reset();
+    going.swap(listener_);
   }
 
   // In an engine thread, but for the first time.
   void accept_further() {
     const std::lock_guard lock(mu_);
     if (listener_ == nullptr) return;
-    listener_->accept([this](const Error& error, const std::unique_ptr<cm::ConnectRequest>& request) {
+    listener_->accept([this](const Error& error, const std::unique_ptr<AnyRequest>& request) {
       if (error.code != Errc::kOk) return;
       take(*request);
       accept_further();
@@ -80,18 +86,19 @@ class RdmaPassive final : public Passive {
   }
 
   // The engine keeps the connection until the peer resets it.
-  void take(cm::ConnectRequest& request) {
+  void take(AnyRequest& request) {
     auto qp = std::make_shared<verbs::QueuePair>(
         *pd_, verbs::QueuePair::Options{.send_cq = &unused_, .recv_cq = &unused_, .stream = {}});
-    request.accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<cm::Connection>&) {});
+    request.accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<AnyConnection>&) {});
   }
 
   Spec spec_;
   verbs::CompletionQueue unused_{64};  // of the connections of connect_rate, which live as long as the engine
   std::mutex mu_;                      // guards listener_ in connect_rate
-  std::unique_ptr<cm::Listener> listener_;
+  std::unique_ptr<AnyListener> listener_;
   std::optional<verbs::ProtectionDomain> pd_;
-  cm::Engine engine_;  // goes first: until then its threads may be in take()
+  cm::Engine engine_;  // goes before these: until then its threads may be in take()
+  std::unique_ptr<LowerLayer> layer_;
 };
 
 }  // namespace

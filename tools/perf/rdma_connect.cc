@@ -13,6 +13,7 @@ class Connects final : public Active {
     options_.policy = policy_of(spec);
     options_.socket.congestion_control = spec.congestion;
     engine_.set_tap_maker(tap_maker);
+    layer_ = lower_layer_of(spec, engine_);
   }
 
   Sample run(std::chrono::nanoseconds duration) override {
@@ -28,8 +29,9 @@ class Connects final : public Active {
   void one() {
     auto qp = std::make_shared<verbs::QueuePair>(
         pd_, verbs::QueuePair::Options{.send_cq = &cq_, .recv_cq = &cq_, .stream = stream_of(spec_)});
-    const auto [error, connection] =
-        await(engine_, spec_.manual, cm::async_connect(engine_, qp, options_, cm::as_error(boost::asio::use_future)));
+    Joined told;
+    layer_->connect(qp, options_, told.handler());
+    const auto [error, connection] = await(engine_, spec_.manual, told.result());
     if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot connect over iWARP: ") + error.why);
     qp->abort();  // with RST, so that no port stays in TIME_WAIT
   }
@@ -39,6 +41,7 @@ class Connects final : public Active {
   cm::ConnectOptions options_;
   verbs::ProtectionDomain pd_{engine_.context()};
   verbs::CompletionQueue cq_{64, &engine_};
+  std::unique_ptr<LowerLayer> layer_;
 };
 
 }  // namespace

@@ -52,12 +52,14 @@ mpa::Policy policy_of(const Spec& spec) {
   stream::find_profile(spec.profile)->apply(p);
   p.crc = spec.crc ? mpa::Policy::Crc::kOn : mpa::Policy::Crc::kOff;
   if (spec.markers) p.markers = mpa::Policy::Markers::kAsk;
+  if (spec.llp != "tcp") p.peer_to_peer = false;  // either side may send first
   return p;
 }
 
 stream::Options stream_of(const Spec& spec) {
   stream::Options o;
   stream::find_profile(spec.profile)->apply(o);
+  if (spec.test == Test::kWriteLat) o.place_early = false;  // it watches the last octet, which is to come last
   return o;
 }
 
@@ -68,6 +70,12 @@ mpa::FpduPolicy fpdu_of(const Spec& spec) {
 
 cm::Engine::Mode mode_of(const Spec& spec) {
   return spec.manual ? cm::Engine::Mode::kManual : cm::Engine::Mode::kAutomatic;
+}
+
+std::unique_ptr<LowerLayer> lower_layer_of(const Spec& spec, cm::Engine& engine) {
+  auto layer = make_lower_layer(*llp_named(spec.llp), engine, {.packet_bytes = spec.sctp_packet});
+  if (!layer) throw std::runtime_error(std::string("--llp ") + spec.llp + ": " + layer.error().why);
+  return *std::move(layer);
 }
 
 ddp::Access region_access(const Spec& spec) {
@@ -128,17 +136,19 @@ void RdmaSide::connect(const std::string& host, std::uint16_t port) {
   o.socket.congestion_control = spec_.congestion;
   o.private_data = introduction();
   engine_.set_tap_maker(tap_maker);
-  const auto [error, connection] =
-      await(engine_, spec_.manual, cm::async_connect(engine_, qp_, o, cm::as_error(boost::asio::use_future)));
+  layer_ = lower_layer_of(spec_, engine_);
+  Joined told;
+  layer_->connect(qp_, o, told.handler());
+  const auto [error, connection] = await(engine_, spec_.manual, told.result());
   if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot connect over iWARP: ") + error.why);
   introduced(connection->private_data());
 }
 
-void RdmaSide::accept(cm::ConnectRequest& request) {
+void RdmaSide::accept(AnyRequest& request) {
   introduced(request.private_data());
-  const auto [error, connection] =
-      await(engine_, spec_.manual,
-            request.async_accept(qp_, {32, 32, introduction()}, cm::as_error(boost::asio::use_future)));
+  Joined told;
+  request.accept(qp_, {32, 32, introduction()}, told.handler());
+  const auto [error, connection] = await(engine_, spec_.manual, told.result());
   if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot accept over iWARP: ") + error.why);
 }
 

@@ -2,15 +2,15 @@
 // with which the ends agree on the beginning and the end of runs. For one connection, used by one thread.
 #pragma once
 
-#include <boost/asio/use_future.hpp>
+#include <functional>
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
-#include "iwarp/cm/connector.h"
-#include "iwarp/cm/listener.h"
 #include "iwarp/verbs/memory_region.h"
+#include "tools/lower_layer.h"
 #include "tools/perf/end.h"
 
 namespace iwarp::tools::perf {
@@ -51,6 +51,8 @@ extern cm::TapMaker tap_maker;
 // Of the regions, the same at both ends: what peers may do to that of the passive one.
 [[nodiscard]] ddp::Access region_access(const Spec& spec);
 [[nodiscard]] cm::Engine::Mode mode_of(const Spec& spec);
+// Throws std::runtime_error: this build, or this process, has none.
+[[nodiscard]] std::unique_ptr<LowerLayer> lower_layer_of(const Spec& spec, cm::Engine& engine);
 
 // Whether the result of an asynchronous call is there, after some waiting. Throws when interrupted.
 template <class T>
@@ -69,6 +71,20 @@ T await(cm::Engine& engine, bool manual, std::future<T> result) {
   return result.get();
 }
 
+// What a call of a lower layer tells its handler.
+template <class T>
+class Told {
+ public:
+  [[nodiscard]] std::function<void(Error, T)> handler() {
+    return [promise = promise_](const Error& error, T what) { promise->set_value({error, std::move(what)}); };
+  }
+  [[nodiscard]] std::future<std::pair<Error, T>> result() { return promise_->get_future(); }
+
+ private:
+  std::shared_ptr<std::promise<std::pair<Error, T>>> promise_ = std::make_shared<std::promise<std::pair<Error, T>>>();
+};
+using Joined = Told<std::shared_ptr<AnyConnection>>;
+
 class RdmaSide {
  public:
   // `recv_depth` 0: receives for notes are posted, and no others may be. Else the caller posts up to so many of its
@@ -79,7 +95,7 @@ class RdmaSide {
   RdmaSide& operator=(const RdmaSide&) = delete;
 
   void connect(const std::string& host, std::uint16_t port);
-  void accept(cm::ConnectRequest& request);
+  void accept(AnyRequest& request);
 
   [[nodiscard]] const Spec& spec() const { return spec_; }
   [[nodiscard]] verbs::QueuePair& qp() { return *qp_; }
@@ -120,6 +136,7 @@ class RdmaSide {
   Remote remote_;
   std::size_t next_note_ = 0;
   bool ended_ = false;
+  std::unique_ptr<LowerLayer> layer_;  // of connect()
 };
 
 }  // namespace iwarp::tools::perf

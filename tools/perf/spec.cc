@@ -179,6 +179,8 @@ void to_json(nlohmann::json& j, const Spec& s) {
        {"manual", s.manual},
        {"direct", s.direct},
        {"stable", s.stable},
+       {"llp", s.llp},
+       {"sctp_packet", s.sctp_packet},
        {"fpdu", s.fpdu},
        {"profile", s.profile},
        {"cpu", s.cpu},
@@ -203,6 +205,8 @@ void from_json(const nlohmann::json& j, Spec& s) {
   j.at("manual").get_to(s.manual);
   j.at("direct").get_to(s.direct);
   j.at("stable").get_to(s.stable);
+  j.at("llp").get_to(s.llp);
+  j.at("sctp_packet").get_to(s.sctp_packet);
   j.at("fpdu").get_to(s.fpdu);
   j.at("profile").get_to(s.profile);
   j.at("congestion").get_to(s.congestion);
@@ -219,6 +223,10 @@ void from_json(const nlohmann::json& j, Spec& s) {
   demand(s.list >= 1 && s.list <= s.depth, "list must be 1 to depth");
   demand(s.call >= 1 && s.call <= most, "call must be 1 to 16 Mi octets");
   demand(s.receive >= 1 && s.receive <= kMaxSize, "receive must be 1 to 16 Mi octets");
+  demand(s.llp == "tcp" || s.llp == "sctp", "llp must be tcp or sctp");
+  demand(s.llp == "tcp" || !is_rpc(s.test), "RPC tests go over TCP: leave out --llp sctp");
+  demand(s.llp == "tcp" || s.threads == 1, "--llp sctp goes with one thread: a process has one SCTP");
+  demand(s.sctp_packet >= 576 && s.sctp_packet <= 65507, "sctp_packet must be 576 to 65507 octets");
   demand(s.fpdu == "emss" || s.fpdu == "16k" || s.fpdu == "max", "fpdu must be emss, 16k or max");
   demand(stream::find_profile(s.profile) != nullptr, "there is no such profile");
   constexpr std::string_view kNameOctets = "abcdefghijklmnopqrstuvwxyz0123456789_-";

@@ -77,10 +77,12 @@ struct Spec {
   bool nodelay = true;            // tcp_rate: TCP_NODELAY
   bool fetch = false;             // tcp_bw: the passive end sends, as in read_bw
   bool crc = true;
-  bool markers = false;  // both ends ask for MPA Markers; else as the profile has it
-  bool manual = false;   // manual progress, or for raw tests: spinning instead of blocking
-  bool direct = true;    // with CRC off, receive large payloads straight into their place
-  bool stable = true;    // read tests: the memory read is registered as one that nothing changes meanwhile
+  bool markers = false;              // both ends ask for MPA Markers; else as the profile has it
+  bool manual = false;               // manual progress, or for raw tests: spinning instead of blocking
+  bool direct = true;                // with CRC off, receive large payloads straight into their place
+  bool stable = true;                // read tests: the memory read is registered as one that nothing changes meanwhile
+  std::string llp = "tcp";           // what carries iwarp's connections: tcp or sctp; plain TCP is what it is
+  std::uint16_t sctp_packet = 1452;  // over sctp: octets of a packet that is sent, at most
   std::string fpdu = "max";
   std::string profile = "generic";   // of both ends, a name of stream::profiles(); crc and fpdu go before it
   std::uint32_t milliseconds = 500;  // length of a sample, at most kLongestSample: the passive end waits no longer

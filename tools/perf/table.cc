@@ -16,6 +16,7 @@ std::string long_size(std::uint32_t size) {
 std::string how_text(const Spec& s) {
   std::string text;
   if (!is_raw(s.test)) text = s.crc ? "crc" : "no crc";
+  if (!is_raw(s.test) && s.llp != Spec{}.llp) text = fmt::format("SCTP, packets of {}", s.sctp_packet);
   if (!is_raw(s.test) && s.markers) text += ", Markers";
   const bool bulk = s.test == Test::kWriteBw || s.test == Test::kReadBw;
   if (s.test == Test::kSendRate || (bulk && s.list != default_list(s.test, s.depth)))

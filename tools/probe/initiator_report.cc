@@ -169,6 +169,7 @@ std::string conclusion(const InitiatorReport& report) {
 
 Json to_json(const InitiatorReport& report) {
   Json j = {{"examined", "initiator"},
+            {"llp", "tcp"},
             {"peer", report.peer},
             {"verdict", name(verdict(report))},
             {"mpa", std::ranges::any_of(report.encounters,

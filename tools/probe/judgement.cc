@@ -1,13 +1,9 @@
 #include "tools/probe/judgement.h"
 
-#include "iwarp/base/wire.h"
-#include "iwarp/rdmap/terminate_message.h"
-#include "iwarp/rpcrdma/private_data.h"
+#include "tools/probe/terms.h"
 
 namespace iwarp::tools::probe {
 namespace {
-
-using mpa::kNoIrdOrdNegotiation;
 
 bool ordinary(const Question& q) {
   return q.enhanced && q.revision == 2 && !q.markers && q.reserved_bits == 0 && !q.private_data_bytes;
@@ -41,8 +37,8 @@ class Judge {
       form(*reply);
       if (q_.revision <= 2) {
         content(*reply);
-        rtr();
-        private_data(reply->private_data());
+        judge_rtr(a_.rtr, found_);
+        judge_private_data(reply->private_data(), found_);
       }
     } else if (known_.replies) {
       no_reply();
@@ -108,84 +104,7 @@ class Judge {
     if (r.reject && q_.crc && ordinary(q_) && !known_.accepts && known_.accepts_without_crc)
       add(Rule::kCrc, "C=1 is refused by R=1, while C=0 is accepted");
     if (!q_.enhanced || !r.enhanced) return;
-    model(r, *r.enhanced);
-    if (!r.reject) depth(*r.enhanced);
-  }
-
-  // Connection model and RTR forms, RFC 6581 s9.2.
-  void model(const RawFrame& r, const mpa::EnhancedData& e) {
-    if (q_.data.peer_to_peer != e.peer_to_peer) {
-      add(e.peer_to_peer ? Rule::kEchoClientServer : Rule::kEchoPeerToPeer,
-          e.peer_to_peer ? "A=1 in answer to A=0" : "A=0 in answer to A=1");
-    }
-    const bool named = e.rtr_send || e.rtr_write || e.rtr_read;
-    if (!e.peer_to_peer) {
-      if (named) add(Rule::kNoFlagsWithoutA, "B, C or D set with A=0");
-      return;
-    }
-    if (!named) add(Rule::kNameAForm, "A=1 with B=C=D=0");
-    if (r.reject || !q_.data.peer_to_peer) return;
-    const auto omitted = [&](bool offered, bool in_reply, bool elsewhere, const char* form) {
-      if (named && offered && !in_reply && elsewhere)
-        add(Rule::kNameOfferedForm, std::string("does not name ") + form + ", which it names elsewhere");
-    };
-    omitted(q_.data.rtr_send, e.rtr_send, known_.names_send, "Send");
-    omitted(q_.data.rtr_write, e.rtr_write, known_.names_write, "Write");
-    omitted(q_.data.rtr_read, e.rtr_read, known_.names_read, "Read");
-    const bool only_read =
-        q_.data.rtr_read && e.rtr_read && !(q_.data.rtr_write && e.rtr_write) && !(q_.data.rtr_send && e.rtr_send);
-    if (only_read && e.ird == 0 && q_.data.ord > 0)
-      add(Rule::kReadRtrNeedsIrd, "Read is the only RTR left, but the Reply has IRD 0");
-  }
-
-  // IRD and ORD of an accepting Reply, RFC 6581 s9.1. A Reply IRD below the Request's ORD is no deviation: the
-  // Initiator then lowers its ORD.
-  void depth(const mpa::EnhancedData& e) {
-    if (q_.data.ird == kNoIrdOrdNegotiation) {
-      if (e.ord != kNoIrdOrdNegotiation)
-        add(Rule::kOrdLeftToUlp, "ORD " + std::to_string(e.ord) + " in answer to IRD 16383");
-    } else if (e.ord > q_.data.ird && e.ord != kNoIrdOrdNegotiation) {
-      add(Rule::kOrdAtMostIrd, "ORD " + std::to_string(e.ord) + " in answer to IRD " + std::to_string(q_.data.ird));
-    }
-    if (q_.data.ord == kNoIrdOrdNegotiation && e.ird != kNoIrdOrdNegotiation)
-      add(Rule::kIrdLeftToUlp, "IRD " + std::to_string(e.ird) + " in answer to ORD 16383");
-  }
-
-  void rtr() {
-    const std::string form = a_.rtr.form == mpa::Rtr::kRead ? "the Read RTR " : "the Write RTR ";
-    switch (a_.rtr.fate) {
-      case RtrResult::Fate::kNotSent:
-      case RtrResult::Fate::kTaken:
-        break;
-      case RtrResult::Fate::kNoResponse:
-        add(Rule::kReadRtrNeedsIrd, "no Read Response in time");
-        break;
-      case RtrResult::Fate::kTerminated: {
-        rdmap::TerminateMessage said;
-        said.code = a_.rtr.code.value_or(TerminateCode{});
-        add(Rule::kTakeNamedRtr, form + "was answered by Terminate " + said.to_string());
-        break;
-      }
-      case RtrResult::Fate::kEnded:
-        add(Rule::kTakeNamedRtr, form + "was answered by the end of the connection");
-        break;
-      case RtrResult::Fate::kBadCrc:
-        add(Rule::kFpduCrc, "the FPDU that answers " + form + "has a wrong CRC");
-        break;
-      case RtrResult::Fate::kOdd:
-        add(a_.rtr.form == mpa::Rtr::kRead ? Rule::kReadRtrNeedsIrd : Rule::kTakeNamedRtr,
-            form + "was answered by " + a_.rtr.what);
-        break;
-    }
-  }
-
-  void private_data(ConstBytes data) {
-    for (std::size_t at = 0; at + rpcrdma::PrivateData::kSize <= data.size(); ++at) {
-      if (load_be<std::uint32_t>(data.subspan(at)) != rpcrdma::PrivateData::kMagic) continue;
-      if (std::to_integer<unsigned>(data[at + 4]) == 1 && (std::to_integer<unsigned>(data[at + 5]) & 0xFE) != 0)
-        add(Rule::kRpcReservedBits, "reserved bits of the RPC-over-RDMA private data are set");
-      return;
-    }
+    judge_terms(q_.data, *r.enhanced, r.reject, {known_.names_send, known_.names_write, known_.names_read}, found_);
   }
 
   const Question& q_;

@@ -4,8 +4,7 @@
 #include <string_view>
 
 #include "iwarp/base/wire.h"
-#include "iwarp/rpcrdma/private_data.h"
-#include "tools/probe/findings.h"
+#include "tools/probe/terms.h"
 
 namespace iwarp::tools::probe {
 namespace {
@@ -45,11 +44,7 @@ std::string RawFrame::to_string() const {
   std::string s = bit("M", markers) + bit("C", crc) + bit("R", reject) + bit("S", s_bit);
   s += "rev=" + std::to_string(revision);
   if (reserved_bits != 0) s += " reserved=" + std::to_string(reserved_bits);
-  if (enhanced) {
-    const mpa::EnhancedData& e = *enhanced;
-    s += " " + bit("A", e.peer_to_peer) + bit("B", e.rtr_send) + bit("C_write", e.rtr_write) + bit("D", e.rtr_read);
-    s += "IRD=" + std::to_string(e.ird) + " ORD=" + std::to_string(e.ord);
-  }
+  if (enhanced) s += " " + probe::to_string(*enhanced);
   if (!complete()) {
     s += ", " + std::to_string(field.size()) + " of " + std::to_string(private_data_length) +
          " octets that it announced";
@@ -67,17 +62,8 @@ nlohmann::ordered_json to_json(const RawFrame& r) {
                               {"revision", r.revision},
                               {"reserved", r.reserved_bits},
                               {"pd_length", r.private_data_length}};
-  if (r.enhanced) {
-    const mpa::EnhancedData& e = *r.enhanced;
-    j.update({{"A", e.peer_to_peer}, {"B", e.rtr_send}, {"C_write", e.rtr_write}, {"D", e.rtr_read}});
-    j.update({{"ird", e.ird}, {"ord", e.ord}});
-  }
-  j["private_data_hex"] = hex(r.private_data());
-  if (const auto said = rpcrdma::PrivateData::find(r.private_data())) {
-    j["rpcrdma"] = {{"send_bytes", said->send_bytes},
-                    {"receive_bytes", said->receive_bytes},
-                    {"remote_invalidation", said->remote_invalidation}};
-  }
+  if (r.enhanced) put(j, *r.enhanced);
+  put_private_data(j, r.private_data());
   return j;
 }
 

@@ -6,6 +6,7 @@
 #include "tools/probe/stranger.h"
 #include "tools/probe/suggestion.h"
 #include "tools/probe/summary.h"
+#include "tools/probe/terms.h"
 
 namespace iwarp::tools::probe {
 namespace {
@@ -26,30 +27,6 @@ const char* name(TcpState state) {
   return "unreachable";
 }
 
-const char* name(RtrResult::Fate fate) {
-  switch (fate) {
-    case RtrResult::Fate::kNotSent:
-      return "not sent";
-    case RtrResult::Fate::kTaken:
-      return "taken";
-    case RtrResult::Fate::kNoResponse:
-      return "no Read Response";
-    case RtrResult::Fate::kTerminated:
-      return "Terminate";
-    case RtrResult::Fate::kEnded:
-      return "end of the connection";
-    case RtrResult::Fate::kBadCrc:
-      return "wrong CRC";
-    case RtrResult::Fate::kOdd:
-      break;
-  }
-  return "odd answer";
-}
-
-const char* form_name(mpa::Rtr form) {
-  return form == mpa::Rtr::kRead ? "Read" : form == mpa::Rtr::kWrite ? "Write" : "none";
-}
-
 std::optional<Stranger> stranger_of(const Answer& a) {
   const auto reply = RawFrame::parse(a.octets);
   return reply && reply->is_reply() ? std::nullopt : stranger(a.octets);
@@ -61,8 +38,7 @@ std::string outcome(const Answer& a) {
   if (reply && reply->is_reply()) {
     s = (reply->reject ? "rejected " : "accepted ") + reply->to_string();
     if (const auto said = rpcrdma::PrivateData::find(reply->private_data())) s += " " + said->to_string();
-    if (a.rtr.fate != RtrResult::Fate::kNotSent)
-      s += std::string(", ") + form_name(a.rtr.form) + " RTR: " + name(a.rtr.fate);
+    s += to_string(a.rtr);
   } else if (a.after_reply == TcpState::kUnreachable) {
     return "no connection: " + a.why;
   } else if (reply && reply->key == RawFrame::Key::kRequest) {
@@ -86,7 +62,7 @@ Json to_json(const Record& record, const Deviations& deviations) {
   if (!(reply && reply->is_reply()) && !a.octets.empty()) j["octets_hex"] = hex(a.octets);
   j["tcp"] = name(a.at_end);
   if (!a.why.empty()) j["why"] = a.why;
-  if (a.rtr.fate != RtrResult::Fate::kNotSent) j["rtr"] = {{"form", form_name(a.rtr.form)}, {"fate", name(a.rtr.fate)}};
+  put(j, a.rtr);
   if (const auto who = stranger_of(a)) j["protocol"] = who->protocol;
   j["deviations"] = to_json(deviations);
   return j;
@@ -168,7 +144,11 @@ std::string conclusion(const Report& report) {
 }
 
 Json to_json(const Report& report) {
-  Json j = {{"examined", "responder"}, {"peer", report.peer}, {"verdict", name(verdict(report))}, {"mpa", report.mpa}};
+  Json j = {{"examined", "responder"},
+            {"llp", "tcp"},
+            {"peer", report.peer},
+            {"verdict", name(verdict(report))},
+            {"mpa", report.mpa}};
   if (!report.mpa) j["why"] = report.not_mpa_why;
   j["connections"] = Json::array();
   for (std::size_t i = 0; i < report.records.size(); ++i)

@@ -20,12 +20,55 @@ RtrResult result(mpa::Rtr form, RtrResult::Fate fate, std::string what = {}) {
   return {.form = form, .fate = fate, .code = {}, .what = std::move(what)};
 }
 
-std::optional<RtrResult> judge_ulpdu(mpa::Rtr form, ConstBytes ulpdu) {
-  const auto header = ddp::parse_segment_header(ulpdu);
+}  // namespace
+
+mpa::Rtr rtr_to_send(const Question& question, const RawFrame& reply) {
+  if (!reply.is_reply() || !reply.complete() || !reply.behind.empty() || reply.reject || !reply.enhanced)
+    return mpa::Rtr::kNone;
+  if (question.markers || reply.markers || !question.enhanced || question.revision != 2) return mpa::Rtr::kNone;
+  return rtr_to_send(question.data, *reply.enhanced);
+}
+
+mpa::Rtr rtr_to_send(const mpa::EnhancedData& ours, const mpa::EnhancedData& theirs) {
+  if (!ours.peer_to_peer || !theirs.peer_to_peer) return mpa::Rtr::kNone;
+  if (ours.rtr_read && theirs.rtr_read && ours.ord > 0 && theirs.ird > 0) return mpa::Rtr::kRead;
+  return ours.rtr_write && theirs.rtr_write ? mpa::Rtr::kWrite : mpa::Rtr::kNone;
+}
+
+std::vector<std::byte> rtr_segment(mpa::Rtr form) {
+  if (form == mpa::Rtr::kRead) {
+    std::vector<std::byte> out(ddp::UntaggedHeader::kSize + rdmap::ReadRequest::kSize);
+    const MutBytes at(out);
+    const ddp::UntaggedHeader header{.rsvd_ulp = rdmap::control_octet(rdmap::Opcode::kReadRequest),
+                                     .qn = rdmap::kReadRequestQn};
+    header.write_to(at.first<ddp::UntaggedHeader::kSize>());
+    const rdmap::ReadRequest request{
+        .sink_stag = kStag, .sink_to = kOffset, .size = 0, .source_stag = kStag, .source_to = kOffset};
+    request.write_to(at.subspan<ddp::UntaggedHeader::kSize, rdmap::ReadRequest::kSize>());
+    return out;
+  }
+  std::vector<std::byte> out(ddp::TaggedHeader::kSize);
+  const ddp::TaggedHeader header{.rsvd_ulp = rdmap::control_octet(rdmap::Opcode::kWrite), .stag = kStag, .to = kOffset};
+  header.write_to(MutBytes(out).first<ddp::TaggedHeader::kSize>());
+  return out;
+}
+
+std::vector<std::byte> rtr_fpdu(mpa::Rtr form, bool crc) {
+  const std::vector<std::byte> segment = rtr_segment(form);
+  std::vector<std::byte> out(mpa::kLengthBytes);
+  mpa::write_length(MutBytes(out).first<mpa::kLengthBytes>(), segment.size());
+  out.insert(out.end(), segment.begin(), segment.end());
+  const mpa::FpduTrailer trailer = mpa::make_trailer(out, {}, crc);
+  out.insert(out.end(), trailer.view().begin(), trailer.view().end());
+  return out;
+}
+
+std::optional<RtrResult> rtr_answer(mpa::Rtr form, ConstBytes segment) {
+  const auto header = ddp::parse_segment_header(segment);
   if (!header) return result(form, RtrResult::Fate::kOdd, std::string("a segment that is none: ") + header.error().why);
   const auto opcode = rdmap::check_control(*header);
   if (!opcode) return result(form, RtrResult::Fate::kOdd, std::string("a bad segment: ") + opcode.error().why);
-  const ConstBytes payload = ulpdu.subspan(ddp::header_size(*header));
+  const ConstBytes payload = segment.subspan(ddp::header_size(*header));
   if (*opcode == rdmap::Opcode::kTerminate) {
     RtrResult r = result(form, RtrResult::Fate::kTerminated);
     if (const auto message = rdmap::TerminateMessage::parse(payload)) r.code = message->code;
@@ -40,42 +83,6 @@ std::optional<RtrResult> judge_ulpdu(mpa::Rtr form, ConstBytes ulpdu) {
   return result(form, RtrResult::Fate::kTaken);
 }
 
-}  // namespace
-
-mpa::Rtr rtr_to_send(const Question& question, const RawFrame& reply) {
-  if (!reply.is_reply() || !reply.complete() || !reply.behind.empty() || reply.reject || !reply.enhanced)
-    return mpa::Rtr::kNone;
-  if (question.markers || reply.markers || !question.enhanced || question.revision != 2) return mpa::Rtr::kNone;
-  const mpa::EnhancedData &ours = question.data, &theirs = *reply.enhanced;
-  if (!ours.peer_to_peer || !theirs.peer_to_peer) return mpa::Rtr::kNone;
-  if (ours.rtr_read && theirs.rtr_read && ours.ord > 0 && theirs.ird > 0) return mpa::Rtr::kRead;
-  return ours.rtr_write && theirs.rtr_write ? mpa::Rtr::kWrite : mpa::Rtr::kNone;
-}
-
-std::vector<std::byte> rtr_fpdu(mpa::Rtr form, bool crc) {
-  const bool read = form == mpa::Rtr::kRead;
-  const std::size_t ulpdu_bytes =
-      read ? ddp::UntaggedHeader::kSize + rdmap::ReadRequest::kSize : ddp::TaggedHeader::kSize;
-  std::vector<std::byte> out(mpa::kLengthBytes + ulpdu_bytes);
-  const MutBytes at(out);
-  mpa::write_length(at.first<mpa::kLengthBytes>(), ulpdu_bytes);
-  if (read) {
-    const ddp::UntaggedHeader header{.rsvd_ulp = rdmap::control_octet(rdmap::Opcode::kReadRequest),
-                                     .qn = rdmap::kReadRequestQn};
-    header.write_to(at.subspan<mpa::kLengthBytes, ddp::UntaggedHeader::kSize>());
-    const rdmap::ReadRequest request{
-        .sink_stag = kStag, .sink_to = kOffset, .size = 0, .source_stag = kStag, .source_to = kOffset};
-    request.write_to(at.subspan<mpa::kLengthBytes + ddp::UntaggedHeader::kSize, rdmap::ReadRequest::kSize>());
-  } else {
-    const ddp::TaggedHeader header{
-        .rsvd_ulp = rdmap::control_octet(rdmap::Opcode::kWrite), .stag = kStag, .to = kOffset};
-    header.write_to(at.subspan<mpa::kLengthBytes, ddp::TaggedHeader::kSize>());
-  }
-  const mpa::FpduTrailer trailer = mpa::make_trailer(out, {}, crc);
-  out.insert(out.end(), trailer.view().begin(), trailer.view().end());
-  return out;
-}
-
 std::optional<RtrResult> rtr_answer(mpa::Rtr form, bool crc, MutBytes octets) {
   mpa::FpduDecoder decoder(crc);
   for (;;) {
@@ -86,7 +93,7 @@ std::optional<RtrResult> rtr_answer(mpa::Rtr form, bool crc, MutBytes octets) {
     }
     const auto* frame = std::get_if<mpa::FpduFrame>(&decoded);
     if (frame == nullptr) return std::nullopt;
-    if (auto found = judge_ulpdu(form, frame->ulpdu)) return found;
+    if (auto found = rtr_answer(form, frame->ulpdu)) return found;
     octets = octets.subspan(frame->fpdu_bytes);
   }
 }

@@ -56,6 +56,27 @@ enum class Rule : std::uint8_t {
   kLeaveAfterReject,
   kCloseOnWrongKey,
   kCloseOnWrongReply,
+  // Over SCTP. What answers settle there (terms.h) is held to the rules above.
+  kEqualStreams,
+  kUnordered,
+  kPpid,
+  kMessageSsn,
+  kControlForm,
+  kFunctionCode,
+  kControlDataLimit,
+  kTerminateBare,
+  kEnhancedAcceptData,
+  kFirstSsn,
+  kSsnCounts,
+  kSsnGap,
+  kLegalSequence,
+  kEndUnknownCode,
+  kAnswerInitiate,
+  kLikeWithLike,
+  kEnhancedReject,
+  kTakePlain,
+  kControlDataRoom,
+  kOtherSessionsGoOn,
   kCount
 };
 
