@@ -113,7 +113,9 @@ class Id : public std::enable_shared_from_this<Id> {
 
   Descriptor bound;  // keeps the port until somebody listens or connects
   bool bound_by_application = false;
-  std::optional<bool> v6_only;  // RDMA_OPTION_ID_AFONLY
+  std::optional<bool> v6_only;              // RDMA_OPTION_ID_AFONLY
+  std::optional<std::uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT: its queue pair tells it
+  bool with_program_qp = false;             // connects one that rdma_create_qp() has not made
   std::unique_ptr<cm::Listener> listener;
   RequestOrder order;                // of one that listens
   std::weak_ptr<Id> requested_from;  // of a request: who listens

@@ -136,6 +136,9 @@ void tell_outcome(const std::weak_ptr<Id>& weak, const std::shared_ptr<verbs::Qu
   auto outcome = outcome_of(error);
   // A peer that goes while it is being accepted has rejected nothing.
   if (!active && outcome.type != RDMA_CM_EVENT_ESTABLISHED) outcome.type = RDMA_CM_EVENT_CONNECT_ERROR;
+  // Who has made its queue pair by itself brings it to RTS when the answer is there, says so by rdma_establish(), and
+  // on InfiniBand is told of no more than the answer.
+  if (active && !error && presents_roce() && self->with_program_qp) outcome.type = RDMA_CM_EVENT_CONNECT_RESPONSE;
   auto event = std::make_unique<Event>(outcome.type, self, outcome.status);
   if (connection != nullptr && !error) {
     const auto agreed = connection->negotiated();
@@ -227,7 +230,7 @@ bool fit(const rdma_conn_param* param, bool trailer, std::size_t presented) {
 
 int connect(Id& id, const rdma_conn_param* param) {
   if (!id.process.alive() || !fit(param, !wanted(settings()).empty(), kRequestRoom)) return fail(EINVAL);
-  const auto qp = queue_pair_of(*id.shown(), param);
+  const auto qp = queue_pair_of(id, param);
   if (qp == nullptr) return -1;
   auto options = options_for(id, param);
   if (options.port == 0) return fail(EINVAL);
@@ -237,6 +240,7 @@ int connect(Id& id, const rdma_conn_param* param) {
     if (id.state != State::kRouteResolved) return fail(EINVAL);
     id.state = State::kConnecting;
     id.canceller = canceller;
+    id.with_program_qp = id.shown()->qp == nullptr;
     id.bound = {};  // the connection takes the port over
   }
   cm::connect(
@@ -251,7 +255,7 @@ int connect(Id& id, const rdma_conn_param* param) {
 int accept(Id& id, const rdma_conn_param* param) {
   const Agreement agreed = both(wanted(settings()), id.offered);
   if (!id.process.alive() || !fit(param, !agreed.empty(), kAnswerRoom)) return fail(EINVAL);
-  const auto qp = queue_pair_of(*id.shown(), param);
+  const auto qp = queue_pair_of(id, param);
   if (qp == nullptr) return -1;
   cm::ConnectRequest::AcceptOptions options;
   options.ird = param != nullptr ? depth_of(param->responder_resources) : id.asked.ird;
@@ -350,7 +354,7 @@ IWARP_ENTRY int iwarp_rdma_disconnect(rdma_cm_id* id) {
   return guarded([&] { return disconnect(Id::of(id)); });
 }
 
-// Nothing to do: an iWARP connection is established when its initiator hears so.
+// Nothing to do: an iWARP connection is established when its initiator hears of the answer.
 IWARP_ENTRY int iwarp_rdma_establish(rdma_cm_id* id) {
   return id == nullptr ? fail(EINVAL) : 0;
 }

@@ -12,8 +12,11 @@ namespace {
 int set_id_option(Id& id, int name, const void* value, std::size_t size) {
   switch (name) {
     case RDMA_OPTION_ID_TOS:
-    case RDMA_OPTION_ID_ACK_TIMEOUT:  // of other transports; siw takes it too
       return size == sizeof(std::uint8_t) ? 0 : fail(EINVAL);
+    case RDMA_OPTION_ID_ACK_TIMEOUT:  // of other transports: kept and told, and changes nothing
+      if (size != sizeof(std::uint8_t)) return fail(EINVAL);
+      id.ack_timeout = *static_cast<const std::uint8_t*>(value);
+      return 0;
     case RDMA_OPTION_ID_REUSEADDR:  // always on: see bind_id()
       return size == sizeof(int) ? 0 : fail(EINVAL);
     case RDMA_OPTION_ID_AFONLY: {

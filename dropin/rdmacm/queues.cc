@@ -76,12 +76,19 @@ int create_queue_pair(rdma_cm_id* id, ibv_pd* pd, Attributes& attributes, const 
 
 }  // namespace
 
-std::shared_ptr<verbs::QueuePair> queue_pair_of(const rdma_cm_id& id, const rdma_conn_param* wanted) {
-  if (id.qp != nullptr) return shared_queue_pair(id.qp);
+std::shared_ptr<verbs::QueuePair> queue_pair_of(Id& id, const rdma_conn_param* wanted) {
+  const auto taken = [&](Qp& qp) {
+    if (id.ack_timeout) {
+      qp.told.timeout = *id.ack_timeout;
+      qp.told_mask |= IBV_QP_TIMEOUT;
+    }
+    return qp.core;
+  };
+  if (ibv_qp* const own = id.shown()->qp; own != nullptr) return taken(owner(own));
   std::shared_ptr<verbs::QueuePair> named;
   if (wanted != nullptr) {
     const std::lock_guard lock(events_mutex());
-    if (const Qp* const found = Qp::find(wanted->qp_num); found != nullptr) named = found->core;
+    if (Qp* const found = Qp::find(wanted->qp_num); found != nullptr) named = taken(*found);
   }
   if (named != nullptr) {
     take_over(wanted->qp_num);

@@ -105,6 +105,19 @@ class Matrix(unittest.TestCase):
         self.all(Plain('cell', ['true']))
         self.assertEqual(self.all(Plain('cell', ['true'], says='something'))[0], 1)
 
+    def test_results_with_other_libraries_stay_until_the_cell_is_run_again(self):
+        one, other = Plain('one', ['true']), Plain('other', ['true'])
+        self.all(one, other)
+        later = matrix.Results(self.kept, 'a later build', [one, other])
+        self.assertEqual((sorted(later.cells), later.of_this_build(one)), (['one', 'other'], None))
+        later.add(one, 2, 2, 1.0, None)
+        self.assertEqual([matrix.Results(self.kept, version, [one, other]).of_this_build(one) is not None for version in ('this build', 'a later build')],
+                         [False, True])
+        self.assertEqual(sorted(matrix.builds(later.cells.values()).values()), ['A', 'B'])
+        lines = list(matrix.build_lines(list(later.cells.values())))
+        self.assertEqual(len(lines), 2, lines)
+        self.assertRegex(lines[1], r'^- B: the libraries of .*; 1 cells, run ')
+
     def test_nothing_but_skipped_is_not_passed(self):
         absent = Plain('absent', ['no-such-program'])
         status, said = self.all(absent)

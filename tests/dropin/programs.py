@@ -36,6 +36,16 @@ def placed(words, **values):
     return out
 
 
+# Of rping, at either end: its exit status is 0 as well where the connection was lost in the midst of its pings.
+RPING_GAVE_UP = re.compile(r'wait for (?!RDMA_READ_ADV)|mismatch|post send error|completion failed|bogus')
+
+
+def is_rping(words):
+    """rdma-core's, and not `iwarp rping`, whose exit status says it."""
+    names = [os.path.basename(word) for word in words]
+    return 'rping' in names and 'iwarp' not in names[:names.index('rping')][-1:]
+
+
 class DoesNotListen(Exception):
     pass
 
@@ -72,11 +82,12 @@ class Program:
             time.sleep(0.01)
 
     def wait(self, limit):
-        """The exit code; 'hangs' past the limit, in seconds."""
+        """The exit code; 'hangs' past the limit, in seconds; 'gave up' of an rping that has, whatever its exit code."""
         try:
-            return self.process.wait(limit)
+            code = self.process.wait(limit)
         except subprocess.TimeoutExpired:
             return 'hangs'
+        return 'gave up' if code == 0 and is_rping(self.words) and RPING_GAVE_UP.search(self.text(None)) else code
 
     def text(self, last=3000):
         """The last characters of the output; all of them: None."""

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What the tests of programs rest on: tests/dropin/programs.py."""
+import os
 import sys
+import tempfile
 import time
 import unittest
 
 sys.dont_write_bytecode = True
-from programs import Program  # noqa: E402
+from programs import Program, is_rping  # noqa: E402
 
 LINES = 2000
 
@@ -40,6 +42,22 @@ class ProgramTest(unittest.TestCase):
     def test_a_program_that_does_not_end_hangs(self):
         with Program(['sleep', '1000']) as program:
             self.assertEqual(program.wait(0.05), 'hangs')
+
+
+    def test_rping_that_gave_up_is_known_by_what_it_says(self):
+        with tempfile.TemporaryDirectory() as directory:
+            rping = os.path.join(directory, 'rping')
+            with open(rping, 'w', encoding='ascii') as script:
+                script.write('#!/bin/sh\necho "$1"\n')
+            os.chmod(rping, 0o755)
+            for says, code in {'wait for RDMA_WRITE_ADV state 10': 'gave up', 'data mismatch!': 'gave up', 'wait for RDMA_READ_ADV state 10': 0}.items():
+                with Program([rping, says]) as program:
+                    self.assertEqual(program.wait(20), code, says)
+
+    def test_our_own_rping_is_another(self):
+        self.assertTrue(is_rping(['/build/bin/iwarp', 'run', '--', 'rping', '-c']))
+        self.assertFalse(is_rping(['/build/bin/iwarp', 'rping', '-c']))
+        self.assertFalse(is_rping(['ucmatose']))
 
 
 if __name__ == '__main__':

@@ -164,6 +164,8 @@ TEST(RdmaCmOptions, OfTheId) {
   EXPECT_EQ(::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on), 0);
   EXPECT_EQ(::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &service, sizeof service), 0);
   EXPECT_EQ(::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &on, sizeof on), -1);
+  EXPECT_EQ(::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &service, sizeof service), 0);
+  EXPECT_EQ(::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &on, sizeof on), -1);
   EXPECT_EQ(::rdma_set_option(id, RDMA_OPTION_ID, 77, &on, sizeof on), -1);
   EXPECT_EQ(errno, ENOSYS);
   ::rdma_destroy_id(id);

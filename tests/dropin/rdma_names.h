@@ -25,6 +25,7 @@
 #define rdma_get_request iwarp_rdma_get_request
 #define rdma_get_src_port iwarp_rdma_get_src_port
 #define rdma_getaddrinfo iwarp_rdma_getaddrinfo
+#define rdma_init_qp_attr iwarp_rdma_init_qp_attr
 #define rdma_join_multicast iwarp_rdma_join_multicast
 #define rdma_listen iwarp_rdma_listen
 #define rdma_migrate_id iwarp_rdma_migrate_id

@@ -41,6 +41,11 @@ class Rping(Pairs):
     def test_against_iwarp_as_client(self):
         self.pair(['rping', '-s'] + self.OPTIONS, [own(), 'rping', '-c', '-a', '127.0.0.1'] + self.OPTIONS)
 
+    def test_a_port_serves_again_at_once(self):
+        port = free_port()
+        for _ in range(3):
+            self.pair(['rping', '-s'] + self.OPTIONS, ['rping', '-c', '-a', '127.0.0.1'] + self.OPTIONS, port=port)
+
     def test_own_queue_pairs(self):
         self.pair(['rping', '-q', '-s'] + self.OPTIONS, ['rping', '-q', '-c', '-a', '127.0.0.1'] + self.OPTIONS)
 
@@ -53,7 +58,7 @@ class Rping(Pairs):
     def serve_many(self):
         port = free_port()
         clients = []
-        server = Program(['rping', '-s', '-P', '-p', port])
+        server = Program(['rping', '-s', '-P', '-S', 4000, '-p', port])
         try:
             server.wait_for_port(port)
             for _ in range(20):
@@ -171,6 +176,19 @@ class Trace(Pairs):
         self.assertGreaterEqual(seen['Send'], 40)
         self.assertGreaterEqual(seen['ReadRequest'], 10)
         self.assertGreaterEqual(seen['Write'], 10)
+
+    def test_ucmatose_sends_what_it_says(self):
+        # It looks at no status of a completion, so that its exit status tells nothing of a connection that was lost.
+        if not shutil.which('ucmatose'):
+            self.skipTest('ucmatose is not installed')
+        port = free_port()
+        options = ['-p', port, '-c', 10, '-C', 100, '-S', 1000]
+        with Program([own(), 'run', '--quiet', '--trace', self.file, '--', 'ucmatose', *options]) as one:
+            one.wait_for_port(port)
+            with Program(['ucmatose', '-s', '127.0.0.1', *options]) as two:
+                self.assertEqual((two.wait(), one.wait(10)), (0, 0), two.text())
+        self.assertEqual(self.messages(self.file)['Send'], 2 * 10 * 100)
+        self.assertNotIn(' Terminate(', self.explained(self.file))
 
     def test_programs_that_it_starts(self):
         one, two = self.ping('sh', '-c', 'rping -c -a 127.0.0.1 -p PORT -C 10 -S 2000 -V; exit $?')

@@ -42,17 +42,17 @@ class Pairs(unittest.TestCase):
         if not os.path.exists(os.path.join(libraries(), 'librdmacm.so.1')):
             self.skipTest('no drop-in libraries in ' + BUILD)
 
-    def pair(self, server, client, server_code=0, client_code=0, says=None):
-        """Each a list of words, with PORT where the port belongs. One of the two says what `says` matches."""
+    def pair(self, server, client, server_code=0, client_code=0, says=None, port=None):
+        """Each a list of words, with PORT where the port belongs, or one that is given. One of the two says what `says` matches."""
         for words in (server, client):
             if not shutil.which(words[0]):
                 self.skipTest(words[0] + ' is not installed')
         for turn in repeats():
-            port = free_port()
-            one = Program(placed(server, PORT=port), **self.ENVIRONMENT)
+            at = port or free_port()
+            one = Program(placed(server, PORT=at), **self.ENVIRONMENT)
             try:
-                one.wait_for_port(port)
-                two = Program(placed(client, PORT=port), **self.ENVIRONMENT)
+                one.wait_for_port(at)
+                two = Program(placed(client, PORT=at), **self.ENVIRONMENT)
                 try:
                     codes = two.wait(), one.wait(10)
                     text = f'turn {turn}: {codes}\n--- {two.words}\n{two.text()}\n--- {one.words}\n{one.text()}'
