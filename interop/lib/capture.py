@@ -41,7 +41,6 @@ class Traffic:
     messages: Mapping[tuple[str, str], int]
     crc: bool
     hasty: int = 0                  # so many more may have been given up in the midst of MPA startup, or rejected, which no counter knows
-    wakes: int = 0                  # so many empty Writes more from us, at most: to a peer that is slow to answer, where no counter is at hand
     rpc: bool = True                # False: of another protocol, in which tshark at times believes to see RPC-over-RDMA
 
 
@@ -82,7 +81,7 @@ def by_port(traffic: Iterable[Traffic]) -> dict[int, Traffic]:
         merged[item.port] = item if other is None else Traffic(
             f"{other.scenario}, {item.scenario}", item.port, other.connections + item.connections,
             {key: other.messages[key] + item.messages[key] for key in other.messages}, other.crc or item.crc,
-            other.hasty + item.hasty, other.wakes + item.wakes, other.rpc and item.rpc)
+            other.hasty + item.hasty, other.rpc and item.rpc)
     return merged
 
 
@@ -139,7 +138,7 @@ def _compare(item: Traffic, seen: _Seen) -> list[str]:
                      f"expected {item.connections} of each, and {item.hasty} more at most")
     for key, expected in item.messages.items():
         # A startup that was given up may have got as far as its RTR, an empty Write.
-        more = seen.requests - item.connections + item.wakes if key == ("ours", "write") else 0
+        more = seen.requests - item.connections if key == ("ours", "write") else 0
         if not expected <= seen.messages[key] <= expected + more:
             found.append(f"{item.scenario} (port {item.port}): {seen.messages[key]} '{key[1]}' from {key[0]}, "
                          f"our counters say {expected}")

@@ -9,11 +9,11 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import IO, Sequence
+from typing import IO, Callable, Sequence
 
 from lib.errors import BudgetSpent, SetupError
 from lib.runner import Runner
-from lib.scenario import Scenario, all_scenarios
+from lib.scenario import MOST_REPEATS, Scenario, all_scenarios
 from lib.siw_build import GUESTS, build_peer
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -26,6 +26,7 @@ examples:
   interop/run rping-server rping-client        only these, then the check of their captures
   interop/run mount-v4.1 --variant crc,rtr-crc --keep
   interop/run baseline-rping baseline-mount    the peers without us: is the environment sound?
+  interop/run --variant default --repeat 20 verbs-server verbs-client
   interop/run --build-dir build/asan rping-server
 
 The peer is Linux with siw, in QEMU without KVM; interop/packages names the Debian packages it takes. Exit status: 0 all
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGALRM, _out_of_time)
         signal.alarm(options.budget * 60)
         with _lock(work):
-            return _run(work, binary, chosen, variants, options.keep)
+            return _run(work, binary, chosen, variants, options)
     except SetupError as error:
         print(f"interop/run: {error}", file=sys.stderr)
         return 2
@@ -66,11 +67,11 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
-def _run(work: Path, binary: Path, chosen: Sequence[Scenario], variants: Sequence[str], keep: bool) -> int:
+def _run(work: Path, binary: Path, chosen: Sequence[Scenario], variants: Sequence[str], options: argparse.Namespace) -> int:
     peer = build_peer(work, lambda text: print(text, flush=True))
-    runner = Runner(peer, binary, work / "run", keep)
+    runner = Runner(peer, binary, work / "run", options.keep, options.repeat)
     runner.run(variants, chosen)
-    if keep or runner.failed:
+    if options.keep or runner.failed:
         print(f"logs and captures: {os.path.relpath(work / 'run')}")
     # Read by scripts/test, which says at its end what could not be run.
     (work / "skipped").write_text("".join(f"interop/run {' '.join(why.split())}\n" for why in runner.skipped))
@@ -85,9 +86,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("scenario", nargs="*", help="scenarios to run (default: all but those that are only run when named)")
     parser.add_argument("--list", action="store_true", help="list the scenarios and exit")
     parser.add_argument("--keep", action="store_true", help="keep logs and captures even when everything passes")
+    parser.add_argument("--repeat", type=_count(f"times, 1 to {MOST_REPEATS}", MOST_REPEATS), default=1, metavar="N",
+                        help=f"run each scenario N times in a row, at most {MOST_REPEATS}, in one boot while it passes; for those of rping, verbs "
+                             "and rsockets")
     parser.add_argument("--variant", default=",".join(GUESTS), metavar="V[,V...]",
                         help="siw variants: %(default)s (default: all; bare has no siw)")
-    parser.add_argument("--budget", type=_minutes, default=60, metavar="MINUTES",
+    parser.add_argument("--budget", type=_count("minutes above 0"), default=60, metavar="MINUTES",
                         help="stop, and fail, when everything together takes longer (default: %(default)s)")
     parser.add_argument("--build-dir", type=Path, default=_ROOT / "build" / "release", metavar="DIR",
                         help="where bin/iwarp is (default: build/release)")
@@ -96,10 +100,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _minutes(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of minutes above 0")
-    return int(text)
+def _count(what: str, most: int = sys.maxsize) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdigit() or not 0 < int(text) <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number of {what}")
+        return int(text)
+    return parse
 
 
 def _choose(scenarios: Sequence[Scenario], names: Sequence[str]) -> list[Scenario]:

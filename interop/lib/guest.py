@@ -20,6 +20,7 @@ from lib.siw_build import Peer
 
 HOST_ADDRESS = "10.0.2.2"       # the host, seen from the guest
 GUEST_ADDRESS = "10.0.2.15"
+SCTP_UDP_PORT = 9899            # in the guest, of the kernel's SCTP in UDP (RFC 6951)
 _BOOT_TIMEOUT = 180.0     # 8-15 s on an idle machine of two cores, with systemd twice that
 # Nobody logs in, and apt is not to update anything on its own.
 _SYSTEMD = "systemd.getty_auto=no systemd.mask=getty.target systemd.mask=timers.target"
@@ -51,8 +52,8 @@ class Job:
 
 
 class Guest:
-    """A booted guest. `forwards` maps guest TCP ports to ports of 127.0.0.1 on the host. Its root is the host's, or that in the
-    directory `debian`, which has systemd; what is written there is gone when the guest is."""
+    """A booted guest. `forwards` maps guest TCP ports to ports of 127.0.0.1 on the host, where `sctp_udp_port` is its SCTP_UDP_PORT. Its
+    root is the host's, or that in the directory `debian`, which has systemd; what is written there is gone when the guest is."""
 
     def __init__(self, peer: Peer, variant: str, directory: Path, children: Children, guest_ports: Sequence[int],
                  debian: Path | None = None) -> None:
@@ -62,6 +63,7 @@ class Guest:
         self.command_log = directory / "guest-commands.log"
         self._log = open(self.command_log, "a", buffering=1)
         self.forwards = {port: free_port() for port in guest_ports}
+        self.sctp_udp_port = free_port(socket.SOCK_DGRAM)
         self._next_id = 0
         self._pending = b""
         ours, theirs = socket.socketpair()
@@ -74,6 +76,7 @@ class Guest:
 
     def _argv(self, peer: Peer, channel_fd: int, root: str) -> list[str]:
         forwards = "".join(f",hostfwd=tcp:127.0.0.1:{host}-:{guest}" for guest, host in self.forwards.items())
+        forwards += f",hostfwd=udp:127.0.0.1:{self.sctp_udp_port}-:{SCTP_UDP_PORT}"
         return [
             "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048",
             "-display", "none", "-vga", "none", "-monitor", "none", "-no-reboot", "-serial", f"file:{self.console}",

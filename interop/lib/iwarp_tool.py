@@ -20,7 +20,8 @@ _WAIT_CLOSED = 15.0
 # What the two numbers of a field count. The octets of a Read come to the side that asked for it.
 _COUNTERS = {"tx_send": ("tx_send", "tx_send_bytes"), "rx_send": ("rx_send", "rx_send_bytes"),
              "tx_write": ("tx_write", "tx_write_bytes"), "rx_write": ("rx_write", "rx_write_bytes"),
-             "tx_read": ("tx_read", "rx_read_bytes"), "rx_read": ("rx_read", "tx_read_bytes"), "tx_wake": ("tx_wake",)}
+             "tx_read": ("tx_read", "rx_read_bytes"), "rx_read": ("rx_read", "tx_read_bytes"), "tx_wake": ("tx_wake",),
+             "rx_early": ("rx_early", "rx_early_bytes")}
 
 
 @dataclass

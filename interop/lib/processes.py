@@ -55,6 +55,10 @@ class Child:
         except subprocess.TimeoutExpired:
             raise ScenarioFailure(f"{self.name} (pid {self.pid}) did not exit within {timeout:.0f} s") from None
 
+    def output_text(self) -> str:
+        """Its stdout so far."""
+        return self.log.with_suffix(".out").read_text(errors="replace")
+
     def wait_log(self, wanted: Callable[[str], bool], what: str, timeout: float) -> str:
         """Log text once `wanted(text)` holds; fails when the program exits or `timeout` passes before that."""
         deadline = time.monotonic() + timeout

@@ -14,10 +14,10 @@ from lib.errors import NotAvailable, ScenarioFailure, SetupError
 from lib.guest import Guest
 from lib.kernel_nfsd import MOUNT_PORT, RDMA_PORT, TCP_PORT
 from lib.processes import Children
-from lib.scenario import RPING_PORTS, Boot, Context, Scenario, Services
+from lib.scenario import Boot, Context, Scenario, Services, rping_ports
 from lib.siw_build import BARE, Peer
 
-_GUEST_PORTS = (*RPING_PORTS, TCP_PORT, MOUNT_PORT, RDMA_PORT)
+_NFS_PORTS = (TCP_PORT, MOUNT_PORT, RDMA_PORT)
 
 
 @dataclass
@@ -28,6 +28,7 @@ class Runner:
     binary: Path
     directory: Path
     keep: bool
+    repeat: int = 1     # of each scenario, in a row
     passed: int = 0
     failed: int = 0
     skipped: list[str] = field(default_factory=list)    # what could not be run here, and why
@@ -53,13 +54,13 @@ class Runner:
         boots = 0
         children = Children()
         try:
-            for scenario in scenarios:
+            for scenario, number in ((s, n) for s in scenarios for n in range(1, self.repeat + 1)):
                 if boot is None:
                     boots += 1
                     boot = self._boot(variant, self.directory / f"{variant}-{boots}", children)
                     if boot is None:
                         return
-                if not self._run_scenario(scenario, variant, boot, services):
+                if not self._run_scenario(scenario, variant, boot, services, number):
                     # What a failed scenario left in the guest must not decide the next one.
                     self._end_boot(variant, boot)
                     boot = None
@@ -73,20 +74,20 @@ class Runner:
         boots: list[Boot] = []
 
         def start() -> str:
-            boots.append(Boot(self._guest(variant, directory, children), directory))
+            boots.append(Boot(self._guest(variant, directory, children), directory, rping_ports=list(rping_ports(self.repeat))))
             return ""
         if not self._timed("boot", variant, start, [directory], count=False):
             return None
         return boots[0]
 
     def _guest(self, variant: str, directory: Path, children: Children) -> Guest:
-        guest = Guest(self.peer, variant, directory, children, _GUEST_PORTS)
+        guest = Guest(self.peer, variant, directory, children, (*rping_ports(self.repeat), *_NFS_PORTS))
         if variant != BARE:
             guest.load_siw()
         return guest
 
-    def _run_scenario(self, scenario: Scenario, variant: str, boot: Boot, services: Services) -> bool:
-        log_directory = boot.directory / scenario.name
+    def _run_scenario(self, scenario: Scenario, variant: str, boot: Boot, services: Services, number: int) -> bool:
+        log_directory = boot.directory / (scenario.name if number == 1 else f"{scenario.name}-{number}")
         log_directory.mkdir()
         children = Children()
         context = Context(variant, boot, services, self.binary, children, log_directory,

@@ -15,8 +15,15 @@ from lib.nfs_files import make_tree
 from lib.processes import Children
 from lib.siw_build import BARE
 
-# Guest TCP ports that every boot forwards: one per rping case (a port is not reused within a boot), and the NFS server's.
-RPING_PORTS = range(7174, 7190)
+# How often a scenario may run in a boot, at most: so many of its ports are forwarded.
+MOST_REPEATS = 20
+
+
+def rping_ports(repeat: int) -> range:
+    """Guest TCP ports that a boot forwards, for scenarios that run so often: one per rping case, as a port is not reused within a boot."""
+    return range(7174, 7174 + 16 * repeat)
+
+
 # Variants for what proves the same in all of them.
 ONCE = ("default",)
 
@@ -50,7 +57,7 @@ class Boot:
     guest: Guest
     directory: Path
     traffic: list[Traffic] = field(default_factory=list)
-    rping_ports: list[int] = field(default_factory=lambda: list(RPING_PORTS))
+    rping_ports: list[int] = field(default_factory=lambda: list(rping_ports(1)))
     _nfsd: KernelNfsd | None = None
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lib.errors import check_equal
-from lib.guest import GUEST_ADDRESS
+from lib.errors import check, check_equal
+from lib.guest import GUEST_ADDRESS, HOST_ADDRESS
 from lib.scenario import Context, scenario
+from lib.sctp import BadNetwork, prepare, report_of, start_peer, wait_peer_listens
 from scenarios.kernel_mount import use_mount
 from scenarios.libnfs import prepare_server, use_libnfs
 from scenarios.rping import ITERATIONS, SIZES
@@ -34,3 +35,22 @@ def tcp_mounts(context: Context) -> None:
 def tcp_libnfs(context: Context) -> None:
     nfsd = prepare_server(context)
     use_libnfs(context, nfsd.tcp_port, nfsd)
+
+
+@scenario("baseline-sctp", "sctp_peer.py to itself: the guest's SCTP by way of QEMU's network and back, 1 % lost and out of order",
+          needs_iwarp=False, on_demand=True)
+def kernel_sctp(context: Context) -> str:
+    prepare(context.guest)
+    common = ["--port", "5043", "--sessions", "2", "--rounds", "20"]
+    with BadNetwork(context.guest) as network:
+        passive = start_peer(context.guest, ["--listen", *common])
+        wait_peer_listens(context.guest, 5043)
+        # The host sends what comes to that port back to the guest.
+        active = start_peer(context.guest, ["--connect", HOST_ADDRESS, "--udp-port", str(context.guest.sctp_udp_port), *common])
+        sessions = [session for peer in (active, passive) for session in report_of(peer, 70)["sessions"]]
+        lost = network.lost()
+    for session in sessions:
+        check_equal("a session's end", (session["complete"], session["state"], session["rounds"]), (True, "over", 20))
+    early = [session["early"] for session in sessions]
+    check(min(*lost, *early) > 0, f"{lost} packets lost, {early} messages early: the network was good")
+    return f"{sum(lost)} packets lost, {sum(early)} messages early"

@@ -12,7 +12,7 @@ from lib.errors import check
 from lib.guest import GUEST_ADDRESS, Guest
 from lib.kernel_nfsd import KernelNfsd
 from lib.processes import run_tool
-from lib.scenario import RPING_PORTS, Context, scenario
+from lib.scenario import Context, rping_ports, scenario
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TIMEOUT = 1800.0
@@ -43,7 +43,7 @@ def hostile_peers(context: Context) -> str:
 
 def _serve_rping(guest: Guest) -> int:
     """The host's port of a server that comes back when a case has ended it."""
-    port = RPING_PORTS[0]
+    port = rping_ports(1)[0]
     guest.spawn(f"while true; do rping -s -P -a {GUEST_ADDRESS} -p {port} -S 64; sleep 0.2; done")
     guest.wait_listening(port, 15, rdma=True)
     return guest.forwards[port]

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from typing import cast
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -17,14 +18,16 @@ from lib.capture import Traffic, _is_known_malformed, _is_rpc_only, by_port, mes
 from lib.cli import check_something_runs  # noqa: E402
 from lib.debian_root import make_debian  # noqa: E402
 from lib.errors import NotAvailable, ScenarioFailure, SetupError  # noqa: E402
+from lib.guest import Guest  # noqa: E402
 from lib.iwarp_tool import parse_connections, total  # noqa: E402
-from lib.processes import free_port  # noqa: E402
+from lib.processes import Children, free_port  # noqa: E402
 from lib.reframe import reframe  # noqa: E402
 from lib.runner import Runner  # noqa: E402
-from lib.scenario import Scenario  # noqa: E402
+from lib.scenario import Boot, Scenario, Services, rping_ports  # noqa: E402
 from lib.service import parse_metrics  # noqa: E402
 from lib.siw_build import Peer, choose_kernel  # noqa: E402
 
+ran: list[tuple[str, int]] = []
 ESTABLISHED = "info established local=127.0.0.1:1 peer=127.0.0.1:2 role=initiator rev=2 enhanced=1 crc=1 p2p=1 rtr=write ird=1 ord=1"
 CLOSED = 'info closed peer=127.0.0.1:2 end="server closed" why="a b" tx_write=2/9 tx_read=5/80 rx_read=7/60 tx_send=3/48 rx_send=4/64'
 
@@ -118,6 +121,33 @@ class Choice(unittest.TestCase):
                      Scenario("bare", "", lambda context: None, on_demand=True, variants=("bare",))]
         self.assertEqual([[s.runs_in(variant) for s in scenarios] for variant in ("bare", "default")],
                          [[False, False, True], [True, True, False]])
+
+
+class Repeats(unittest.TestCase):
+    class WithoutGuests(Runner):
+        boots = 0
+
+        def _boot(self, variant: str, directory: Path, children: Children) -> Boot:
+            self.boots += 1
+            return Boot(cast(Guest, None), directory)
+
+        def _end_boot(self, variant: str, boot: Boot) -> None:
+            pass
+
+        def _run_scenario(self, scenario: Scenario, variant: str, boot: Boot, services: Services, number: int) -> bool:
+            ran.append((scenario.name, number))
+            return number != 2
+
+    def test_each_scenario_runs_so_often_and_a_failure_takes_another_guest(self) -> None:
+        ran.clear()
+        with tempfile.TemporaryDirectory() as directory:
+            runner = self.WithoutGuests(Peer("", Path(), Path()), Path(), Path(directory) / "run", False, repeat=3)
+            runner.run(["default"], [Scenario(name, "", lambda context: None) for name in ("one", "other")])
+        self.assertEqual(ran, [("one", 1), ("one", 2), ("one", 3), ("other", 1), ("other", 2), ("other", 3)])
+        self.assertEqual(runner.boots, 3)
+
+    def test_each_time_has_ports_of_its_own(self) -> None:
+        self.assertEqual(len(rping_ports(20)), 20 * len(rping_ports(1)))
 
 
 class Skipped(unittest.TestCase):
