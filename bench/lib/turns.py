@@ -9,7 +9,8 @@ class CannotMeasure(Exception):
     pass
 
 
-def measure(program, row, seconds):
+def measured(program, row, seconds):
+    """The row as `iwarp perf run --json` has it."""
     command = [program, 'perf', 'run', *row, '--pairs', '1', '--seconds', seconds, '--congestion', 'cubic', '--no-verify', '--json']
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -19,9 +20,14 @@ def measure(program, row, seconds):
         raise KeyboardInterrupt
     if done.returncode != 0:
         raise CannotMeasure(f'{" ".join(command)}: exit status {done.returncode}\n{done.stderr.decode()}')
-    measured = json.loads(done.stdout)['rows'][0]
-    value = measured['iwarp']['value']
-    return value if measured['unit'].endswith('/s') else 1 / value
+    return json.loads(done.stdout)['rows'][0]
+
+
+def measure(program, row, seconds):
+    """Its value; more is better."""
+    line = measured(program, row, seconds)
+    value = line['iwarp']['value']
+    return value if line['unit'].endswith('/s') else 1 / value
 
 
 def quartiles(ratios):

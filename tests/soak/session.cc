@@ -174,10 +174,7 @@ void End::finish() {
 
 Session::Session(cm::Engine& client_engine, const Source& client_source, cm::Engine& server_engine,
                  const Source& server_source, Totals& totals)
-    : client(client_engine, client_source, totals),
-      server(server_engine, server_source, totals),
-      client_engine_(client_engine),
-      totals_(totals) {
+    : client(client_engine, client_source, totals), server(server_engine, server_source, totals), totals_(totals) {
   totals_.alive.fetch_add(1);
   client.meet(server);
   server.meet(client);
@@ -191,19 +188,19 @@ Session::~Session() {
   totals_.alive.fetch_sub(1);
 }
 
-void Session::connect(std::uint16_t port, std::uint64_t id) {
+void Session::connect(tools::LowerLayer& lower, std::uint16_t port, std::uint64_t id) {
+  hasty_ = id % 4 == 0;
   cm::ConnectOptions o;
   o.host = "127.0.0.1";
   o.port = port;
   o.private_data.resize(sizeof id);
   store_be<std::uint64_t>(o.private_data, id);
-  cm::connect(client_engine_, client.qp(), std::move(o),
-              [self = shared_from_this()](const Error& error, const Handle& connection) {
-                self->established(self->client_connection_, error, connection);
-              });
+  lower.connect(client.qp(), o, [self = shared_from_this()](const Error& error, const Handle& connection) {
+    self->established(self->client_connection_, error, connection);
+  });
 }
 
-void Session::accept(cm::ConnectRequest& request) {
+void Session::accept(tools::AnyRequest& request) {
   request.accept(server.qp(), {}, [self = shared_from_this()](const Error& error, const Handle& connection) {
     self->established(self->server_connection_, error, connection);
   });
@@ -213,6 +210,8 @@ void Session::established(Handle& slot, const Error& error, const Handle& connec
   if (error.code != Errc::kOk) {
     // The session may have been ended before it began; then this queue pair was aborted.
     if (!ordinary(error.code) && error.code != Errc::kInvalidArgument) give_up("no connection:", error.why);
+    const std::lock_guard lock(mu_);
+    failed_ = true;
     return;
   }
   totals_.established.fetch_add(1);
@@ -227,13 +226,14 @@ Session::Handle Session::get(const Handle& slot) {
 
 void Session::until_over(const Handle& connection) {
   if (connection == nullptr) return;
-  connection->async_wait_disconnected([self = shared_from_this()](const stream::Disconnected& how) {
+  connection->on_disconnected([self = shared_from_this()](const stream::Disconnected& how) {
     if (!ordinary(how.reason.code)) give_up("a connection ended:", how.reason.why);
   });
 }
 
-bool Session::connected() {
-  return get(client_connection_) != nullptr && get(server_connection_) != nullptr;
+bool Session::may_end() {
+  const std::lock_guard lock(mu_);
+  return hasty_ || failed_ || (client_connection_ != nullptr && server_connection_ != nullptr);
 }
 
 void Session::end(std::mt19937& random) {

@@ -8,9 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "iwarp/cm/connector.h"
-#include "iwarp/cm/listener.h"
 #include "iwarp/verbs/memory_region.h"
+#include "tools/lower_layer.h"
 
 namespace iwarp::soak {
 
@@ -88,28 +87,28 @@ class Session : public std::enable_shared_from_this<Session> {
           const Source& server_source, Totals& totals);
   ~Session();
 
-  // Starts to connect; `id` travels as private data, so that the acceptor finds this session.
-  void connect(std::uint16_t port, std::uint64_t id);
-  void accept(cm::ConnectRequest& request);
+  // Starts to connect over `lower`; `id` travels as private data, so that the acceptor finds this session.
+  void connect(tools::LowerLayer& lower, std::uint16_t port, std::uint64_t id);
+  void accept(tools::AnyRequest& request);
 
-  // At both ends.
-  [[nodiscard]] bool connected();
+  // Every fourth session may end within its startup; the others once they are connected at both ends, or failed to be.
+  [[nodiscard]] bool may_end();
   // One of the ways a connection may end, the orderly ones included. Keeps itself alive as long as that takes.
   void end(std::mt19937& random);
 
   End client, server;
 
  private:
-  using Handle = std::shared_ptr<cm::Connection>;
+  using Handle = std::shared_ptr<tools::AnyConnection>;
 
   void established(Handle& slot, const Error& error, const Handle& connection);
   [[nodiscard]] Handle get(const Handle& slot);
   void until_over(const Handle& connection);
 
-  cm::Engine& client_engine_;
   Totals& totals_;
   std::mutex mu_;
   Handle client_connection_, server_connection_;
+  bool hasty_ = false, failed_ = false;
 };
 
 }  // namespace iwarp::soak
