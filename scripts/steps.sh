@@ -11,6 +11,15 @@ iwarp_script=$(realpath "$0")
 
 help_text() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$iwarp_script"; }
 
+# Says which file systems have almost no room, as what a compiler says of it is easily overlooked.
+full_disks() {
+  local place mib
+  for place in "$iwarp_root" "${TMPDIR:-/tmp}"; do
+    mib=$(df --output=avail -BM "$place" | tail -n 1 | tr -dc 0-9)
+    [ "${mib:-1024}" -ge 1024 ] || printf '   %s has %d MiB free: too little to build and test in\n' "$place" "$mib"
+  done
+}
+
 not_run=()
 step() {
   local title=$1 begin=$SECONDS status=0
@@ -24,6 +33,7 @@ step() {
   fi
   if [ $status -ne 0 ]; then
     printf '== FAILED after %d s: %s (exit status %d)\n   command: %s\n' $((SECONDS - begin)) "$title" $status "$*" >&2
+    full_disks >&2
     exit $status
   fi
   printf '== ok, %d s: %s\n' $((SECONDS - begin)) "$title"
