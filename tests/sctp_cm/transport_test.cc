@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "iwarp/base/wire.h"
 #include "tests/sctp_cm/net.h"
+#include "tests/sctp_cm/raw_peer.h"
 #include "tests/support/covers.h"
 
 namespace iwarp::sctp_cm {
@@ -260,6 +262,39 @@ TEST_F(SctpTransport, IsRefusedWhereNobodyHasTheUdpPort) {
   ASSERT_TRUE(run([&] { return passive_users[0]->got.size() == refused.size(); }));
   EXPECT_FALSE(here.end);
   EXPECT_TRUE(run([&] { return stack->associations() == 2; }));
+}
+
+// ICMP that quotes other than the INIT which waits tells nothing.
+TEST_F(SctpTransport, IsNotRefusedWhereSomebodyHasAnswered) {
+  start();
+  Hearer here;
+  TransportOptions impatient;
+  impatient.connect_timeout = 300ms;
+  {
+    udp::socket there(io, {boost::asio::ip::make_address("127.0.0.1"), 0});
+    there.non_blocking(true);
+    ASSERT_TRUE(stack->connect(there.local_endpoint(), kSctpPort, impatient, here));
+    Octets init(2048);
+    udp::endpoint from;
+    ASSERT_TRUE(run([&] {
+      boost::system::error_code error;
+      return there.receive_from(boost::asio::buffer(init), from, 0, error) > 20;
+    }));
+    const auto port_at = [&](std::size_t i) { return load_be<std::uint16_t>(ConstBytes(init).subspan(i, 2)); };
+    const auto tag = load_be<std::uint32_t>(ConstBytes(init).subspan(16, 4));
+    Octets value;
+    put32(value, RawPeer::kTag);
+    put32(value, 100000);  // window
+    put16(value, 10);
+    put16(value, 10);
+    put32(value, 1);           // first TSN
+    put32(value, 0x00070008);  // a cookie of four octets, where the INIT has its tag
+    put32(value, tag);
+    there.send_to(boost::asio::buffer(packet_of(port_at(2), port_at(0), tag, chunk_of(2, 0, value))), from);
+  }
+  // The COOKIE ECHO finds the port closed.
+  ASSERT_TRUE(run([&] { return here.end.has_value(); }));
+  EXPECT_EQ(here.end->code, Errc::kTimeout) << here.end->why;
 }
 
 TEST_F(SctpTransport, SaysWhatTheSystemSays) {
