@@ -15,7 +15,7 @@ help_text() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$iwarp_script"; }
 full_disks() {
   local place mib
   for place in "$iwarp_root" "${TMPDIR:-/tmp}"; do
-    mib=$(df --output=avail -BM "$place" | tail -n 1 | tr -dc 0-9)
+    mib=$(df --output=avail -BM "$place" 2>/dev/null | tail -n 1 | tr -dc 0-9) || true
     [ "${mib:-1024}" -ge 1024 ] || printf '   %s has %d MiB free: too little to build and test in\n' "$place" "$mib"
   done
 }
