@@ -56,9 +56,10 @@ using mpa::Policy;
 using rdmap::TerminateMessage;
 using stream::Disconnected;
 using stream::find_profile;
+using stream::MpaOptions;  // how a connection is driven: FPDU policy, wakes
 using stream::Profile;
 using stream::profiles;
-using StreamOptions = stream::Options;  // stream::Options: queue depths, FPDU policy, time limits
+using StreamOptions = stream::Options;  // those, and of a queue pair: queue depths, time limits
 
 // Memory.
 using ddp::Access;

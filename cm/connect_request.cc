@@ -69,9 +69,10 @@ void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOp
   if (decided_) return refuse(make_error(Errc::kInvalidArgument, "request already decided"));
   if (auto ok = qp->usable(); !ok) return refuse(ok.error());
   if (auto ok = engine_->serves(*qp); !ok) return refuse(ok.error());
+  if (auto ok = stream::validate(options.mpa); !ok) return refuse(ok.error());
   {
     const auto lock = qp->lock();
-    if (qp->core().phase() != stream::Phase::kIdle)
+    if (qp->endpoint().phase() != endpoint::Phase::kIdle)
       return refuse(make_error(Errc::kInvalidArgument, "queue pair was used before"));
   }
   if (!take_early_octet()) {
@@ -81,7 +82,7 @@ void ConnectRequest::accept(std::shared_ptr<verbs::QueuePair> qp, const AcceptOp
   decided_ = true;
   slot_.reset();
   make_room(socket_->native_handle(), receive_window_);  // not before: peers that wait undecided may be many
-  auto connection = std::make_shared<Connection>(*engine_, std::move(*socket_), std::move(qp));
+  auto connection = std::make_shared<Connection>(*engine_, std::move(*socket_), std::move(qp), options.mpa);
   connection->set_tap(std::move(tap_));
   const auto started = connection->start(std::move(responder_), handler);
   place_.reset();  // the connection counts now, or nothing does

@@ -25,6 +25,7 @@ class ConnectRequest {
     // The peer's IRD and ORD as its application has them in its private data (enhanced::parse_private_depths() reads
     // those of SMB Direct). They count where the Request leaves these open: revision 1, or 0x3FFF.
     std::optional<enhanced::Depths> told{};
+    stream::MpaOptions mpa{};  // how it is driven: FPDU policy, the time for the first FPDU
   };
   // `slot`: given back when accepted, or when a rejected peer has gone, so that the listener accepts another connection
   // in its place. `receive_window`: as in SocketOptions. `tap`: null, or what has seen the Request.

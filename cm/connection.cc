@@ -22,13 +22,15 @@ std::tuple<stream::Disconnected> detail::Results<stream::Disconnected>::failed(c
   return {ended(error)};
 }
 
-Connection::Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp)
+Connection::Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp,
+                       const stream::MpaOptions& mpa)
     : engine_(&engine),
       engine_io_(engine.io()),
       operations_(engine.operations()),
       socket_(std::in_place, std::move(socket)),
       timer_(std::in_place, engine.io()),
       qp_(std::move(qp)),
+      mpa_(mpa),
       read_bytes_(kMostReadBytes) {
   boost::system::error_code ec;
   local_ = socket_->local_endpoint(ec);
@@ -51,7 +53,7 @@ Connection::~Connection() {
 mpa::Negotiated Connection::negotiated() const {
   if (!alive()) return {};
   const auto lock = qp_->lock();
-  return qp_->core().negotiated();
+  return core_ ? core_->negotiated() : mpa::Negotiated{};
 }
 
 std::vector<std::byte> Connection::private_data() const {
@@ -63,7 +65,7 @@ std::vector<std::byte> Connection::private_data() const {
 Counters Connection::counters() const {
   if (!alive()) return {};
   const auto lock = qp_->lock();
-  return {qp_->core().tx_counters(), qp_->core().rx_counters()};
+  return {qp_->endpoint().tx_counters(), qp_->endpoint().rx_counters()};
 }
 
 std::optional<stream::Disconnected> Connection::disconnected() const {
@@ -79,14 +81,16 @@ std::string Connection::to_string() const {
 
 Result<void> Connection::begin(EstablishedHandler handler, const verbs::Driver* holder) {
   const bool held = qp_->driver() == holder;
-  if (held && holder != nullptr && qp_->core().phase() == stream::Phase::kClosed) return make_error(Errc::kAborted);
-  if (!held || qp_->core().phase() != stream::Phase::kIdle)
+  const stream::Phase phase = qp_->endpoint().phase();
+  if (held && holder != nullptr && phase == stream::Phase::kClosed) return make_error(Errc::kAborted);
+  if (!held || phase != stream::Phase::kIdle)
     return make_error(Errc::kInvalidArgument, "queue pair was used before");  // req: RFC5041-2.3-1
   if (auto ok = qp_->usable(); !ok) return ok;
   established_ = std::move(handler);
+  core_.emplace(qp_->endpoint(), mpa_);
   qp_->join_queues(*engine_, weak_from_this(), this);
-  qp_->set_driver(this);
-  qp_->core().set_emss(effective_mss(*socket_));
+  qp_->set_driver(this, &*core_);
+  core_->set_emss(effective_mss(*socket_));
   return {};
 }
 
@@ -98,7 +102,7 @@ Result<void> Connection::start(mpa::Initiator initiator, EstablishedHandler hand
     initiator_ = true;
     tap_ = engine_->make_tap({local_, remote_, true});
     fall_back_ = std::move(fall_back);
-    qp_->core().start(std::move(initiator), Clock::now(), std::move(judge), std::move(again));
+    core_->start(std::move(initiator), Clock::now(), std::move(judge), std::move(again));
     engine_->add(shared_from_this());  // with the lock: it may end at once
   }
   drive(kApplication, Clock::now());
@@ -109,18 +113,23 @@ Result<void> Connection::start(mpa::Responder responder, EstablishedHandler hand
   {
     const auto lock = qp_->lock();
     if (auto ok = begin(std::move(handler), nullptr); !ok) return ok;
-    qp_->core().start(std::move(responder), Clock::now());
+    core_->start(std::move(responder), Clock::now());
     engine_->add(shared_from_this());  // with the lock: it may end at once
   }
   drive(kApplication, Clock::now());
   return {};
 }
 
+std::optional<verbs::Driver::Agreed> Connection::agreed() const {
+  const mpa::Negotiated& n = core_->negotiated();
+  return Agreed{n.ird, n.ord, core_->mulpdu(), n.crc, n.markers_sent, n.markers_received};
+}
+
 void Connection::disconnect() {
   if (!alive()) return;  // a forked child: who held the lock when it forked never gives it back
   {
     const auto lock = qp_->lock();
-    qp_->core().disconnect(advance(Clock::now()));
+    core_->disconnect(advance(Clock::now()));
     qp_->drain_completions();  // of a peer that had gone unnoticed: nobody drives it any more
   }
   drive(kApplication, Clock::now());
@@ -131,7 +140,7 @@ Result<void> Connection::settle_depths(std::uint16_t peer_ird, std::uint16_t pee
   Result<void> settled;
   {
     const auto lock = qp_->lock();
-    settled = qp_->core().settle_depths(peer_ird, peer_ord, advance(Clock::now()));
+    settled = core_->settle_depths(peer_ird, peer_ord, advance(Clock::now()));
   }
   drive(kApplication, Clock::now());
   return settled;
@@ -141,7 +150,7 @@ void Connection::abort(const Error& reason) {
   if (!alive()) return;
   {
     const auto lock = qp_->lock();
-    qp_->core().abort_sparing(reason, advance(Clock::now()));
+    core_->abort_sparing(reason, advance(Clock::now()));
     qp_->drain_completions();  // at once, whoever moves the octets
   }
   drive(kApplication, Clock::now());
@@ -152,7 +161,7 @@ void Connection::cancel_start() {
   {
     const auto lock = qp_->lock();
     if (!established_) return;  // told already
-    qp_->core().abort_sparing(make_error(Errc::kAborted, kCancelledWhy), advance(Clock::now()));
+    core_->abort_sparing(make_error(Errc::kAborted, kCancelledWhy), advance(Clock::now()));
     qp_->drain_completions();
   }
   drive(kApplication, Clock::now());
@@ -191,7 +200,7 @@ void Connection::cancel_wait(const Canceller* which) {
 
 void Connection::apply_link_action() {
   for (;;) {
-    switch (qp_->core().link_action()) {
+    switch (core_->link_action()) {
       case stream::LinkAction::kNone:
         return;
       case stream::LinkAction::kShutdownWrite: {
@@ -201,7 +210,7 @@ void Connection::apply_link_action() {
         break;
       }
       case stream::LinkAction::kClose:
-        keep_tcp_ && qp_->core().behind_reject() != nullptr ? keep_socket() : release_socket(false);
+        keep_tcp_ && core_->behind_reject() != nullptr ? keep_socket() : release_socket(false);
         return;
       case stream::LinkAction::kReset:
         release_socket(true);
@@ -223,7 +232,7 @@ void Connection::release_socket(bool reset) {
 
 void Connection::keep_socket() {
   if (released_) return;
-  std::vector<std::byte> octets = *qp_->core().behind_reject();  // may throw: before anything has changed
+  std::vector<std::byte> octets = *core_->behind_reject();  // may throw: before anything has changed
   octets.insert(octets.end(), early_.begin(), early_.end());
   released_ = true;
   tap_.reset();
@@ -297,10 +306,10 @@ void Connection::detach_from_engine() {
   engine_ = nullptr;
   kept_ = {};
   if (!released_) {
-    qp_->core().abort(make_error(Errc::kAborted, "engine destroyed"));
+    core_->abort(make_error(Errc::kAborted, "engine destroyed"));
     qp_->drain_completions();
     release_socket(true);
-    while (auto event = qp_->core().poll_event()) events.push_back(std::move(*event));
+    while (auto event = core_->poll_event()) events.push_back(std::move(*event));
   }
   socket_.reset();
   timer_.reset();

@@ -23,6 +23,7 @@
 #include "iwarp/cm/socket_side.h"
 #include "iwarp/cm/tcp_connection.h"
 #include "iwarp/cm/token.h"
+#include "iwarp/stream/connection.h"
 #include "iwarp/verbs/own_process.h"
 #include "iwarp/verbs/queue_pair.h"
 
@@ -40,8 +41,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Hears how an attempt at a connection ended. The Connection is null when none was made.
   using EstablishedHandler = std::function<void(Error, std::shared_ptr<Connection>)>;
 
-  // By Connector and ConnectRequest; applications need not make one.
-  Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp);
+  // By Connector and ConnectRequest; applications need not make one. Precondition: stream::validate(mpa) is ok.
+  Connection(Engine& engine, tcp::socket socket, std::shared_ptr<verbs::QueuePair> qp, const stream::MpaOptions& mpa);
   ~Connection() override;
 
   // The queue pair that it serves.
@@ -64,8 +65,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // Orderly close: posted work goes out, then FIN. No-op when closed.
   void disconnect();
   // Reset. Outstanding work completes as kFlushed, at once. An unheard peer that may not like it is waited for first,
-  // stream::Options::unheard_wait at most, and so it is when a Terminate of ours is on its way or has left. The socket
-  // follows, in another thread if that is moving its octets.
+  // stream::MpaOptions::unheard_wait at most, and so it is when a Terminate of ours is on its way or has left. The
+  // socket follows, in another thread if that is moving its octets.
   void abort(const Error& reason = make_error(Errc::kAborted));
   // The peer's IRD and ORD (0..16382) as the application knows them, from private data for example, for what MPA
   // startup has left open: a peer of revision 1, or 0x3FFF. ORD is lowered to the peer's IRD, IRD raised to its ORD,
@@ -141,6 +142,7 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
 
   // verbs::Driver
   void kick() override;
+  [[nodiscard]] std::optional<Agreed> agreed() const override;
 
  private:
   class Turn;
@@ -203,6 +205,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   verbs::OwnProcess<tcp::socket> socket_;  // these two until detach_from_engine()
   verbs::OwnProcess<boost::asio::steady_timer> timer_;
   std::shared_ptr<verbs::QueuePair> qp_;
+  stream::MpaOptions mpa_;
+  std::optional<stream::Connection> core_;  // puts the queue pair on MPA and TCP; nothing before begin()
   tcp::endpoint local_, remote_;
   bool initiator_ = false;
   Side rx_side_ = Side::kReady, tx_side_ = Side::kReady;

@@ -89,7 +89,7 @@ void Connection::hear() {
   if ((fired & kReadable) != 0) step(rx_side_, SideInput::kFired);
   if ((fired & kWritable) == 0) return;
   step(tx_side_, SideInput::kFired);
-  if (!released_) qp_->core().set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
+  if (!released_) core_->set_emss(effective_mss(*socket_));  // req: RFC5044-3-2 RFC5044-4.5-5
 }
 
 void Connection::kick() {
@@ -106,7 +106,7 @@ void Connection::kick() {
 }
 
 void Connection::fail_for_memory() {
-  qp_->core().abort(make_error(Errc::kResource, "no memory to go on with the connection"));
+  core_->abort(make_error(Errc::kResource, "no memory to go on with the connection"));
   qp_->drain_completions();
   apply_link_action();
 }
@@ -115,9 +115,9 @@ void Connection::send_now() {
   Turn turn(advance(Clock::now()));
   bool sent = false;
   if (!is_dry(tx_side_)) sent = transmit(turn);
-  const bool goes_on = stopped_ != nullptr && !qp_->core().holding();
+  const bool goes_on = stopped_ != nullptr && !core_->holding();
   if (goes_on) stopped_.reset();
-  if (qp_->core().phase() != stream::Phase::kFull || goes_on || (sent && again(sent, false))) {
+  if (core_->phase() != stream::Phase::kFull || goes_on || (sent && again(sent, false))) {
     // What follows may call the application, which posting must not do.
     post_drive();
   } else if (tx_side_ == Side::kDry || next_deadline() != timer_deadline_) {
@@ -136,13 +136,13 @@ void Connection::step(Side& side, SideInput on) {
 
 // Whether another round may move something.
 bool Connection::again(bool sent, bool received) {
-  const bool more_to_send = (sent || received) && !is_dry(tx_side_) && qp_->core().tx_pending();
+  const bool more_to_send = (sent || received) && !is_dry(tx_side_) && core_->tx_pending();
   return more_to_send || (received && !is_dry(rx_side_));
 }
 
 // Sends until nothing is left, TCP takes no more, or the turn is over. True when octets moved.
 bool Connection::transmit(Turn& turn) {
-  stream::Connection& core = qp_->core();
+  stream::Connection& core = *core_;
   bool moved = false;
   do {
     const auto spans = core.tx_buffers(turn.now());
@@ -175,7 +175,7 @@ bool Connection::transmit(Turn& turn) {
 
 // One read. True when octets arrived or the stream ended.
 bool Connection::receive(Turn& turn) {
-  stream::Connection& core = qp_->core();
+  stream::Connection& core = *core_;
   const bool many = last_read_bytes_ >= kLeastReadBytes;  // else the clock is not worth its look
   const TimePoint begin = many ? Clock::now() : TimePoint{};
   const auto spans = core.rx_buffers(thread_scratch().first(read_bytes_));
@@ -217,11 +217,11 @@ bool Connection::look_behind(TimePoint now) {
   look_at_ = now + kLookBehind;
   const SocketEnd end = end_behind(socket_->native_handle());
   // With both FINs under way TCP says the same as behind a reset.
-  const bool over = end.error != 0 || (end.hung_up && qp_->core().phase() < stream::Phase::kEndWait);
+  const bool over = end.error != 0 || (end.hung_up && core_->phase() < stream::Phase::kEndWait);
   if (over) {
     on_tcp_end({.error = end.error != 0 ? end.error : ECONNRESET}, now);
   } else if (end.fin) {
-    qp_->core().fin_is_behind(now);
+    core_->fin_is_behind(now);
   }
   return over;
 }
@@ -248,9 +248,9 @@ void Connection::pace_reads(std::chrono::nanoseconds took, std::size_t octets) {
 
 void Connection::on_tcp_end(const Transfer& failed, TimePoint now) {
   const auto how = end_of(failed);
-  if (!how) return qp_->core().abort(make_error(Errc::kConnectionLost, cause_of(failed)));
+  if (!how) return core_->abort(make_error(Errc::kConnectionLost, cause_of(failed)));
   if (tap_ != nullptr) tap_->received_end(*how, Clock::now());
-  qp_->core().rx_end(*how, now);
+  core_->rx_end(*how, now);
 }
 
 void Connection::post_drive() {
@@ -285,7 +285,7 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
     hear();
     Turn turn(advance(now));
     driven.moved = !released_ && take_turn(turn);
-    while (auto event = qp_->core().poll_event()) events.push_back(std::move(*event));
+    while (auto event = core_->poll_event()) events.push_back(std::move(*event));
     driven.blocked = is_dry(tx_side_);
   }
   driven.told = !events.empty();
@@ -296,7 +296,7 @@ Connection::Driven Connection::drive(unsigned fired, TimePoint now) {
 
 // Whether octets moved.
 bool Connection::take_turn(Turn& turn) {
-  stream::Connection& core = qp_->core();
+  stream::Connection& core = *core_;
   bool moved = false, more = true;
   try {
     std::tie(moved, more) = rounds(turn);
@@ -322,7 +322,7 @@ bool Connection::take_turn(Turn& turn) {
 // Sends and receives in turn, until nothing moves any more or the turn is over. Whether octets moved, and whether more
 // may.
 std::pair<bool, bool> Connection::rounds(Turn& turn) {
-  stream::Connection& core = qp_->core();
+  stream::Connection& core = *core_;
   bool moved = false, more = true;
   while (more) {
     const bool sent = !is_dry(tx_side_) && transmit(turn);
@@ -343,7 +343,7 @@ std::pair<bool, bool> Connection::rounds(Turn& turn) {
 }
 
 std::optional<TimePoint> Connection::next_deadline() const {
-  const auto of_core = qp_->core().deadline();
+  const auto of_core = core_->deadline();
   return stopped_ != nullptr && (!of_core || look_at_ < *of_core) ? look_at_ : of_core;
 }
 

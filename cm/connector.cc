@@ -48,7 +48,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   }
   // verbs::Driver. Before there is a connection only the end of the queue pair matters.
   void kick() override {
-    if (qp_->core().phase() != stream::Phase::kClosed) return;
+    if (qp_->endpoint().phase() != endpoint::Phase::kClosed) return;
     if (auto self = weak_from_this().lock())
       boost::asio::post(strand_, [self = std::move(self)] { self->fail(make_error(Errc::kAborted)); });
   }
@@ -198,7 +198,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   }
 
   void start_mpa(tcp::socket socket) {
-    auto connection = std::make_shared<Connection>(engine_, std::move(socket), qp_);
+    auto connection = std::make_shared<Connection>(engine_, std::move(socket), qp_, options_.mpa);
     if (fallback_ == mpa::Fallback::kNone) {
       const auto remembered = engine_.fallbacks().recall(connection->remote(), std::chrono::steady_clock::now());
       fall_back_to(mpa::reachable(options_.policy, remembered));
@@ -250,7 +250,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
   // Hears of abort() from now on, until a connection does. False when the queue pair is in use, or used up.
   bool hold() {
     const auto lock = qp_->lock();
-    if (qp_->driver() != nullptr || qp_->core().phase() != stream::Phase::kIdle) return false;
+    if (qp_->driver() != nullptr || qp_->endpoint().phase() != endpoint::Phase::kIdle) return false;
     qp_->set_driver(this);
     return true;
   }
@@ -279,7 +279,7 @@ class Attempt : public verbs::Driver, public std::enable_shared_from_this<Attemp
       const auto lock = qp_->lock();
       if (qp_->driver() == this) {  // else it is in use elsewhere
         qp_->set_driver(nullptr);
-        qp_->core().abort(error);
+        qp_->endpoint().end(endpoint::Input::kAbort, error);
       }
       qp_->drain_completions();
     }
@@ -336,6 +336,7 @@ void begin(Engine& engine, std::shared_ptr<verbs::QueuePair> qp, std::unique_ptr
 
 Result<void> validate(const ConnectOptions& options) {
   if (auto ok = mpa::validate(options.policy); !ok) return ok;
+  if (auto ok = stream::validate(options.mpa); !ok) return ok;
   if (auto ok = validate(options.socket); !ok) return ok;
   if (options.private_data.size() > mpa::kMaxSendPrivateDataBytes)
     return make_error(Errc::kInvalidArgument, "more than 251 octets of private data");

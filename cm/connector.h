@@ -21,6 +21,7 @@ struct ConnectOptions {
   std::string host;                                       // name or address, IPv4 or IPv6
   std::uint16_t port = 0;                                 // TCP port, 1 to 65535
   mpa::Policy policy{};                                   // what is asked for in the MPA Request
+  stream::MpaOptions mpa{};                               // how it is driven: FPDU policy, wakes
   std::vector<std::byte> private_data{};                  // at most 251 octets
   std::optional<boost::asio::ip::tcp::endpoint> local{};  // bind the socket to this address (port 0: any)
   // Name resolution and TCP connect together. Default 10 s, 1 ms or more, max() for ever. The MPA exchange has its own

@@ -3,8 +3,9 @@
 // every end. It takes and gives DDP segments whole. It knows no lower layer: no MPA, no TCP, no startup frames.
 //
 // Two parties use it. Its owner, the application's queue pair, posts and polls. A *half* below it, which knows a lower
-// layer (stream::Connection: MPA over TCP), makes all other calls; only those move phase(). Like all cores it never
-// blocks, never calls back and sees no socket, clock or thread. Not thread-safe.
+// layer (stream::Connection: MPA over TCP), makes all other calls; only those move phase(). Where there is no half, yet
+// or any more, the owner may end() it. Like all cores it never blocks, never calls back and sees no socket, clock or
+// thread. Not thread-safe.
 //
 // What a half owes (docs/DRIVING.md): the time first, with each of its inputs; then phase(), after any call that may
 // have moved it. It obliges the half:

@@ -13,7 +13,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options stream, std::size_t sends,
+verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, endpoint::Options stream, std::size_t sends,
                                      std::size_t receives) {
   stream.sq_depth = sends;
   stream.rq_depth = receives;
@@ -69,7 +69,11 @@ class OwnRequest final : public RdmaRequest {
   void accept(RdmaQueues& queues, const Options& options, std::vector<std::byte> private_data,
               LinkHandler handler) override {
     request_->accept(static_cast<OwnQueues&>(queues).qp(),
-                     {options.policy.ird, options.policy.ord, std::move(private_data)}, told(std::move(handler)));
+                     {.ird = options.policy.ird,
+                      .ord = options.policy.ord,
+                      .private_data = std::move(private_data),
+                      .mpa = options.stream},
+                     told(std::move(handler)));
   }
   void reject() override { request_->reject(); }
 
@@ -121,7 +125,7 @@ class OwnStack final : public RdmaProvider {
 
 }  // namespace
 
-OwnQueues::OwnQueues(cm::Engine& engine, const stream::Options& stream, std::size_t ord)
+OwnQueues::OwnQueues(cm::Engine& engine, const endpoint::Options& stream, std::size_t ord)
     : engine_(engine),
       // req: RFC5042-6.4.3.2-2
       cq_(kSendDepth + kReceiveDepth, &engine),
@@ -156,6 +160,7 @@ void OwnQueues::connect(const RdmaTarget& to, const Options& options, LinkHandle
   o.host = to.server.host;
   o.port = to.server.port;
   o.policy = options.policy;
+  o.mpa = options.stream;
   o.connect_timeout = options.backend_timeout;
   if (to.source) o.local = tcp::endpoint(*to.source, 0);
   o.private_data = to.private_data;

@@ -12,7 +12,7 @@ namespace iwarp::gateway {
 class OwnQueues : public RdmaQueues, public verbs::Notifier {
  public:
   // `ord`: RDMA Reads that this side may have outstanding, as the MPA exchange will settle it.
-  OwnQueues(cm::Engine& engine, const stream::Options& stream, std::size_t ord);
+  OwnQueues(cm::Engine& engine, const endpoint::Options& stream, std::size_t ord);
   ~OwnQueues() override;
   OwnQueues(const OwnQueues&) = delete;
   OwnQueues& operator=(const OwnQueues&) = delete;

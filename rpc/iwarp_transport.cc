@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kSendDepth = 128;
 constexpr std::size_t kReceiveDepth = 256;
 
-verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options stream) {
+verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, endpoint::Options stream) {
   stream.sq_depth = kSendDepth;
   stream.rq_depth = kReceiveDepth;
   return {.send_cq = &cq, .recv_cq = &cq, .stream = stream};
@@ -27,7 +27,7 @@ verbs::QueuePair::Options qp_options(verbs::CompletionQueue& cq, stream::Options
 class IwarpChannel final : public Channel, public verbs::Notifier {
  public:
   // `ord`: RDMA Reads that this side may have outstanding.
-  IwarpChannel(cm::Engine& engine, const stream::Options& stream, std::size_t ord)
+  IwarpChannel(cm::Engine& engine, const endpoint::Options& stream, std::size_t ord)
       : io_(engine.io()),
         cq_(kSendDepth + kReceiveDepth, &engine),
         // A Protection Domain for each. req: RFC5042-6.1.1-3
@@ -108,7 +108,9 @@ Parcel pack(std::unique_ptr<IwarpChannel> channel) {
 class IwarpClient final : public ClientTransport {
  public:
   IwarpClient(cm::Engine& engine, cm::ConnectOptions server, const stream::Options& stream)
-      : engine_(engine), server_(std::move(server)), stream_(stream) {}
+      : engine_(engine), server_(std::move(server)), stream_(stream) {
+    server_.mpa = stream;
+  }
 
   void connect(ConstBytes announce, Connected connected) override {
     cm::ConnectOptions options = server_;
@@ -139,8 +141,8 @@ class IwarpClient final : public ClientTransport {
 
  private:
   cm::Engine& engine_;
-  const cm::ConnectOptions server_;
-  const stream::Options stream_;
+  cm::ConnectOptions server_;
+  const endpoint::Options stream_;
   std::mutex mu_;
   std::shared_ptr<cm::Canceller> under_way_;
 };
@@ -191,11 +193,13 @@ class IwarpListener final : public IwarpServer, public std::enable_shared_from_t
     auto channel = std::make_unique<IwarpChannel>(request->engine(), stream_, ord_for(where_.policy, *request));
     channel->set_peer(request->private_data(), request->remote());
     Incoming incoming;
-    incoming.accept = [request, qp = channel->qp(), policy = where_.policy](
+    incoming.accept = [request, qp = channel->qp(), policy = where_.policy, mpa = stream::MpaOptions(stream_)](
                           ConstBytes announce, std::function<void(const Error&)> established) {
-      request->accept(qp, {policy.ird, policy.ord, {announce.begin(), announce.end()}},
-                      [established = std::move(established)](
-                          const Error& error, const std::shared_ptr<cm::Connection>&) { established(error); });
+      request->accept(
+          qp, {.ird = policy.ird, .ord = policy.ord, .private_data = {announce.begin(), announce.end()}, .mpa = mpa},
+          [established = std::move(established)](const Error& error, const std::shared_ptr<cm::Connection>&) {
+            established(error);
+          });
     };
     incoming.channel = std::move(channel);
     come_(std::move(incoming));

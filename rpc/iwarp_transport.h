@@ -12,8 +12,8 @@
 
 namespace iwarp::rpc {
 
-// To that server. `engine` must outlive it and its channels. `server.private_data` counts for nothing. Of `stream` the
-// queue depths are set here, and are enough for 240 credits.
+// To that server. `engine` must outlive it and its channels. `server.private_data` and `server.mpa` count for nothing:
+// `stream` has the latter. Its queue depths are set here, and are enough for 240 credits.
 [[nodiscard]] std::shared_ptr<ClientTransport> over_iwarp(cm::Engine& engine, cm::ConnectOptions server,
                                                           stream::Options stream = {});
 

@@ -24,7 +24,7 @@ Result<std::shared_ptr<QueuePairLink>> QueuePairLink::make(boost::asio::io_conte
     // So a session has one Protection Domain, that of its queue pair. req: RFC5041-2.3-1, RFC5043-6-3
     return make_error(Errc::kInvalidArgument, "queue pair was used before");
   }
-  link->qp_->set_driver(link.get());
+  link->qp_->set_driver(link.get(), &link->half_);
   link->half_.start(SteadyClock::now());
   return link;
 }
@@ -42,7 +42,7 @@ QueuePairLink::~QueuePairLink() {
   const auto lock = qp_->lock();
   if (qp_->driver() == this) qp_->set_driver(nullptr);
   if (over_) return;
-  half_.abort(make_error(Errc::kAborted), SteadyClock::now());
+  half_.abort_sparing(make_error(Errc::kAborted), SteadyClock::now());
   pump_.send(SteadyClock::now());
   qp_->drain_completions();
 }
@@ -81,7 +81,7 @@ void QueuePairLink::let_go() {
 void QueuePairLink::detach() {
   {
     const auto lock = qp_->lock();
-    half_.abort(make_error(Errc::kAborted), SteadyClock::now());
+    half_.abort_sparing(make_error(Errc::kAborted), SteadyClock::now());
   }
   drive();
 }
@@ -94,7 +94,7 @@ void QueuePairLink::disconnect() {
 
 void QueuePairLink::abort(const Error& reason) {
   const auto lock = qp_->lock();
-  half_.abort(reason, SteadyClock::now());
+  half_.abort_sparing(reason, SteadyClock::now());
   qp_->drain_completions();
   kick();
 }
@@ -105,11 +105,6 @@ void QueuePairLink::kick() {
     if (const auto link = weak.lock()) link->drive();
   });
   owes_ = true;
-}
-
-bool QueuePairLink::resume() {
-  half_.resume(SteadyClock::now());
-  return true;
 }
 
 std::optional<verbs::Driver::Agreed> QueuePairLink::agreed() const {

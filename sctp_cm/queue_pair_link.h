@@ -60,7 +60,6 @@ class QueuePairLink final : public verbs::Driver, public std::enable_shared_from
 
   // --- verbs::Driver: any thread, with the queue pair's lock held.
   void kick() override;
-  bool resume() override;
   [[nodiscard]] std::optional<Agreed> agreed() const override;
 
  private:

@@ -46,7 +46,7 @@ void SessionDriver::disconnect() {
 }
 
 void SessionDriver::abort() {
-  half_.abort(make_error(Errc::kAborted), clock_now());
+  half_.abort_sparing(make_error(Errc::kAborted), clock_now());
   drive();
 }
 

@@ -243,10 +243,22 @@ void Half::disconnect(TimePoint now) {
   });
 }
 
-void Half::abort(const Error& reason, TimePoint now) {
+void Half::leave(const Error& reason, TimePoint now) {
   endpoint_.at(now);
+  attempt([&] {
+    endpoint_.leave(reason);
+    if (peer_has_ended_) endpoint_.end(Input::kPeerEnd, make_error(Errc::kPeerClosed));
+  });
+}
+
+void Half::abort(const Error& reason) {
   endpoint_.end(Input::kAbort, reason);
   follow();
+}
+
+void Half::abort_sparing(const Error& reason, TimePoint now) {
+  endpoint_.at(now);
+  abort(reason);
 }
 
 void Half::on_deadline(TimePoint now) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "iwarp/endpoint/endpoint.h"
+#include "iwarp/endpoint/half.h"
 #include "iwarp/sctp/session.h"
 #include "iwarp/session/early_placement.h"
 
@@ -32,7 +33,7 @@ struct Options {
   std::size_t max_held_bytes = std::size_t{320} << 10;
 };
 
-class Half {
+class Half final : public endpoint::Half {
  public:
   // `endpoint` outlives it, and is of this session alone.
   explicit Half(endpoint::Endpoint& endpoint, const Options& options = {}) : endpoint_(endpoint), options_(options) {}
@@ -55,11 +56,11 @@ class Half {
   // True once: the session is to be terminated, behind what was given to SCTP. Whether it still can is its business.
   [[nodiscard]] bool must_terminate();
 
-  // As those of stream::Connection: an orderly end behind what was posted; an abrupt one.
-  void disconnect(TimePoint now);
-  void abort(const Error& reason, TimePoint now);
-  // A Receive was posted.
-  void resume(TimePoint now);
+  void disconnect(TimePoint now) override;
+  void leave(const Error& reason, TimePoint now) override;
+  void abort(const Error& reason) override;
+  void abort_sparing(const Error& reason, TimePoint now) override;  // no peer has to be heard: as abort()
+  void resume(TimePoint now) override;
   // When on_deadline() is wanted.
   [[nodiscard]] std::optional<TimePoint> deadline() const { return endpoint_.deadline(); }
   // Does nothing before deadline().

@@ -5,14 +5,19 @@
 namespace iwarp::stream {
 using endpoint::Ending;
 
-Connection::Connection(endpoint::Endpoint& endpoint, const Options& options)
+Connection::Connection(endpoint::Endpoint& endpoint, const MpaOptions& options)
     : endpoint_(endpoint), options_(options), followed_(endpoint.phase()) {}
 
-Result<void> validate(const Options& options) {
+Result<void> validate(const MpaOptions& options) {
   const auto invalid = [](const char* why) { return make_error(Errc::kInvalidArgument, why); };
   constexpr std::chrono::milliseconds kNone{0};
   if (options.first_fpdu_timeout < kNone) return invalid("Options::first_fpdu_timeout must be 0 ms or more");
   if (options.unheard_wait < kNone) return invalid("Options::unheard_wait must be 0 ms or more");
+  return {};
+}
+
+Result<void> validate(const Options& options) {
+  if (auto ok = validate(static_cast<const MpaOptions&>(options)); !ok) return ok;
   return endpoint::validate(options);
 }
 

@@ -20,6 +20,7 @@
 
 #include "iwarp/base/time.h"
 #include "iwarp/endpoint/endpoint.h"
+#include "iwarp/endpoint/half.h"
 #include "iwarp/mpa/fpdu_decoder.h"
 #include "iwarp/mpa/fpdu_encoder.h"
 #include "iwarp/mpa/negotiation.h"
@@ -35,9 +36,8 @@ using endpoint::kClosedHere;
 using endpoint::name;
 using endpoint::Phase;
 
-// Limits of a connection, and how it is driven: those of its Endpoint (queue depths, RFC 7306, the time for an end),
-// and those of MPA and TCP.
-struct Options : endpoint::Options {
+// How an Endpoint is driven over MPA and TCP.
+struct MpaOptions {
   // How long FPDUs may get; see mpa::FpduPolicy. Default kEmss: the only one that every RNIC takes.
   mpa::FpduPolicy fpdu = mpa::FpduPolicy::kEmss;
   // With CRC and Markers off: receive the rest of a large FPDU straight into its final buffer. Default on: it saves a
@@ -56,11 +56,18 @@ struct Options : endpoint::Options {
   // end of connections that were never used.
   std::chrono::milliseconds unheard_wait{200};
 
+  friend bool operator==(const MpaOptions&, const MpaOptions&) = default;
+};
+
+// All of it, for who sets both in one place: a queue pair is made with the first part (queue depths, RFC 7306, the time
+// for an end), and connected with the second.
+struct Options : endpoint::Options, MpaOptions {
   friend bool operator==(const Options&, const Options&) = default;
 };
 
 // As endpoint::validate().
-[[nodiscard]] Result<void> validate(const Options& options);
+[[nodiscard]] Result<void> validate(const MpaOptions& options);
+[[nodiscard]] Result<void> validate(const Options& options);  // both parts
 
 // Different news: never merge them. kSilence: TCP has given up on a peer that answers nothing or takes nothing.
 enum class TcpEnd : std::uint8_t { kFin, kReset, kSilence };
@@ -101,11 +108,11 @@ using ReplyJudge = std::function<Result<rdmap::Extensions>(ConstBytes private_da
 // none.
 using RetryJudge = std::function<std::optional<std::vector<std::byte>>(const Error& failed, ConstBytes private_data)>;
 
-class Connection {
+class Connection final : public endpoint::Half {
  public:
-  // `endpoint` was made with the same options and must outlive the connection, which is the only one to drive it.
-  // Precondition: validate(options) is ok.
-  Connection(endpoint::Endpoint& endpoint, const Options& options);
+  // `endpoint` must outlive the connection, which is the only one to drive it, and is idle. Precondition:
+  // validate(options) is ok.
+  Connection(endpoint::Endpoint& endpoint, const MpaOptions& options);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -136,7 +143,7 @@ class Connection {
   void fin_is_behind(TimePoint now);
   // Looks whether there is one now, and goes on with what came behind the message. An input: afterwards there may be
   // completions, something to send and something to read.
-  void resume(TimePoint now);
+  void resume(TimePoint now) override;
   // What to send next: a gather list over many FPDUs. Valid until the next non-const call; always followed by
   // tx_commit(), if with 0.
   [[nodiscard]] std::span<const ConstBytes> tx_buffers(TimePoint now);
@@ -158,18 +165,18 @@ class Connection {
   // --- Control.
   // Orderly close: what was posted goes out, then FIN, then the wait for the peer's FIN (RFC 5040 s6.2). Before the
   // FIN, a peer that must be heard first (Options::early_wake) gets a wake and Options::unheard_wait.
-  void disconnect(TimePoint now);
+  void disconnect(TimePoint now) override;
   // Abortive close with RST, at once.
-  void abort(const Error& reason);
+  void abort(const Error& reason) override;
   // Abortive close that spares a peer which must be heard first (Options::early_wake): all work completes as kFlushed
   // at once, the RST and Disconnected follow when the peer's first octets come, or after Options::unheard_wait. A wait
   // that an orderly end or our Terminate began is not begun anew, and a Terminate that is due still leaves. Of any
   // other peer, and of one whose wait is over, it is abort().
-  void abort_sparing(const Error& reason, TimePoint now);
+  void abort_sparing(const Error& reason, TimePoint now) override;
   // An orderly end that serves nobody here any more: what was posted is flushed at once, the peer gets a FIN behind
   // what TCP has taken, and whatever it sends until its own is dropped. The rest of an FPDU that TCP has taken in part
   // does not follow. Before full operation it is abort(); an end that is under way goes on.
-  void leave(const Error& reason, TimePoint now);
+  void leave(const Error& reason, TimePoint now) override;
   // The peer's IRD and ORD (0..16382) as its application tells them, for what MPA startup has left open (revision 1, or
   // 0x3FFF in its frames): ORD is lowered to the peer's IRD, IRD raised to the peer's ORD, but not from 0. How much
   // memory that takes is the caller's to limit. kInvalidArgument: out of range, or startup has
@@ -256,7 +263,7 @@ class Connection {
   void encode_marked(const endpoint::Endpoint::Segment& segment);
 
   endpoint::Endpoint& endpoint_;
-  Options options_;
+  MpaOptions options_;
   Phase followed_;  // what follow() has seen
   bool is_initiator_ = false;
   bool peer_is_awake_ = false;  // octets of full operation came from it, good or bad

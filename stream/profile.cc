@@ -176,6 +176,18 @@ void Profile::apply(Options& options) const {
   options = all.stream;
 }
 
+void Profile::apply(endpoint::Options& options) const {
+  Options both{options, {}};
+  apply(both);
+  options = both;
+}
+
+void Profile::apply(MpaOptions& options) const {
+  Options both{{}, options};
+  apply(both);
+  options = both;
+}
+
 std::span<const Profile> profiles() {
   return kProfiles;
 }

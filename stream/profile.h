@@ -6,6 +6,7 @@
 //
 //   const stream::Profile* siw = stream::find_profile("linux-siw");
 //   siw->apply(connect_options.policy);   // or ListenOptions::policy
+//   siw->apply(connect_options.mpa);      // or AcceptOptions::mpa
 //   siw->apply(queue_pair_options.stream);
 //   connect_options.policy.ird = 8;       // wins
 #pragma once
@@ -23,7 +24,7 @@ namespace iwarp::stream {
 // All that a profile can set.
 struct ProfileSettings {
   mpa::Policy policy{};  // of a connection or a listener
-  Options stream{};      // of a queue pair
+  Options stream{};      // of a queue pair, and how it is driven
 
   friend bool operator==(const ProfileSettings&, const ProfileSettings&) = default;
 };
@@ -73,8 +74,10 @@ class Profile {
   void apply(ProfileSettings& settings) const;
   // The part of it that is MPA's. Where the policy is of a connection, or of a listener.
   void apply(mpa::Policy& policy) const;
-  // The part of it that is the stream's: QueuePair::Options::stream.
+  // The part of it that is the stream's, whole or in its two parts: QueuePair::Options::stream, ConnectOptions::mpa.
   void apply(Options& options) const;
+  void apply(endpoint::Options& options) const;
+  void apply(MpaOptions& options) const;
 
  private:
   std::string_view name_, peer_;

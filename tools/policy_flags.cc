@@ -115,6 +115,12 @@ void PolicyFlags::apply(stream::Options& options) const {
   if (early_wake_) options.early_wake = *early_wake_;
 }
 
+stream::MpaOptions PolicyFlags::mpa() const {
+  stream::Options options;
+  apply(options);
+  return options;
+}
+
 mpa::Policy PolicyFlags::policy() const {
   mpa::Policy p;
   p.peer_to_peer = first_ == First::kPeerToPeer;

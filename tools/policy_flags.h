@@ -25,6 +25,7 @@ class PolicyFlags {
   // --p2p was given. Throws CLI::ValidationError when a flag of MPA's was given.
   [[nodiscard]] mpa::Policy policy_for_sctp() const;
   void apply(stream::Options& options) const;
+  [[nodiscard]] stream::MpaOptions mpa() const;  // that part alone, of a connection
 
  private:
   // Of the command.

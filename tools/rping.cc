@@ -141,6 +141,7 @@ int run_client(const Flags& flags) {
   o.host = flags.address;
   o.port = flags.port;
   o.policy = flags.connection_policy();
+  o.mpa = flags.policy.mpa();
   o.policy.startup_timeout = flags.patience(o.policy.startup_timeout);
   o.connect_timeout = flags.patience(o.connect_timeout);
   if (!flags.source.empty()) o.local = {address_of("-I", flags.source), 0};
@@ -161,7 +162,8 @@ int serve(cm::Engine& engine, const Interruption& interruption, const Flags& fla
   const mpa::Policy policy = flags.connection_policy();
   Report report = begin_report(flags, cm::to_string(request->remote()));
   const auto accepted = interruption.await<Connected>([&](const auto& fill) {
-    request->accept(side.qp(), {policy.ird, policy.ord, {}}, into<std::shared_ptr<AnyConnection>>(fill));
+    request->accept(side.qp(), {.ird = policy.ird, .ord = policy.ord, .mpa = flags.policy.mpa()},
+                    into<std::shared_ptr<AnyConnection>>(fill));
   });
   const bool interrupted = !accepted || interruption.happened();
   if (interrupted || accepted->first.code != Errc::kOk)

@@ -69,8 +69,10 @@ Side::Side(cm::Engine& engine, const Interruption& interruption, const Flags& fl
     : flags_(flags), pd_(engine.context()), cq_(64, &engine), data_(flags.size), source_(flags.size) {
   verbs::QueuePair::Options o;
   o.send_cq = o.recv_cq = &cq_;
-  o.stream.sq_depth = o.stream.rq_depth = 8;
-  flags.policy.apply(o.stream);
+  stream::Options stream;
+  flags.policy.apply(stream);
+  stream.sq_depth = stream.rq_depth = 8;
+  o.stream = stream;
   qp_ = std::make_shared<verbs::QueuePair>(pd_, o);
   send_mr_ = add(send_, Access::kLocalRead);
   recv_mr_ = add(recv_, Access::kLocalWrite);

@@ -1,4 +1,4 @@
-// What the object model needs from the engine below the socket, implemented by cm.
+// What the object model needs from the engine below the socket, implemented by cm and sctp_cm.
 #pragma once
 
 #include <chrono>
@@ -19,13 +19,12 @@ class Driver {
   // it is called again.
   virtual void kick() = 0;
 
-  // Of a driver that puts the queue pair's endpoint on another lower layer than stream::Connection. With the lock held.
-  // Receives were posted, and a message waits for one. True: it was given again; false: stream::Connection has it.
-  [[nodiscard]] virtual bool resume() { return false; }
-  // What was agreed on with the peer; nullopt: what stream::Connection tells.
+  // What was agreed on with the peer; nullopt: nothing yet. With the queue pair's lock held.
   struct Agreed {
-    std::uint16_t ird, ord;
-    std::size_t mulpdu;
+    std::uint16_t ird = 0, ord = 0;
+    std::size_t mulpdu = 0;
+    // Of MPA.
+    bool crc = false, markers_sent = false, markers_received = false;
   };
   [[nodiscard]] virtual std::optional<Agreed> agreed() const { return std::nullopt; }
 };

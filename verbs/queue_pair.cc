@@ -24,12 +24,12 @@ Result<void> check(const QueuePair::Options& options, const ProtectionDomain& pd
     if (options.srq->pd().context() != pd.context() || options.srq->pd().id() != pd.id())
       return make_error(Errc::kInvalidArgument, "the shared receive queue is of another Protection Domain");
   }
-  return stream::validate(options.stream);
+  return endpoint::validate(options.stream);
 }
 
 // What may be made of them, if nothing can be done with it.
-stream::Options usable_options(const Result<void>& usable, const stream::Options& options) {
-  return usable ? options : stream::Options{};
+endpoint::Options usable_options(const Result<void>& usable, const endpoint::Options& options) {
+  return usable ? options : endpoint::Options{};
 }
 
 }  // namespace
@@ -46,8 +46,13 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const Options& options)
                                     : std::optional<Share>(std::in_place, options.srq->shared(),
                                                            options.stream.receive_wait.count() > 0 ? this : nullptr)),
       endpoint_(pd.context()->stags(), who_, usable_options(usable_, options.stream), share_ ? &*share_ : nullptr),
-      core_(endpoint_, usable_options(usable_, options.stream)),
       user_(options.user) {}
+
+void QueuePair::set_driver(Driver* driver, endpoint::Half* half) {
+  if (driver_ != nullptr && driver != driver_) agreed_ = driver_->agreed().value_or(agreed_);
+  driver_ = driver;
+  half_ = half;
+}
 
 QueuePair::~QueuePair() {
   if (share_ && pd_.context()->alive()) share_->let_go();
@@ -117,15 +122,15 @@ Result<void> QueuePair::post_recv(std::span<const RecvWr> list, std::size_t* pos
   for (; n < list.size() && result; n += result ? 1 : 0)
     result = n < room.most() ? endpoint_.post_recv(list[n]) : make_error(Errc::kQueueFull, kNoRoom);
   if (posted != nullptr) *posted = n;
-  if (core_.holding()) [[unlikely]]
+  if (endpoint_.holding()) [[unlikely]]
     go_on();
-  if (core_.phase() > stream::Phase::kFull) [[unlikely]]
+  if (endpoint_.phase() > endpoint::Phase::kFull) [[unlikely]]
     finish_post();
   return result;
 }
 
 void QueuePair::go_on() {
-  if (driver_ == nullptr || !driver_->resume()) core_.resume(std::chrono::steady_clock::now());
+  if (half_ != nullptr) half_->resume(std::chrono::steady_clock::now());
   drain_completions();
   kick();  // there may be something to send, and what is to be read
 }
@@ -139,7 +144,7 @@ void QueuePair::finish_post() {
   drain_completions();
   // An overflow of the completion queue, or a want of memory, ends the connection here: the driver has to see to its
   // socket.
-  if (core_.phase() >= stream::Phase::kLingering) kick();
+  if (endpoint_.phase() >= endpoint::Phase::kLingering) kick();
 }
 
 void QueuePair::abort() {
@@ -156,7 +161,7 @@ void QueuePair::leave(Unfinished what) {
   drain_completions();
   left_ = left_ || what == Unfinished::kDropped;
   const Error reason = make_error(Errc::kAborted, "the application has left");
-  driver_ != nullptr ? core_.leave(reason, std::chrono::steady_clock::now()) : core_.abort(reason);
+  driven() ? half_->leave(reason, std::chrono::steady_clock::now()) : end_at_once(reason);
   drain_completions();
   kick();
 }
@@ -171,7 +176,11 @@ void QueuePair::give_up_peer() {
 
 // Without a driver nobody would send a last wake.
 void QueuePair::end(const Error& reason) {
-  driver_ != nullptr ? core_.abort_sparing(reason, std::chrono::steady_clock::now()) : core_.abort(reason);
+  driven() ? half_->abort_sparing(reason, std::chrono::steady_clock::now()) : end_at_once(reason);
+}
+
+void QueuePair::end_at_once(const Error& reason) {
+  half_ != nullptr ? half_->abort(reason) : endpoint_.end(endpoint::Input::kAbort, reason);
 }
 
 // What is posted is posted, whatever happens to it: nothing is thrown, or the application would post it again.
@@ -180,13 +189,13 @@ void QueuePair::kick() {
   try {
     driver_->kick();
   } catch (const std::bad_alloc&) {
-    core_.abort(make_error(Errc::kResource, "no memory to go on with what was posted"));
+    end_at_once(make_error(Errc::kResource, "no memory to go on with what was posted"));
   }
 }
 
 void QueuePair::drain_completions() {
   move_completions();
-  if (core_.phase() > stream::Phase::kFull && !left_) [[unlikely]]
+  if (endpoint_.phase() > endpoint::Phase::kFull && !left_) [[unlikely]]
     tell_end();
 }
 

@@ -14,9 +14,10 @@
 #include <span>
 
 #include "iwarp/endpoint/endpoint.h"
-#include "iwarp/stream/connection.h"
+#include "iwarp/endpoint/half.h"
 #include "iwarp/verbs/completion_queue.h"
 #include "iwarp/verbs/context.h"
+#include "iwarp/verbs/driver.h"
 #include "iwarp/verbs/queue_pair_state.h"
 #include "iwarp/verbs/shared_receive_queue.h"
 #include "iwarp/verbs/turn_mutex.h"
@@ -36,7 +37,7 @@ class QueuePair {
   struct Options {
     CompletionQueue* send_cq = nullptr;  // both are needed, and may be the same. They may go before the queue pair:
     CompletionQueue* recv_cq = nullptr;  // then its completions are dropped
-    stream::Options stream{};            // queue depths, FPDU policy, timeouts
+    endpoint::Options stream{};          // queue depths, inline data, RFC 7306, the time for an end
     // Where its Receives come from; null: post_recv() gives it its own. Of the same Protection Domain. It may go before
     // the queue pair, which finds it empty then. stream.rq_depth counts for nothing with it.
     SharedReceiveQueue* srq = nullptr;
@@ -53,7 +54,7 @@ class QueuePair {
   QueuePair& operator=(const QueuePair&) = delete;
 
   // kInvalidArgument, in words: a completion queue is missing, the shared receive queue is of another Protection Domain
-  // or not usable itself, or stream::validate() refuses the stream's options.
+  // or not usable itself, or endpoint::validate() refuses the stream's options.
   // Whatever is done with such a queue pair, connecting included, fails with the same error.
   [[nodiscard]] const Result<void>& usable() const { return usable_; }
 
@@ -79,14 +80,14 @@ class QueuePair {
   // What becomes of requests that a queue pair leaves unfinished: they complete nowhere, or with kFlushed.
   enum class Unfinished : std::uint8_t { kDropped, kFlushed };
   // Goes without a loss for the peer: what has completed so far stays in its completion queues and reaches the peer,
-  // and an orderly end follows behind the scenes, for up to stream::Options::close_timeout. Everything else that was
+  // and an orderly end follows behind the scenes, for up to endpoint::Options::close_timeout. Everything else that was
   // posted, or is posted later, comes to `what`, at once. When this returns no memory that was posted is read or
   // written. What libibverbs' applications expect of ibv_destroy_qp() and, with kFlushed, of ibv_modify_qp() to the
   // error state. If a message has left in part, the peer sees TCP end inside an FPDU: kConnectionLost there.
   void leave(Unfinished what = Unfinished::kDropped);
 
-  // With stream::Options::outlive_peer, when the peer has gone: no longer does anything that is to be sent wait for it.
-  // Else nothing happens.
+  // With endpoint::Options::outlive_peer, when the peer has gone: no longer does anything that is to be sent wait for
+  // it. Else nothing happens.
   void give_up_peer();
 
   // Where it is in its life, at this moment; kError in a forked child. A peer that has gone unnoticed
@@ -141,14 +142,14 @@ class QueuePair {
   // For memory that only this connection may reach.
   [[nodiscard]] ddp::StreamId stream() const { return who_.stream; }
 
-  // --- For the driver (cm).
+  // --- For the driver (cm, sctp_cm).
   using Lock = std::unique_lock<TurnMutex>;
   [[nodiscard]] Lock lock() { return Lock(mu_); }
   // The members below need the lock.
-  [[nodiscard]] stream::Connection& core() { return core_; }
-  // For a driver that puts it on another lower layer; core() is left alone then.
+  // What a half puts on its lower layer.
   [[nodiscard]] endpoint::Endpoint& endpoint() { return endpoint_; }
-  void set_driver(Driver* driver) { driver_ = driver; }
+  // Who moves its octets from here on, and with what; null: nobody. `half` may be null while there is no connection.
+  void set_driver(Driver* driver, endpoint::Half* half = nullptr);
   [[nodiscard]] Driver* driver() const { return driver_; }
   // Who polls its completion queues by way of `engine` drives `driver` from now on, until part_queues().
   void join_queues(const Progress& engine, const std::weak_ptr<Driver>& driver, const Driver* key);
@@ -204,8 +205,10 @@ class QueuePair {
   };
   // Whether a request of the send queue completes when it is posted.
   [[nodiscard]] bool sends_end_at_once() const {
-    return core_.phase() > stream::Phase::kDraining && !endpoint_.waits_alone();
+    return endpoint_.phase() > endpoint::Phase::kDraining && !endpoint_.waits_alone();
   }
+  // Whether there is a connection, and somebody who goes on with it by the clock.
+  [[nodiscard]] bool driven() const { return driver_ != nullptr && half_ != nullptr; }
   void finish_post();
   // Precondition: mu_ held.
   [[nodiscard]] Result<void> post_in_turn(std::span<const SendWr> list, const Room& room, std::size_t* posted);
@@ -217,7 +220,9 @@ class QueuePair {
   // Raises the events of an end, each once.
   void tell_end();
   void kick();
+  void disconnect(TimePoint now);
   void end(const Error& reason);
+  void end_at_once(const Error& reason);
   // What keeps a request from being posted at all.
   [[nodiscard]] Result<void> may_post() const;
   // False when the queue overflowed, which has ended the connection.
@@ -232,10 +237,11 @@ class QueuePair {
   mutable TurnMutex mu_;
   std::optional<Share> share_;
   endpoint::Endpoint endpoint_;
-  stream::Connection core_;   // puts the endpoint on MPA and TCP
   std::size_t promised_ = 0;  // places that a Room has
   const CompletionQueue::Shared* promised_by_ = nullptr;
   Driver* driver_ = nullptr;
+  endpoint::Half* half_ = nullptr;
+  Driver::Agreed agreed_;  // with a peer whose driver has gone
   bool told_fatal_ = false, told_last_ = false;
   void* const user_;
   bool left_ = false;                                                 // leave(): nothing completes any more

@@ -37,19 +37,14 @@ Result<QueuePair::Attributes> QueuePair::query() const {
   a.send_immediate = options.rfc7306 && options.send_immediate;
   a.established = endpoint_.was_established();
   if (!a.established && endpoint_.phase() != endpoint::Phase::kFull) return a;
-  if (const auto other = driver_ == nullptr ? std::nullopt : driver_->agreed()) {
-    a.ird = other->ird;
-    a.ord = other->ord;
-    a.mulpdu = other->mulpdu;
-    return a;
-  }
-  const mpa::Negotiated& agreed = core_.negotiated();
+  const auto now = driver_ == nullptr ? std::nullopt : driver_->agreed();
+  const Driver::Agreed& agreed = now ? *now : agreed_;
   a.ird = agreed.ird;
   a.ord = agreed.ord;
   a.crc = agreed.crc;
   a.markers_sent = agreed.markers_sent;
   a.markers_received = agreed.markers_received;
-  a.mulpdu = core_.mulpdu();
+  a.mulpdu = agreed.mulpdu;
   return a;
 }
 
@@ -63,7 +58,7 @@ Result<void> QueuePair::modify(QueuePairState to) {
       if (to == QueuePairState::kError) drain_completions();  // who ended it may not have come to that
       return {};
     case Move::kClose:
-      core_.disconnect(std::chrono::steady_clock::now());
+      disconnect(std::chrono::steady_clock::now());
       break;
     case Move::kEnd:
       end(make_error(Errc::kAborted));
@@ -73,6 +68,12 @@ Result<void> QueuePair::modify(QueuePairState to) {
   kick();
   finish_post();
   return {};
+}
+
+void QueuePair::disconnect(TimePoint now) {
+  if (half_ != nullptr) return half_->disconnect(now);
+  endpoint_.at(now);
+  endpoint_.disconnect();  // of a peer that was outlived
 }
 
 Result<void> QueuePair::set_extensions(rdmap::Extensions known) {

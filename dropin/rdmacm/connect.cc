@@ -208,6 +208,7 @@ cm::ConnectOptions options_for(Id& id, const rdma_conn_param* param) {
   options.host = peer.address().to_string();
   options.port = peer.port();
   options.policy = startup_policy(settings());
+  options.mpa = stream_options(settings());
   options.policy.ird = param != nullptr ? depth_of(param->responder_resources) : kMostDepth;
   options.policy.ord = param != nullptr ? depth_of(param->initiator_depth) : kMostDepth;
   options.policy.startup_timeout = kReplyTimeout;
@@ -258,6 +259,7 @@ int accept(Id& id, const rdma_conn_param* param) {
   const auto qp = queue_pair_of(id, param);
   if (qp == nullptr) return -1;
   cm::ConnectRequest::AcceptOptions options;
+  options.mpa = stream_options(settings());
   options.ird = param != nullptr ? depth_of(param->responder_resources) : id.asked.ird;
   options.ord = param != nullptr ? depth_of(param->initiator_depth) : id.asked.ord;
   if (param != nullptr) options.private_data = octets_of(param->private_data, param->private_data_len);

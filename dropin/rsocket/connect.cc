@@ -83,6 +83,7 @@ int Socket::connect(const Endpoint& peer) {
   options.host = peer_.address().to_string();
   options.port = peer_.port();
   options.policy = startup_policy(settings());
+  options.mpa = stream_options(settings());
   options.policy.startup_timeout = kReplyTimeout;
   options.connect_timeout = kConnectTimeout;
   const auto own = stream_->connection_data().to_bytes();

@@ -105,6 +105,7 @@ void Socket::on_request(std::unique_ptr<cm::ConnectRequest> request) {
     self->wait_for_request();
   };
   cm::ConnectRequest::AcceptOptions options;
+  options.mpa = stream_options(settings());
   try {
     child->make_stream();
     child->stream_->set_peer(*peer);

@@ -1,4 +1,4 @@
-// What becomes of a queue pair of the RoCE presentation whose peer has gone: stream::Options::outlive_peer.
+// What becomes of a queue pair of the RoCE presentation whose peer has gone: endpoint::Options::outlive_peer.
 #pragma once
 
 #include <chrono>

@@ -236,7 +236,7 @@ void Rendezvous::match(std::uint32_t number, Entry& entry, const RendezvousMessa
     return connect(number, entry, work);
   }
   work.add([this, number, ticket = entry.ticket, request, qp = entry.ends.receiver] {
-    request->accept(qp, {.ird = kMostReads, .ord = kMostReads},
+    request->accept(qp, {.ird = kMostReads, .ord = kMostReads, .mpa = stream_options(settings())},
                     [this, number, ticket, qp](const Error& error, const std::shared_ptr<cm::Connection>& connection) {
                       quietly([&] { on_accepted(number, ticket, qp, error, connection); });
                     });

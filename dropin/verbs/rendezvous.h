@@ -14,7 +14,7 @@
 // What fails and may pass is tried again until the time that ready() gives is over: a Request that found too many
 // others, one that TCP has lost. Where nobody has the number, or nobody listens, that is tried for kTries. Ends that do
 // not come together in that time, or are refused, lose their peer as one that has gone: what is posted to the send
-// queue fails, and nothing happens where nothing is (stream::Options::outlive_peer).
+// queue fails, and nothing happens where nothing is (endpoint::Options::outlive_peer).
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -23,6 +23,7 @@ cm::ConnectOptions options_for(const Peer& peer, const RendezvousMessage& messag
   options.host = to.address().to_string();
   options.port = to.port();
   options.policy = rendezvous_policy();
+  options.mpa = stream_options(settings());
   options.policy.startup_timeout = patience;
   options.private_data = message.octets();
   options.local = tcp::endpoint(address_of(gid()), 0);  // by which the peer knows this end
@@ -51,8 +52,8 @@ std::vector<std::byte> answer_of(const std::shared_ptr<cm::Connection>& connecti
 void lose(verbs::QueuePair& qp, Errc why) {
   {
     const auto lock = qp.lock();
-    if (qp.driver() != nullptr || qp.core().phase() != stream::Phase::kIdle) return;
-    qp.core().abort(make_error(why));
+    if (qp.driver() != nullptr || qp.endpoint().phase() != endpoint::Phase::kIdle) return;
+    qp.endpoint().end(endpoint::Input::kAbort, make_error(why));
   }
   qp.give_up_peer();
 }

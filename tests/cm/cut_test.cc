@@ -86,7 +86,7 @@ class Cut : public ::testing::TestWithParam<bool> {
     }));
     if (waiting.wait_for(0s) == std::future_status::ready) {
       request = std::get<1>(waiting.get());
-      accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
+      accepting = request->async_accept(server.qp, {.mpa = server.mpa}, cm::as_error(boost::asio::use_future));
     }
     const Outcome c = get_outcome(std::move(connecting));
     if (c.error.code == Errc::kOk) {

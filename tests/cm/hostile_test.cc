@@ -162,7 +162,7 @@ TEST_F(Hostile, NeverSendsTheFirstFpdu) {
   o.first_fpdu_timeout = 200ms;
   Node server(engine_, o);
   server.recv(1);
-  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
+  auto accepting = request->async_accept(server.qp, {.mpa = o}, cm::as_error(boost::asio::use_future));
   ASSERT_TRUE(read_frame(peer, true).complete);
   EXPECT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kStartupTimeout);
   server.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);

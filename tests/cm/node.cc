@@ -32,6 +32,7 @@ std::size_t entries(const char* directory) {
 
 Node::Node(cm::Engine& e, const stream::Options& options, std::size_t bytes)
     : engine(e),
+      mpa(options),
       pd(e.context()),
       cq(options.sq_depth + options.rq_depth, &e),
       in(bytes),
@@ -115,7 +116,9 @@ cm::ConnectOptions to(const cm::Listener& listener, const mpa::Policy& policy) {
 }
 
 Connecting start_connect(Node& node, const cm::ConnectOptions& options) {
-  return cm::async_connect(node.engine, node.qp, options, cm::as_error(boost::asio::use_future));
+  cm::ConnectOptions all = options;
+  if (all.mpa == stream::MpaOptions{}) all.mpa = node.mpa;
+  return cm::async_connect(node.engine, node.qp, std::move(all), cm::as_error(boost::asio::use_future));
 }
 
 std::unique_ptr<cm::ConnectRequest> next_request(cm::Listener& listener) {
@@ -132,7 +135,9 @@ Ends join(Node& client, Node& server, cm::Listener& listener, const cm::ConnectO
           const cm::ConnectRequest::AcceptOptions& accept) {
   auto connecting = start_connect(client, options);
   const auto request = next_request(listener);
-  auto accepting = request->async_accept(server.qp, accept, cm::as_error(boost::asio::use_future));
+  auto answer = accept;
+  if (answer.mpa == stream::MpaOptions{}) answer.mpa = server.mpa;
+  auto accepting = request->async_accept(server.qp, std::move(answer), cm::as_error(boost::asio::use_future));
   Ends ends;
   ends.client = get_outcome(std::move(connecting));
   ends.server = get_outcome(std::move(accepting));

@@ -34,6 +34,7 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   cm::Engine& engine;
+  const stream::MpaOptions mpa;  // that its connections are made with
   verbs::ProtectionDomain pd;
   verbs::CompletionQueue cq;
   Bytes in, out;  // `in` takes everything from the peer, `out` is a pattern of this node's own

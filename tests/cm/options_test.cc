@@ -64,6 +64,7 @@ TEST(Options, OfAConnectionAreJudgedBeforeItIsTried) {
   expect_refused(outcome([](ConnectOptions& o) { o.socket.keepalive_idle = 24h; }), "keepalive_idle");
   expect_refused(outcome([](ConnectOptions& o) { o.connect_timeout = 0ms; }), "connect_timeout must be 1 ms or more");
   expect_refused(outcome([](ConnectOptions& o) { o.policy.startup_timeout = 0ms; }), "startup timeout");
+  expect_refused(outcome([](ConnectOptions& o) { o.mpa.unheard_wait = -1ms; }), "unheard_wait must be 0 ms or more");
 }
 
 TEST(Options, OfAListenerAreJudgedBeforeItListens) {
@@ -93,6 +94,11 @@ TEST(Options, OfAQueuePairAreJudgedBeforeItIsConnected) {
   const auto request = next_request(*listener);
   const Outcome s = get_outcome(request->async_accept(without_queues, {}, cm::as_error(boost::asio::use_future)));
   expect_refused(Result<void>(s.error), "send_cq");
+  stream::MpaOptions hasty;
+  hasty.first_fpdu_timeout = -1ms;
+  const Outcome h =
+      get_outcome(request->async_accept(server.qp, {.mpa = hasty}, cm::as_error(boost::asio::use_future)));
+  expect_refused(Result<void>(h.error), "first_fpdu_timeout must be 0 ms or more");
   auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
   EXPECT_EQ(get_outcome(std::move(connecting)).error.code, Errc::kOk);
   EXPECT_EQ(get_outcome(std::move(accepting)).error.code, Errc::kOk);

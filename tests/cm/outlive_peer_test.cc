@@ -1,4 +1,4 @@
-// stream::Options::outlive_peer over TCP: nobody hears of a peer that has gone before sending to it.
+// endpoint::Options::outlive_peer over TCP: nobody hears of a peer that has gone before sending to it.
 #include <thread>
 
 #include "iwarp/cm/link.h"

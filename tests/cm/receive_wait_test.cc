@@ -89,7 +89,7 @@ class WhileAMessageWaits : public ::testing::Test {
   [[nodiscard]] bool holds() const {
     return eventually([&] {
       const auto lock = server->qp->lock();
-      return server->qp->core().holding();
+      return server->qp->endpoint().holding();
     });
   }
   [[nodiscard]] std::size_t receives_come(std::size_t most) const {
@@ -189,7 +189,7 @@ TEST(ReceiveWait, ItsEndReadsOn) {
   ASSERT_TRUE(peer.send(fpdu(send_segment(pattern(8)), true)));
   ASSERT_TRUE(eventually([&] {
     const auto lock = server.qp->lock();
-    return server.qp->core().phase() == stream::Phase::kTerminating;
+    return server.qp->endpoint().phase() == stream::Phase::kTerminating;
   }));
   std::this_thread::sleep_for(20ms);
   peer.shutdown_write();
@@ -248,7 +248,7 @@ TEST(ReceiveWait, ASharedQueueMayGo) {
   client.send(1, 8);
   ASSERT_TRUE(eventually([&] {
     const auto lock = link->lock();
-    return link->core().holding();
+    return link->endpoint().holding();
   }));
   srq.reset();
   EXPECT_EQ(ending(*outcome.connection).reason.code, Errc::kRemoteTerminate);

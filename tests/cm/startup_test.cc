@@ -386,7 +386,7 @@ TEST(ManualStartup, AFirstFpduThatLayInTheSocketIsNotLate) {
   ASSERT_TRUE(engine.wait_for(incoming, kPatience));
   const auto request = std::get<1>(incoming.get());
   ASSERT_NE(request, nullptr);
-  auto accepting = request->async_accept(server.qp, {}, cm::as_error(boost::asio::use_future));
+  auto accepting = request->async_accept(server.qp, {.mpa = o}, cm::as_error(boost::asio::use_future));
   const auto replied = std::chrono::steady_clock::now();
   ASSERT_TRUE(read_frame(peer, true).complete);
   ASSERT_TRUE(peer.send(kRtr));

@@ -88,7 +88,8 @@ test::Outcome accept(cm::Listener& listener, Party& server) {
   }
   auto [error, request] = requested.get();
   if (error.code != Errc::kOk) return {error, nullptr};
-  return test::get_outcome(request->async_accept(server.node.qp, {}, cm::as_error(boost::asio::use_future)));
+  return test::get_outcome(
+      request->async_accept(server.node.qp, {.mpa = server.node.mpa}, cm::as_error(boost::asio::use_future)));
 }
 
 }  // namespace

@@ -251,7 +251,8 @@ void RdmaVictim::accept_next(cm::Listener& listener, Flavour flavour) {
     if (error.code != Errc::kOk) return;
     auto session = std::make_shared<Session>(engine_, flavour);
     request->accept(
-        session->qp(), {kDepth, kDepth, session->advert().encode()},
+        session->qp(),
+        {.ird = kDepth, .ord = kDepth, .private_data = session->advert().encode(), .mpa = stream_for(flavour)},
         [session](const Error&, const std::shared_ptr<cm::Connection>& connection) { session->decided(connection); });
     run(std::move(session));
     accept_next(listener, flavour);

@@ -66,15 +66,17 @@ void Hosts::make_end(std::size_t number) {
   o.stream.rq_depth = setup.rq_depth;
   o.stream.max_inline = setup.max_inline;
   o.stream.rfc7306 = setup_.rfc7306;
-  o.stream.fpdu = setup.fpdu;
-  o.stream.direct_placement = setup.direct_placement;
-  o.stream.early_wake = setup.early_wake;
   if (setup.receive_wait) o.stream.receive_wait = std::chrono::milliseconds::max();
   end->qp = std::make_shared<QueuePair>(hosts_[index].pd, o);
+  stream::MpaOptions mpa;
+  mpa.fpdu = setup.fpdu;
+  mpa.direct_placement = setup.direct_placement;
+  mpa.early_wake = setup.early_wake;
   {
     const auto lock = end->qp->lock();
-    end->qp->core().set_emss(setup.emss);
-    end->qp->set_driver(end.get());
+    end->core.emplace(end->qp->endpoint(), mpa);
+    end->core->set_emss(setup.emss);
+    end->qp->set_driver(end.get(), &*end->core);
   }
   for (std::size_t i = 0; i < kRegions; ++i) {
     end->memory[i] = octets(number * kRegions + i + 1, setup_.region_bytes);
@@ -159,11 +161,11 @@ void Hosts::connect(std::size_t qp) {
   (void)reply.accept(accepting.ird, accepting.ord, {});
   {
     const auto lock = initiator.qp->lock();
-    initiator.qp->core().start(std::move(request), now_);
+    initiator.core->start(std::move(request), now_);
   }
   {
     const auto lock = responder.qp->lock();
-    responder.qp->core().start(std::move(reply), now_);
+    responder.core->start(std::move(reply), now_);
   }
   initiator.connected = responder.connected = true;
   after(initiator);
@@ -185,15 +187,15 @@ void Hosts::pass_to(TimePoint time) {
 
 std::optional<TimePoint> Hosts::deadline(std::size_t qp) {
   const auto lock = ends_[qp]->qp->lock();
-  return ends_[qp]->qp->core().deadline();
+  return ends_[qp]->core->deadline();
 }
 
 void Hosts::expire(End& end) {
   {
     const auto lock = end.qp->lock();
-    const auto deadline = end.qp->core().deadline();
+    const auto deadline = end.core->deadline();
     if (!deadline || *deadline > now_) return;
-    end.qp->core().on_deadline(now_);
+    end.core->on_deadline(now_);
   }
   after(end);
 }
@@ -201,7 +203,7 @@ void Hosts::expire(End& end) {
 void Hosts::disconnect(std::size_t qp) {
   {
     const auto lock = ends_[qp]->qp->lock();
-    ends_[qp]->qp->core().disconnect(now_);
+    ends_[qp]->core->disconnect(now_);
   }
   after(*ends_[qp]);
 }
@@ -218,7 +220,7 @@ void Hosts::abort(std::size_t qp, std::uint32_t how) {
   set_driver(end, nullptr);
   if (how == 1) {
     const auto lock = end.qp->lock();
-    end.qp->core().abort_sparing(make_error(Errc::kAborted), now_);
+    end.core->abort_sparing(make_error(Errc::kAborted), now_);
   } else if (how == 2) {
     (void)end.qp->modify(verbs::QueuePairState::kError);
   } else {
@@ -230,7 +232,7 @@ void Hosts::abort(std::size_t qp, std::uint32_t how) {
 
 void Hosts::set_driver(End& end, verbs::Driver* driver) {
   const auto lock = end.qp->lock();
-  end.qp->set_driver(driver);
+  end.qp->set_driver(driver, &*end.core);
 }
 
 std::vector<stream::Event> Hosts::events(std::size_t qp) {
@@ -239,7 +241,7 @@ std::vector<stream::Event> Hosts::events(std::size_t qp) {
 
 bool Hosts::consistent(std::size_t qp) {
   const auto lock = ends_[qp]->qp->lock();
-  return ends_[qp]->qp->core().is_consistent();
+  return ends_[qp]->core->is_consistent();
 }
 
 bool Hosts::deregister() {

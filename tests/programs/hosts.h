@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "iwarp/stream/connection.h"
 #include "iwarp/verbs/memory_region.h"
 #include "iwarp/verbs/queue_pair.h"
 #include "tests/programs/program.h"
@@ -106,11 +107,16 @@ class Hosts {
   };
   struct End final : verbs::Driver {
     void kick() override;
+    [[nodiscard]] std::optional<Agreed> agreed() const override {
+      const mpa::Negotiated& n = core->negotiated();
+      return Agreed{n.ird, n.ord, core->mulpdu(), n.crc, n.markers_sent, n.markers_received};
+    }
 
     Hosts* hosts = nullptr;
     std::size_t number = 0;
     bool connected = false, eager = false;
     std::shared_ptr<verbs::QueuePair> qp;
+    std::optional<stream::Connection> core;
     std::array<Bytes, kRegions> memory;
     std::array<verbs::MemoryRegion, kRegions> regions;
     Wire out;

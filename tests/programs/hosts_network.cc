@@ -16,17 +16,17 @@ void Hosts::End::kick() {
 bool Hosts::transmit(End& end, std::size_t octets) {
   bool moved = false;
   if (end.out.end != Wire::End::kNone) {
-    after_fin_ = after_fin_ || end.qp->core().tx_pending();
+    after_fin_ = after_fin_ || end.core->tx_pending();
     return false;
   }
   while (octets > 0) {
     std::size_t n = 0;
-    for (const ConstBytes piece : end.qp->core().tx_buffers(now_)) {
+    for (const ConstBytes piece : end.core->tx_buffers(now_)) {
       const ConstBytes some = piece.first(std::min(piece.size(), octets - n));
       end.out.octets.insert(end.out.octets.end(), some.begin(), some.end());
       n += some.size();
     }
-    end.qp->core().tx_commit(n, now_);
+    end.core->tx_commit(n, now_);
     if (n == 0) break;
     octets -= n;
     moved = true;
@@ -49,7 +49,7 @@ bool Hosts::take(std::size_t qp, std::size_t octets) {
 // One read of at most `most` octets. 0: it does not want any.
 std::size_t Hosts::read(End& to, Wire& from, std::size_t most) {
   const auto lock = to.qp->lock();
-  const auto buffers = to.qp->core().rx_buffers(to.scratch);
+  const auto buffers = to.core->rx_buffers(to.scratch);
   if (buffers.empty()) return 0;
   std::size_t n = 0;
   for (const MutBytes buffer : buffers) {
@@ -57,7 +57,7 @@ std::size_t Hosts::read(End& to, Wire& from, std::size_t most) {
     if (part != 0) std::memcpy(buffer.data(), from.octets.data() + from.taken + n, part);
     n += part;
   }
-  to.qp->core().rx_commit(n, now_);
+  to.core->rx_commit(n, now_);
   from.taken += n;
   return n;
 }
@@ -92,7 +92,7 @@ bool Hosts::deliver(std::size_t qp, std::size_t octets, std::uint32_t cut, std::
 void Hosts::tcp_ends(End& end, stream::TcpEnd how) {
   {
     const auto lock = end.qp->lock();
-    end.qp->core().rx_end(how, now_);
+    end.core->rx_end(how, now_);
   }
   after(end);
 }
@@ -109,14 +109,14 @@ void Hosts::lose(std::size_t qp, std::uint32_t how) {
 
 void Hosts::set_emss(std::size_t qp, std::uint32_t emss) {
   const auto lock = ends_[qp]->qp->lock();
-  ends_[qp]->qp->core().set_emss(emss);
+  ends_[qp]->core->set_emss(emss);
 }
 
 // What a driver does behind each input.
 void Hosts::after(End& end) {
   {
     const auto lock = end.qp->lock();
-    while (auto event = end.qp->core().poll_event()) end.events.push_back(std::move(*event));
+    while (auto event = end.core->poll_event()) end.events.push_back(std::move(*event));
     end.qp->drain_completions();
   }
   act_on_link(end);
@@ -126,7 +126,7 @@ void Hosts::act_on_link(End& end) {
   stream::LinkAction action;
   {
     const auto lock = end.qp->lock();
-    action = end.qp->core().link_action();
+    action = end.core->link_action();
   }
   if (end.released) return;
   End& peer = *ends_[peer_of(end.number)];

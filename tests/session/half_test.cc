@@ -180,15 +180,29 @@ TEST_F(SessionHalf, AnAbortTerminatesTheSession) {
   auto& source = a.region(100);
   ASSERT_TRUE(a.core.post_send(test::send_wr(2, test::list({source.all()}))));
   ASSERT_FALSE(a.half.next(kMulpdu, a.now).empty());  // and SCTP has no room
-  a.half.abort(make_error(Errc::kAborted), a.now);
+  a.half.abort_sparing(make_error(Errc::kAborted), a.now);
   EXPECT_EQ(a.core.phase(), Phase::kClosed);
   EXPECT_TRUE(a.send().empty());
   EXPECT_TRUE(a.half.must_terminate());
   EXPECT_FALSE(a.half.must_terminate());
   EXPECT_EQ(a.ended()->reason.code, Errc::kAborted);
   EXPECT_EQ(a.core.poll_send()->status, Errc::kFlushed);
-  a.half.abort(make_error(Errc::kAborted), a.now);  // nothing more
+  a.half.abort_sparing(make_error(Errc::kAborted), a.now);  // nothing more
   EXPECT_FALSE(a.ended());
+}
+
+// The peer keeps what it has, and its end is waited for.
+TEST_F(SessionHalf, WhoLeavesEndsTheSessionInOrder) {
+  open();
+  auto& source = a.region(100);
+  ASSERT_TRUE(a.core.post_send(test::send_wr(2, test::list({source.all()}))));
+  a.half.leave(make_error(Errc::kAborted), a.now);
+  EXPECT_EQ(a.core.poll_send()->status, Errc::kFlushed);
+  EXPECT_EQ(a.core.phase(), Phase::kEndWait);
+  EXPECT_TRUE(a.send().empty());
+  EXPECT_TRUE(a.half.must_terminate());
+  a.peer_ends();
+  EXPECT_TRUE(a.ended());
 }
 
 TEST_F(SessionHalf, ALostAssociationIsAReset) {
@@ -279,6 +293,13 @@ TEST_F(HeldHalf, NothingLeavesBehindThePeersEnd) {
   EXPECT_EQ(b.core.phase(), Phase::kClosed);
   EXPECT_TRUE(b.ended());
   EXPECT_EQ(b.core.poll_send()->status, Errc::kFlushed);
+}
+
+TEST_F(HeldHalf, WhoLeavesWaitsForNoEndThatHasCome) {
+  b.peer_ends();
+  b.half.leave(make_error(Errc::kAborted), b.now);
+  EXPECT_EQ(b.core.phase(), Phase::kClosed);
+  EXPECT_EQ(b.half.held_bytes(), 0u);
 }
 
 TEST_F(HeldHalf, TheWaitHasAnEnd) {

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 TEST(StreamOptions, NameWhatIsOutOfRange) {
-  EXPECT_TRUE(validate({}).ok());
+  EXPECT_TRUE(validate(Options{}).ok());
   const auto refused = [](auto change, const char* option) {
     Options o;
     change(o);

@@ -125,16 +125,16 @@ TEST_F(AsyncEventTest, AnErrorIsFatalAnEndInOrderIsNot) {
   Joined broken(make_qp(pd_, cq_), make_qp(pd_, peer_cq_)), closed(make_qp(pd_, cq_), make_qp(pd_, peer_cq_));
   {
     const auto lock = closed.initiator->lock();
-    closed.initiator->core().disconnect(TimePoint{std::chrono::seconds(1)});
+    test::core_of(*closed.initiator).disconnect(TimePoint{std::chrono::seconds(1)});
   }
   closed.pump();
   {
     const auto lock = closed.responder->lock();
-    closed.responder->core().rx_end(stream::TcpEnd::kFin, TimePoint{std::chrono::seconds(1)});
+    test::core_of(*closed.responder).rx_end(stream::TcpEnd::kFin, TimePoint{std::chrono::seconds(1)});
     closed.responder->drain_completions();
   }
   closed.initiator->abort();
-  EXPECT_EQ(closed.responder->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(closed.responder->endpoint().phase(), stream::Phase::kClosed);
   EXPECT_FALSE(context_->poll_async_event()) << "neither was an error";
 
   ASSERT_TRUE(broken.initiator->post_send(SendWr{}).ok());
@@ -154,11 +154,12 @@ TEST_F(AsyncEventTest, AnErrorIsFatalAnEndInOrderIsNot) {
 
 TEST_F(AsyncEventTest, AnAttemptThatFailsIsNoFatalEnd) {
   const auto qp = make_qp(pd_, cq_);
+  stream::Connection core(qp->endpoint(), {});
   const auto lock = qp->lock();
-  qp->core().start(mpa::Initiator({}, {}, TimePoint{}), TimePoint{});
-  qp->core().rx_end(stream::TcpEnd::kReset, TimePoint{});
-  qp->core().abort(make_error(Errc::kConnectionLost));
-  EXPECT_EQ(qp->core().phase(), stream::Phase::kClosed);
+  core.start(mpa::Initiator({}, {}, TimePoint{}), TimePoint{});
+  core.rx_end(stream::TcpEnd::kReset, TimePoint{});
+  core.abort(make_error(Errc::kConnectionLost));
+  EXPECT_EQ(qp->endpoint().phase(), stream::Phase::kClosed);
   qp->drain_completions();
   EXPECT_FALSE(context_->poll_async_event());
 }
@@ -202,7 +203,7 @@ TEST_F(AsyncEventTest, AQueuePairThatGoesTakesItsEventsWithIt) {
     Joined broken(held, make_qp(pd_, peer_cq_));
     ASSERT_TRUE(held->post_send(SendWr{}).ok());
     broken.pump();
-    EXPECT_GT(held->core().phase(), stream::Phase::kDraining);
+    EXPECT_GT(held->endpoint().phase(), stream::Phase::kDraining);
   }
   held->drop_events();  // while somebody else still shares it
   EXPECT_FALSE(context_->poll_async_event());

@@ -33,8 +33,16 @@ std::shared_ptr<QueuePair> make_qp(const verbs::ProtectionDomain& pd, verbs::Com
   return std::make_shared<QueuePair>(pd, o);
 }
 
+stream::Connection& core_of(QueuePair& qp) {
+  return dynamic_cast<CountingDriver&>(*qp.driver()).core;
+}
+
 Joined::Joined(std::shared_ptr<QueuePair> i, std::shared_ptr<QueuePair> r)
-    : initiator(std::move(i)), responder(std::move(r)), scratch_(64 * 1024) {
+    : initiator(std::move(i)),
+      responder(std::move(r)),
+      initiator_driver(*initiator),
+      responder_driver(*responder),
+      scratch_(64 * 1024) {
   mpa::Policy policy;
   mpa::Initiator mpa_initiator(policy, {}, now_);
   mpa::Responder mpa_responder(policy, now_);
@@ -45,17 +53,17 @@ Joined::Joined(std::shared_ptr<QueuePair> i, std::shared_ptr<QueuePair> r)
   EXPECT_TRUE(mpa_responder.accept(8, 8, {}).ok());
   {
     const auto lock = initiator->lock();
-    initiator->set_driver(&initiator_driver);
-    initiator->core().start(std::move(mpa_initiator), now_);
+    initiator->set_driver(&initiator_driver, &initiator_driver.core);
+    initiator_driver.core.start(std::move(mpa_initiator), now_);
   }
   {
     const auto lock = responder->lock();
-    responder->set_driver(&responder_driver);
-    responder->core().start(std::move(mpa_responder), now_);
+    responder->set_driver(&responder_driver, &responder_driver.core);
+    responder_driver.core.start(std::move(mpa_responder), now_);
   }
   pump();
-  EXPECT_EQ(initiator->core().phase(), stream::Phase::kFull);
-  EXPECT_EQ(responder->core().phase(), stream::Phase::kFull);
+  EXPECT_EQ(initiator->endpoint().phase(), stream::Phase::kFull);
+  EXPECT_EQ(responder->endpoint().phase(), stream::Phase::kFull);
 }
 
 Joined::~Joined() {
@@ -65,21 +73,21 @@ Joined::~Joined() {
   }
 }
 
-bool Joined::move(QueuePair& from, QueuePair& to, Bytes& between) {
+bool Joined::move(const End& from, const End& to, Bytes& between) {
   std::size_t sent = 0;
   {
-    const auto lock = from.lock();
-    for (const ConstBytes bytes : from.core().tx_buffers(now_)) {
+    const auto lock = from.qp.lock();
+    for (const ConstBytes bytes : from.core.tx_buffers(now_)) {
       between.insert(between.end(), bytes.begin(), bytes.end());
       sent += bytes.size();
     }
-    if (sent > 0) from.core().tx_commit(sent, now_);
-    from.drain_completions();
+    if (sent > 0) from.core.tx_commit(sent, now_);
+    from.qp.drain_completions();
   }
-  const auto lock = to.lock();
+  const auto lock = to.qp.lock();
   std::size_t used = 0;
   while (used < between.size()) {
-    const auto buffers = to.core().rx_buffers(scratch_);
+    const auto buffers = to.core.rx_buffers(scratch_);
     if (buffers.empty()) break;
     std::size_t n = 0;
     for (const MutBytes buffer : buffers) {
@@ -87,21 +95,21 @@ bool Joined::move(QueuePair& from, QueuePair& to, Bytes& between) {
       std::copy_n(between.begin() + static_cast<std::ptrdiff_t>(used + n), part, buffer.begin());
       n += part;
     }
-    to.core().rx_commit(n, now_);
+    to.core.rx_commit(n, now_);
     used += n;
   }
   between.erase(between.begin(), between.begin() + static_cast<std::ptrdiff_t>(used));
-  while (to.core().poll_event()) {
+  while (to.core.poll_event()) {
   }
-  to.drain_completions();
+  to.qp.drain_completions();
   return sent > 0 || used > 0;
 }
 
 void Joined::pump() {
   for (int idle = 0, steps = 0; idle < 2; ++steps) {
     if (steps > 10'000) FAIL() << "octets go round for ever";
-    const bool moved =
-        steps % 2 == 0 ? move(*initiator, *responder, to_responder_) : move(*responder, *initiator, to_initiator_);
+    const End one{*initiator, initiator_driver.core}, other{*responder, responder_driver.core};
+    const bool moved = steps % 2 == 0 ? move(one, other, to_responder_) : move(other, one, to_initiator_);
     idle = moved ? 0 : idle + 1;
   }
 }

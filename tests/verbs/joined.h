@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "iwarp/stream/connection.h"
 #include "iwarp/verbs/memory_region.h"
 #include "iwarp/verbs/queue_pair.h"
 #include "tests/support/hex.h"
@@ -29,13 +30,22 @@ namespace iwarp::test {
 
 // Counts the kicks of a queue pair, which it leaves to be driven by pump().
 struct CountingDriver final : verbs::Driver {
+  explicit CountingDriver(verbs::QueuePair& qp) : core(qp.endpoint(), {}) {}
   void kick() override {
     ++kicks;
     if (on_kick) on_kick();
   }
+  [[nodiscard]] std::optional<Agreed> agreed() const override {
+    const mpa::Negotiated& n = core.negotiated();
+    return Agreed{n.ird, n.ord, core.mulpdu(), n.crc, n.markers_sent, n.markers_received};
+  }
+  stream::Connection core;
   int kicks = 0;
   std::function<void()> on_kick;  // with the queue pair's lock held
 };
+
+// Of one that has such a driver.
+[[nodiscard]] stream::Connection& core_of(verbs::QueuePair& qp);
 
 class Joined {
  public:
@@ -52,7 +62,11 @@ class Joined {
   CountingDriver initiator_driver, responder_driver;
 
  private:
-  [[nodiscard]] bool move(verbs::QueuePair& from, verbs::QueuePair& to, Bytes& between);
+  struct End {
+    verbs::QueuePair& qp;
+    stream::Connection& core;
+  };
+  [[nodiscard]] bool move(const End& from, const End& to, Bytes& between);
 
   TimePoint now_{std::chrono::seconds(1)};
   Bytes scratch_;

@@ -56,7 +56,7 @@ TEST_F(LifetimeTest, CompletionsOfADestroyedQueueAreDropped) {
     ASSERT_TRUE(qp->post_send(SendWr{.wr_id = i, .sges = sge(mr_, 8 * i, 8)}).ok());
   }
   joined.pump();
-  EXPECT_EQ(qp->core().phase(), stream::Phase::kFull);
+  EXPECT_EQ(qp->endpoint().phase(), stream::Phase::kFull);
   EXPECT_EQ(drain(peer_cq_).size(), 10U);
 }
 

@@ -77,10 +77,10 @@ TEST_F(MemoryOperations, OldStagOfARegionRegisteredAnewIsRefused) {
   };
   write(b.stag());
   EXPECT_TRUE(std::equal(b_memory_.begin(), b_memory_.begin() + 64, pattern(4096).begin()));
-  EXPECT_EQ(b_->core().phase(), stream::Phase::kFull);
+  EXPECT_EQ(b_->endpoint().phase(), stream::Phase::kFull);
   std::fill(b_memory_.begin(), b_memory_.end(), std::byte{});
   write(old);
-  EXPECT_NE(b_->core().phase(), stream::Phase::kFull);
+  EXPECT_NE(b_->endpoint().phase(), stream::Phase::kFull);
   EXPECT_EQ(b_memory_, Bytes(4096));
 }
 

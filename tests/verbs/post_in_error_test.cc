@@ -65,11 +65,11 @@ TEST_F(PostInError, WhateverTheEndWas) {
     Joined joined(qp_, peer_);
     if (cause == Cause::kReset) {
       const auto lock = qp_->lock();
-      qp_->core().rx_end(stream::TcpEnd::kReset, TimePoint{});
+      test::core_of(*qp_).rx_end(stream::TcpEnd::kReset, TimePoint{});
       qp_->drain_completions();
     } else if (cause == Cause::kFin) {
       const auto lock = qp_->lock();
-      qp_->core().rx_end(stream::TcpEnd::kFin, TimePoint{});
+      test::core_of(*qp_).rx_end(stream::TcpEnd::kFin, TimePoint{});
       qp_->drain_completions();
     } else {
       // A message for which there is no Receive.
@@ -91,9 +91,9 @@ TEST_F(PostInError, WhileItDrainsASendComesBehindWhatIsStillDone) {
   ASSERT_TRUE(qp_->post_send({.wr_id = 1, .sges = sge(mr_, 0, 8)}).ok());
   {
     const auto lock = qp_->lock();
-    qp_->core().disconnect(TimePoint{std::chrono::seconds(1)});
+    test::core_of(*qp_).disconnect(TimePoint{std::chrono::seconds(1)});
   }
-  ASSERT_EQ(qp_->core().phase(), stream::Phase::kDraining);
+  ASSERT_EQ(qp_->endpoint().phase(), stream::Phase::kDraining);
   ASSERT_TRUE(qp_->post_send({.wr_id = 2, .sges = sge(mr_, 0, 8)}).ok());
   ASSERT_TRUE(qp_->post_recv({.wr_id = 3, .sges = sge(mr_, 0, 8)}).ok());
   EXPECT_TRUE(cq_.empty()) << "the first has not left";
@@ -161,7 +161,7 @@ TEST_F(PostInError, OfAPeerThatWentUnnoticedNeedsNoRoom) {
   QueuePair qp(pd_, options);
   {
     const auto lock = qp.lock();
-    qp.core().abort(make_error(Errc::kConnectionRefused));
+    qp.endpoint().end(endpoint::Input::kAbort, make_error(Errc::kConnectionRefused));
   }
   EXPECT_EQ(qp.state(), QueuePairState::kRts);
   for (std::uint64_t id = 0; id < 4; ++id) EXPECT_TRUE(qp.post_send({.wr_id = id}).ok()) << id;
@@ -213,7 +213,7 @@ TEST_F(PostInError, PlacesAreOfTheQueueThatPromisedThem) {
   ASSERT_TRUE(qp.post_send({.wr_id = 1}).ok());
   {
     const auto lock = qp.lock();
-    qp.core().abort(make_error(Errc::kAborted));
+    qp.endpoint().end(endpoint::Input::kAbort, make_error(Errc::kAborted));
   }
   ASSERT_TRUE(qp.post_recv({.wr_id = 2}).ok());
   for (CompletionQueue* cq : {&sends, &receives}) {

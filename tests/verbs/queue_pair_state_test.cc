@@ -62,7 +62,7 @@ class QueuePairStateTest : public test::TwoQueuePairs {
  protected:
   static stream::Phase phase(QueuePair& qp) {
     const auto lock = qp.lock();
-    return qp.core().phase();
+    return qp.endpoint().phase();
   }
   void post(QueuePair& qp, std::uint64_t id, bool signaled = true) {
     ASSERT_TRUE(qp.post_send({.wr_id = id, .sges = sge(mr_, 0, 8), .signaled = signaled}).ok());
@@ -80,9 +80,11 @@ TEST_F(QueuePairStateTest, GoesFromInitToErrorByItsConnection) {
 
 TEST_F(QueuePairStateTest, IsReadyToReceiveWhileItStartsUp) {
   const TimePoint now{std::chrono::seconds(1)};
+  stream::Connection core(qp_->endpoint(), {});
   {
     const auto lock = qp_->lock();
-    qp_->core().start(mpa::Initiator(mpa::Policy{}, {}, now), now);
+    qp_->set_driver(nullptr, &core);
+    core.start(mpa::Initiator(mpa::Policy{}, {}, now), now);
   }
   EXPECT_EQ(qp_->state(), State::kRtr);
   EXPECT_EQ(qp_->modify(State::kSqDrain).error().code, Errc::kInvalidArgument);
@@ -101,9 +103,9 @@ TEST_F(QueuePairStateTest, ErrorEndsTheConnectionAtOnceWithoutATerminate) {
   ASSERT_EQ(got.size(), 1U);
   EXPECT_EQ(got[0].status, Errc::kFlushed);
   const auto lock = qp_->lock();
-  EXPECT_EQ(qp_->core().link_action(), stream::LinkAction::kReset);
-  EXPECT_TRUE(qp_->core().tx_buffers(TimePoint{}).empty());
-  qp_->core().tx_commit(0, TimePoint{});
+  EXPECT_EQ(test::core_of(*qp_).link_action(), stream::LinkAction::kReset);
+  EXPECT_TRUE(test::core_of(*qp_).tx_buffers(TimePoint{}).empty());
+  test::core_of(*qp_).tx_commit(0, TimePoint{});
 }
 
 TEST_F(QueuePairStateTest, SqDrainDoesWhatWasPostedAndEndsInOrder) {
@@ -141,13 +143,14 @@ TEST_F(QueuePairStateTest, ErrorChangesNothingOfAnErrorUnderWay) {
   Bytes message;
   {
     const auto lock = peer_->lock();
-    for (const ConstBytes b : peer_->core().tx_buffers(TimePoint{})) message.insert(message.end(), b.begin(), b.end());
-    peer_->core().tx_commit(message.size(), TimePoint{});
+    for (const ConstBytes b : test::core_of(*peer_).tx_buffers(TimePoint{}))
+      message.insert(message.end(), b.begin(), b.end());
+    test::core_of(*peer_).tx_commit(message.size(), TimePoint{});
   }
   {
     const auto lock = qp_->lock();
-    (void)qp_->core().rx_buffers(message);
-    qp_->core().rx_commit(message.size(), TimePoint{});
+    (void)test::core_of(*qp_).rx_buffers(message);
+    test::core_of(*qp_).rx_commit(message.size(), TimePoint{});
   }
   ASSERT_EQ(phase(*qp_), stream::Phase::kTerminating);
   EXPECT_EQ(qp_->state(), State::kError);
@@ -184,6 +187,16 @@ TEST_F(QueuePairStateTest, QueryTellsWhatItWasMadeWithAndWhatWaits) {
   EXPECT_EQ(qp.query().value().receives_posted, 0U);
 }
 
+TEST_F(QueuePairStateTest, QueryTellsWhatWasAgreedOnThoughTheDriverHasGone) {
+  { const Joined joined(qp_, peer_); }
+  const auto a = qp_->query().value();
+  EXPECT_TRUE(a.established);
+  EXPECT_TRUE(a.crc);
+  EXPECT_GT(a.ird, 0U);
+  EXPECT_GT(a.ord, 0U);
+  EXPECT_GT(a.mulpdu, 1000U);
+}
+
 TEST_F(QueuePairStateTest, QueryTellsWhatWasAgreedOn) {
   Joined joined(qp_, peer_);
   auto a = qp_->query().value();
@@ -192,10 +205,10 @@ TEST_F(QueuePairStateTest, QueryTellsWhatWasAgreedOn) {
   EXPECT_TRUE(a.crc);
   EXPECT_FALSE(a.markers_sent || a.markers_received || a.rfc7306);
   const auto lock = qp_->lock();
-  EXPECT_EQ(a.ird, qp_->core().negotiated().ird);
-  EXPECT_EQ(a.ord, qp_->core().negotiated().ord);
+  EXPECT_EQ(a.ird, test::core_of(*qp_).negotiated().ird);
+  EXPECT_EQ(a.ord, test::core_of(*qp_).negotiated().ord);
   EXPECT_GT(a.ord, 0U);
-  EXPECT_EQ(a.mulpdu, qp_->core().mulpdu());
+  EXPECT_EQ(a.mulpdu, test::core_of(*qp_).mulpdu());
   EXPECT_GT(a.mulpdu, 1000U);
 }
 
@@ -280,7 +293,7 @@ TEST_F(QueuePairStateTest, ErrorHasCompletedAllThoughSomebodyElseBeganIt) {
   for (std::uint64_t i = 1; i <= 2; ++i) ASSERT_TRUE(qp_->post_recv({.wr_id = i}).ok());
   {
     const auto lock = qp_->lock();
-    qp_->core().abort(make_error(Errc::kAborted));
+    test::core_of(*qp_).abort(make_error(Errc::kAborted));
   }
   EXPECT_TRUE(cq_.empty());
   ASSERT_TRUE(qp_->modify(State::kError).ok());
@@ -308,12 +321,14 @@ TEST_F(QueuePairStateTest, QueryTellsWhatWasAgreedOnBeforeThePeerIsHeard) {
   ASSERT_EQ(responder.rx(request, now), request.size());
   ASSERT_TRUE(responder.poll_event().has_value());
   ASSERT_TRUE(responder.accept(5, 6, {}).ok());
+  test::CountingDriver driver(*qp_);
   {
     const auto lock = qp_->lock();
-    qp_->core().start(std::move(responder), now);
+    qp_->set_driver(&driver, &driver.core);
+    driver.core.start(std::move(responder), now);
     std::size_t n = 0;
-    for (const ConstBytes b : qp_->core().tx_buffers(now)) n += b.size();
-    qp_->core().tx_commit(n, now);
+    for (const ConstBytes b : driver.core.tx_buffers(now)) n += b.size();
+    driver.core.tx_commit(n, now);
   }
   const auto a = qp_->query().value();
   EXPECT_EQ(a.state, State::kRts);

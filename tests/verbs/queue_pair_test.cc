@@ -162,7 +162,7 @@ TEST_F(QueuePairTest, AbortWhileConnectedTellsTheDriver) {
   qp_->abort();
   EXPECT_GT(joined.initiator_driver.kicks, before);
   EXPECT_EQ(drain(cq_).size(), 1U);
-  EXPECT_EQ(qp_->core().link_action(), stream::LinkAction::kReset);
+  EXPECT_EQ(test::core_of(*qp_).link_action(), stream::LinkAction::kReset);
 }
 
 TEST_F(QueuePairTest, WhoLeavesIsToldOfNothingMoreAndTheConnectionEndsInOrder) {
@@ -179,7 +179,7 @@ TEST_F(QueuePairTest, WhoLeavesIsToldOfNothingMoreAndTheConnectionEndsInOrder) {
   ASSERT_EQ(got.size(), 1U) << "what had completed";
   EXPECT_EQ(got[0].wr_id, 2U);
   EXPECT_EQ(qp_->state(), QueuePairState::kError);
-  EXPECT_EQ(qp_->core().link_action(), stream::LinkAction::kShutdownWrite);
+  EXPECT_EQ(test::core_of(*qp_).link_action(), stream::LinkAction::kShutdownWrite);
   EXPECT_FALSE(context_->poll_async_event());
 }
 
@@ -191,7 +191,7 @@ TEST_F(QueuePairTest, WhoLeavesMayHearWhatIsFlushed) {
   const auto got = drain(cq_);
   ASSERT_EQ(got.size(), 2U);
   for (const Completion& c : got) EXPECT_EQ(c.status, Errc::kFlushed);
-  EXPECT_EQ(qp_->core().link_action(), stream::LinkAction::kShutdownWrite);
+  EXPECT_EQ(test::core_of(*qp_).link_action(), stream::LinkAction::kShutdownWrite);
 }
 
 // RFC 5040 s8.1.1 item 10: a full completion queue ends the queue pair that overflows it, and no other.
@@ -211,7 +211,7 @@ TEST_F(QueuePairTest, OverflowOfACompletionQueueEndsOnlyThatQueuePair) {
     ASSERT_TRUE(greedy->post_send(SendWr{.wr_id = i, .sges = sge(mr_, 0, 8)}).ok());
   }
   first.pump();
-  EXPECT_EQ(greedy->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(greedy->endpoint().phase(), stream::Phase::kClosed);
   EXPECT_EQ(drain(tiny).size(), 2U);
 
   ASSERT_TRUE(modest_peer->post_recv({.wr_id = 9, .sges = sge(peer_mr_)}).ok());
@@ -233,15 +233,16 @@ TEST_F(QueuePairTest, AWantOfMemoryBelowAPostEndsTheConnection) {
   };
   Joined joined(qp_, peer_);
   Short driver;
-  qp_->set_driver(&driver);
+  qp_->set_driver(&driver, &joined.initiator_driver.core);
   std::size_t posted = 0;
   EXPECT_TRUE(qp_->post_send(std::array{SendWr{.wr_id = 1, .sges = sge(mr_, 0, 8)}}, &posted).ok());
   EXPECT_EQ(posted, 1U);
-  EXPECT_EQ(qp_->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(qp_->endpoint().phase(), stream::Phase::kClosed);
   EXPECT_EQ(driver.kicks, 2) << "the socket is to be released";
   const auto ended = drain(cq_);
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0].status, Errc::kFlushed);
+  qp_->set_driver(nullptr);
 }
 
 // The receive queue overflows when the requests to send have been looked at already.
@@ -259,11 +260,12 @@ TEST_F(QueuePairTest, OverflowOfTheReceiveQueueCompletesAnOutstandingRead) {
   ASSERT_TRUE(peer_->post_send(SendWr{.wr_id = 1, .sges = sge(peer_mr_, 0, 8)}).ok());
   ASSERT_TRUE(peer_->post_send(SendWr{.wr_id = 2, .sges = sge(peer_mr_, 0, 8)}).ok());
   Bytes messages;
-  for (const ConstBytes b : peer_->core().tx_buffers(TimePoint{})) messages.insert(messages.end(), b.begin(), b.end());
-  (void)qp->core().rx_buffers(messages);
-  qp->core().rx_commit(messages.size(), TimePoint{});
+  for (const ConstBytes b : test::core_of(*peer_).tx_buffers(TimePoint{}))
+    messages.insert(messages.end(), b.begin(), b.end());
+  (void)test::core_of(*qp).rx_buffers(messages);
+  test::core_of(*qp).rx_commit(messages.size(), TimePoint{});
   qp->drain_completions();
-  EXPECT_EQ(qp->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(qp->endpoint().phase(), stream::Phase::kClosed);
   EXPECT_EQ(drain(tiny).size(), 1U);
   const auto read = drain(cq_);
   ASSERT_EQ(read.size(), 1U) << "nobody drains a second time when the connection has ended";
@@ -289,12 +291,11 @@ TEST_F(QueuePairTest, OverflowInsideAPostTellsTheDriver) {
   struct Sender final : Driver {
     void kick() override {
       ++kicks;
-      auto& core = qp->core();
       std::size_t n = 0;
-      for (const ConstBytes b : core.tx_buffers(TimePoint{})) n += b.size();
-      if (n > 0) core.tx_commit(n, TimePoint{});
+      for (const ConstBytes b : core->tx_buffers(TimePoint{})) n += b.size();
+      if (n > 0) core->tx_commit(n, TimePoint{});
     }
-    QueuePair* qp = nullptr;
+    stream::Connection* core = nullptr;
     int kicks = 0;
   };
   CompletionQueue tiny(0);
@@ -304,11 +305,12 @@ TEST_F(QueuePairTest, OverflowInsideAPostTellsTheDriver) {
   const auto qp = std::make_shared<QueuePair>(pd_, o);
   Joined joined(qp, peer_);
   Sender sender;
-  sender.qp = qp.get();
-  qp->set_driver(&sender);
+  sender.core = &joined.initiator_driver.core;
+  qp->set_driver(&sender, sender.core);
   EXPECT_TRUE(qp->post_send(SendWr{.wr_id = 1, .sges = sge(mr_, 0, 8)}).ok());
-  EXPECT_EQ(qp->core().phase(), stream::Phase::kClosed);
+  EXPECT_EQ(qp->endpoint().phase(), stream::Phase::kClosed);
   EXPECT_EQ(sender.kicks, 2);
+  qp->set_driver(nullptr);
 }
 
 TEST_F(QueuePairTest, PostsFromManyThreads) {

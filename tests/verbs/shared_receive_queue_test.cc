@@ -151,7 +151,7 @@ TEST_F(SharedReceiveQueueTest, EmptyEndsTheConnectionThatFindsItSo) {
   Joined one(make_qp(pd_, client_cq_), sharing(cq_)), two(make_qp(pd_, client_cq_), sharing(other_cq_));
   send(*one.initiator, 1);
   one.pump();
-  EXPECT_GT(one.responder->core().phase(), stream::Phase::kDraining);
+  EXPECT_GT(one.responder->endpoint().phase(), stream::Phase::kDraining);
   EXPECT_TRUE(drain(cq_).empty()) << "it had taken nothing";
   const auto fatal = event(), last = event();
   ASSERT_TRUE(fatal && last);
@@ -179,9 +179,9 @@ TEST_F(SharedReceiveQueueTest, AnEndAmidAMessageFlushesWhatItTook) {
   {
     const auto lock = one.responder->lock();
     Bytes scratch(half.size());
-    ASSERT_FALSE(one.responder->core().rx_buffers(scratch).empty());
+    ASSERT_FALSE(test::core_of(*one.responder).rx_buffers(scratch).empty());
     std::copy(half.begin(), half.end(), scratch.begin());
-    one.responder->core().rx_commit(half.size(), TimePoint{std::chrono::seconds(1)});
+    test::core_of(*one.responder).rx_commit(half.size(), TimePoint{std::chrono::seconds(1)});
     one.responder->drain_completions();
   }
   EXPECT_EQ(srq_->posted(), 1U);

@@ -85,6 +85,7 @@ IdleReport measure_idle(Control& control, const std::string& host, std::size_t c
   options.host = host;
   options.port = port;
   stream::find_profile(profile)->apply(options.policy);
+  options.mpa = stream_of(spec);
   const auto one = [&] {
     const auto begin = Clock::now();
     auto qp = std::make_shared<verbs::QueuePair>(

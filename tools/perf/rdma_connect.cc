@@ -11,6 +11,7 @@ class Connects final : public Active {
     options_.host = host;
     options_.port = port;
     options_.policy = policy_of(spec);
+    options_.mpa = stream_of(spec);
     options_.socket.congestion_control = spec.congestion;
     engine_.set_tap_maker(tap_maker);
     layer_ = lower_layer_of(spec, engine_);

@@ -28,6 +28,11 @@ verbs::MemoryRegion add(const verbs::ProtectionDomain& pd, MutBytes memory, ddp:
   return std::move(*region);
 }
 
+mpa::FpduPolicy fpdu_of(const Spec& spec) {
+  if (spec.fpdu == "emss") return mpa::FpduPolicy::kEmss;
+  return spec.fpdu == "16k" ? mpa::FpduPolicy::k16k : mpa::FpduPolicy::kMax;
+}
+
 }  // namespace
 
 void write_message(std::byte* at, Message m) {
@@ -60,12 +65,9 @@ stream::Options stream_of(const Spec& spec) {
   stream::Options o;
   stream::find_profile(spec.profile)->apply(o);
   if (spec.test == Test::kWriteLat) o.place_early = false;  // it watches the last octet, which is to come last
+  o.direct_placement = spec.direct;
+  o.fpdu = fpdu_of(spec);
   return o;
-}
-
-mpa::FpduPolicy fpdu_of(const Spec& spec) {
-  if (spec.fpdu == "emss") return mpa::FpduPolicy::kEmss;
-  return spec.fpdu == "16k" ? mpa::FpduPolicy::k16k : mpa::FpduPolicy::kMax;
 }
 
 cm::Engine::Mode mode_of(const Spec& spec) {
@@ -103,8 +105,6 @@ RdmaSide::RdmaSide(const Spec& spec, cm::Engine& engine, std::size_t recv_depth)
   o.stream = stream_of(spec);
   o.stream.sq_depth = spec.depth + kNotes;
   o.stream.rq_depth = recv_depth + kNotes;
-  o.stream.direct_placement = spec.direct;
-  o.stream.fpdu = fpdu_of(spec);
   qp_ = std::make_shared<verbs::QueuePair>(pd_, o);
   for (std::size_t i = 0; recv_depth == 0 && i < kNotes; ++i)
     post_receive(kNoteReceived + i, {&notes_[i * kNoteBytes], kNoteBytes, notes_mr_.stag()});
@@ -133,6 +133,7 @@ void RdmaSide::connect(const std::string& host, std::uint16_t port) {
   o.host = host;
   o.port = port;
   o.policy = policy_of(spec_);
+  o.mpa = stream_of(spec_);
   o.socket.congestion_control = spec_.congestion;
   o.private_data = introduction();
   engine_.set_tap_maker(tap_maker);
@@ -147,7 +148,7 @@ void RdmaSide::connect(const std::string& host, std::uint16_t port) {
 void RdmaSide::accept(AnyRequest& request) {
   introduced(request.private_data());
   Joined told;
-  request.accept(qp_, {32, 32, introduction()}, told.handler());
+  request.accept(qp_, {.private_data = introduction(), .mpa = stream_of(spec_)}, told.handler());
   const auto [error, connection] = await(engine_, spec_.manual, told.result());
   if (error.code != Errc::kOk) throw std::runtime_error(std::string("cannot accept over iWARP: ") + error.why);
 }

@@ -47,7 +47,6 @@ extern cm::TapMaker tap_maker;
 // What the spec and its profile say. A test sets more in the latter.
 [[nodiscard]] mpa::Policy policy_of(const Spec& spec);
 [[nodiscard]] stream::Options stream_of(const Spec& spec);
-[[nodiscard]] mpa::FpduPolicy fpdu_of(const Spec& spec);
 // Of the regions, the same at both ends: what peers may do to that of the passive one.
 [[nodiscard]] ddp::Access region_access(const Spec& spec);
 [[nodiscard]] cm::Engine::Mode mode_of(const Spec& spec);

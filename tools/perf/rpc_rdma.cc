@@ -20,13 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kSeed = 11;
 
-stream::Options rpc_stream(const Spec& spec) {
-  stream::Options o = stream_of(spec);
-  o.direct_placement = spec.direct;
-  o.fpdu = fpdu_of(spec);
-  return o;
-}
-
 // For Calls, and for Replies: of all that may be outstanding, and one.
 std::size_t memory_for(const Spec& spec) {
   return std::max<std::size_t>(64U << 20, (std::size_t{spec.depth} + 1) * (std::size_t{spec.size} + 65536));
@@ -68,7 +61,7 @@ class RpcActive final : public Active {
       : spec_(spec),
         use_(spec),
         end_(shared<ClientEngine>(words_of(spec, host), [] { return std::make_shared<ClientEngine>(); })),
-        client_(end_->engine, rpc::over_iwarp(end_->engine, server_at(host, port), rpc_stream(spec)), options()) {
+        client_(end_->engine, rpc::over_iwarp(end_->engine, server_at(host, port), stream_of(spec)), options()) {
     const auto there = client_.call({kRpcProgram, kRpcVersion, kRpcNull}, {});  // connects
     if (!there) throw std::runtime_error(std::string("cannot connect over iWARP: ") + there.error().why);
   }
@@ -187,7 +180,7 @@ class RpcService {
     where.endpoint = {boost::asio::ip::make_address(host), 0};
     where.policy = policy_of(spec);
     where.socket.congestion_control = spec.congestion;
-    listener_ = rpc::on_iwarp(engine_, where, rpc_stream(spec));
+    listener_ = rpc::on_iwarp(engine_, where, stream_of(spec));
     if (const auto listens = server_.listen(listener_); !listens)
       throw std::runtime_error(std::string("cannot listen on ") + host + ": " + listens.error().why);
   }
