@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <elf.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -81,10 +82,11 @@ bool is_static(const fs::path& program) {
   return true;
 }
 
-// With the rights of another user: the loader ignores where libraries are to be looked for.
-bool changes_user(const fs::path& program) {
+// With the rights of another user, or capabilities: the loader ignores where libraries are to be looked for.
+bool changes_rights(const fs::path& program) {
   struct stat about {};
   if (::stat(program.c_str(), &about) != 0) return false;
+  if (::geteuid() != 0 && ::getxattr(program.c_str(), "security.capability", nullptr, 0) > 0) return true;
   return ((about.st_mode & S_ISUID) != 0 && about.st_uid != ::geteuid()) ||
          ((about.st_mode & S_ISGID) != 0 && about.st_gid != ::getegid());
 }
@@ -130,10 +132,10 @@ int run(const Flags& flags) {
   }
   const fs::path program = found(flags.words.front());
   if (program.empty()) return failed(kExitNotFound, "there is no program '" + flags.words.front() + "'");
-  if (changes_user(program))
+  if (changes_rights(program))
     return failed(kExitCannotRun, program.string() +
-                                      " takes the rights of another user (setuid or setgid): the loader gives it no "
-                                      "other libraries. Run it as that user");
+                                      " takes the rights of another user (setuid, setgid or file capabilities): the "
+                                      "loader gives it no other libraries. Run it as that user, or a copy of it");
   if (is_static(program))
     return failed(kExitCannotRun, program.string() + " is linked statically: it loads no libraries");
   set_environment(flags, from);
