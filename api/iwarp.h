@@ -56,7 +56,7 @@ using mpa::Policy;
 using rdmap::TerminateMessage;
 using stream::Disconnected;
 using stream::find_profile;
-using stream::MpaOptions;  // how a connection is driven: FPDU policy, wakes
+using stream::MpaOptions;
 using stream::Profile;
 using stream::profiles;
 using StreamOptions = stream::Options;  // those, and of a queue pair: queue depths, time limits
