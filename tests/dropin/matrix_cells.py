@@ -75,6 +75,16 @@ def utils():
         yield Cell(name + 'devinfo', ['ibv_devinfo', '-v'], None, options, says=r'(?s)hca_id:\s*iwarp0.*PORT_ACTIVE')
 
 
+def out_of_scope():
+    """Programs of what there is not: datagrams, multicast, UC, XRC. They end at once, with an error."""
+    for name, words, says in (('udaddy', ['udaddy'], 'Operation not supported'), ('udaddy-client', ['udaddy', '-s', '127.0.0.1'], None),
+                              ('mckey', ['mckey', '-m', '224.0.0.5', '-b', '127.0.0.1'], None), ('udpong', ['udpong'], 'Protocol not supported')):
+        yield Cell('refused-' + name, words, says=says, ends=(1, 255), limit=10, note='there are no datagrams')
+    for presented, options in (('', []), ('roce-', ROCE)):
+        for name, says in (('uc', 'create QP'), ('ud', 'create QP'), ('xsrq', 'Open the XRC Domain 95')):
+            yield Cell(f'refused-{presented}{name}_pingpong', [f'ibv_{name}_pingpong'], None, options, says=says, ends=(1,), limit=10, note='there is no such queue pair')
+
+
 def rsockets():
     ways = {'blocking': ['-T', 'b'], 'nonblocking': ['-T', 'n'], 'polling': ['-T', 'a'], 'polling-blocking': ['-T', 'a', '-T', 'b']}
     for name, options in ways.items():
@@ -270,5 +280,5 @@ def cannot_run():
 
 
 def all_cells():
-    groups = (rdmacm_utils, utils, rsockets, perftest, atomics, roce_pingpong, roce_perftest, roce_rdma_cm, mpi, libfabric, fabtests, ucx, qperf, pyverbs)
+    groups = (rdmacm_utils, utils, out_of_scope, rsockets, perftest, atomics, roce_pingpong, roce_perftest, roce_rdma_cm, mpi, libfabric, fabtests, ucx, qperf, pyverbs)
     return [cell for group in groups for cell in group()]
