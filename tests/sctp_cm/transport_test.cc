@@ -1,4 +1,6 @@
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -295,6 +297,57 @@ TEST_F(SctpTransport, IsNotRefusedWhereSomebodyHasAnswered) {
   // The COOKIE ECHO finds the port closed.
   ASSERT_TRUE(run([&] { return here.end.has_value(); }));
   EXPECT_EQ(here.end->code, Errc::kTimeout) << here.end->why;
+}
+
+// "Port unreachable" (RFC 792) of a UDP datagram with that payload. False: this process may not forge any.
+bool forge_unreachable(const udp::endpoint& from, const udp::endpoint& to, const Octets& payload) {
+  Octets icmp{std::byte{3}, std::byte{3}, {}, {}, {}, {}, {}, {}};
+  put16(icmp, 0x4500);  // the IP header, as far as it is looked at
+  put16(icmp, 28 + payload.size());
+  put32(icmp, 0);
+  put16(icmp, 0x4011);
+  put16(icmp, 0);
+  put32(icmp, from.address().to_v4().to_uint());
+  put32(icmp, to.address().to_v4().to_uint());
+  put16(icmp, from.port());
+  put16(icmp, to.port());
+  put16(icmp, 8 + payload.size());
+  put16(icmp, 0);
+  icmp.insert(icmp.end(), payload.begin(), payload.end());
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < icmp.size(); i += 2) sum += load_be<std::uint16_t>(ConstBytes(icmp).subspan(i, 2));
+  while (sum > 0xFFFF) sum = (sum & 0xFFFF) + (sum >> 16);
+  store_be(MutBytes(icmp).subspan(2, 2), static_cast<std::uint16_t>(~sum));
+  const int fd = ::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+  if (fd < 0) return false;
+  const auto n = ::sendto(fd, icmp.data(), icmp.size(), 0, from.data(), static_cast<socklen_t>(from.size()));
+  ::close(fd);
+  return n == static_cast<ssize_t>(icmp.size());
+}
+
+// Who has not seen the INIT cannot know its tag.
+TEST_F(SctpTransport, IsRefusedByWhoHasSeenTheInitAlone) {
+  start();
+  Hearer here;
+  udp::socket there(io, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  there.non_blocking(true);
+  ASSERT_TRUE(stack->connect(there.local_endpoint(), kSctpPort, {}, here));
+  Octets init(2048);
+  udp::endpoint from;
+  ASSERT_TRUE(run([&] {
+    boost::system::error_code error;
+    const std::size_t n = there.receive_from(boost::asio::buffer(init), from, 0, error);
+    if (n > 20) init.resize(n & ~std::size_t{1});
+    return n > 20;
+  }));
+  Octets other = init;
+  other[19] ^= std::byte{1};  // of the Initiate Tag
+  if (!forge_unreachable(from, there.local_endpoint(), other)) GTEST_SKIP() << "no raw sockets here";
+  run_for(100ms);
+  EXPECT_FALSE(here.end);
+  ASSERT_TRUE(forge_unreachable(from, there.local_endpoint(), init));
+  ASSERT_TRUE(run([&] { return here.end.has_value(); }));
+  EXPECT_EQ(here.end->code, Errc::kConnectionRefused);
 }
 
 TEST_F(SctpTransport, SaysWhatTheSystemSays) {
