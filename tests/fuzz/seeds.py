@@ -103,6 +103,39 @@ def sctp_sessions():
     write('sctp_sessions', 'time-and-loss', end + b'\6\1\0' + b'\x0d\x20' + b'\6\1\0' + b'\x0f\xff')
 
 
+def early_placement():
+    """flags, Receives, Reads | steps of 6 octets: what, from (2), octets (2), to | changes of 4 | the order, last ones first here."""
+    def step(what, start, octets, to=0):
+        return bytes([what]) + start.to_bytes(2, 'big') + octets.to_bytes(2, 'big') + bytes([to])
+
+    def flags(steps, harms=0, disturbed=0):
+        return bytes([disturbed + 2 * (steps - 1) + 16 * harms])
+
+    writes = step(4, 0, 700, 20) + step(2, 300, 650) + step(4, 1000, 300, 110) + step(2, 1500, 20)
+    backwards = b'\5\4\3\2\1\0'
+    write('early_placement', 'writes-and-sends', flags(4) + b'\2\0' + writes + backwards)
+    write('early_placement', 'reads-both-ways', flags(3) + b'\1\3' + step(4, 0, 400) + step(2, 1500, 60) + step(0, 0, 0) + backwards)
+    write('early_placement', 'invalidates', flags(4) + b'\3\0' + step(4, 0, 200) + step(1, 200, 50) + step(2, 300, 70) + step(2, 500, 9) + backwards)
+    write('early_placement', 'no-receive', flags(2) + b'\0\0' + step(4, 0, 900) + step(2, 5, 100) + backwards)
+    write('early_placement', 'beyond-the-area', flags(2) + b'\1\0' + step(4, 0, 900, 240) + step(2, 5, 100) + backwards)
+    write('early_placement', 'changed', flags(4, 1) + b'\2\0' + writes + b'\1\0\x40\0' + backwards)
+    write('early_placement', 'cut', flags(4, 1) + b'\2\0' + writes + b'\2\0\0\xf0' + backwards)
+    write('early_placement', 'comes-again', flags(4, 0, 1) + b'\2\0' + writes + b'\3\xe2\0' + backwards)
+    write('early_placement', 'revoked', flags(4, 0, 1) + b'\2\0' + writes + b'\3\2\xe1' + backwards)
+
+
+def sctp_packet():
+    """0 the packet, 1 common header and chunks: type, octets, these."""
+    chunk = lambda kind, value: bytes([kind, len(value)]) + value
+    init = bytes(4) + b'\0\1\0\0' + b'\0\x40\0\x40' + bytes(4)
+    write('sctp_packet', 'init', b'\1' + chunk(1, init + b'\xc0\0\0\4' + b'\0\5\0\x08\x7f\0\0\1'))
+    write('sctp_packet', 'data', b'\1' + chunk(10, bytes(20)) + chunk(0, bytes(12) + b'data') + chunk(3, bytes(12)))
+    write('sctp_packet', 'sack-with-gaps', b'\1' + chunk(3, bytes(8) + b'\0\1\0\2' + bytes(12)))
+    write('sctp_packet', 'ends', b'\1' + chunk(11, b'') + chunk(4, b'\0\1\0\x08abcd') + chunk(7, bytes(4)) + chunk(8, b'') + chunk(9, b'\0\2\0\4') + chunk(6, b''))
+    write('sctp_packet', 'extension', b'\1' + chunk(193, bytes(8)))
+    write('sctp_packet', 'octets', b'\0' + bytes.fromhex('1c061c060000000000000000') + b'\x0e\0\0\4')
+
+
 def fpdu_decoder():
     """flags (1 CRC on, 2 checked, 4 made FPDUs, 8 Markers) | the stream or ULPDUs."""
     for name, flags in (('siw-rping', 0), ('siw-crc-rping', 3)):
@@ -305,5 +338,5 @@ def capture():
 
 
 if __name__ == '__main__':
-    for make in (startup, session_control, sctp_sessions, fpdu_decoder, rpcrdma, record_reader, stream, rpc_reassembly, capture):
+    for make in (startup, session_control, sctp_sessions, early_placement, sctp_packet, fpdu_decoder, rpcrdma, record_reader, stream, rpc_reassembly, capture):
         make()
