@@ -2,7 +2,8 @@
 // lifetimes, threads, errors and cancellation.
 //
 // The layers below keep their own namespaces and headers for those who use one alone: iwarp::mpa, iwarp::stream,
-// iwarp::trace. RPC-over-RDMA is in iwarp::rpcrdma, since it has words of its own for the same things (Completion).
+// iwarp::trace. RPC-over-RDMA is in iwarp::rpcrdma, since it has words of its own for the same things (Completion), and
+// so is iwarp::llp, connections over TCP or SCTP (Connection, Listener): those of namespace iwarp are over TCP.
 #pragma once
 
 #include "iwarp/base/bytes.h"
@@ -21,6 +22,7 @@
 #include "iwarp/cm/tcp_connection.h"
 #include "iwarp/cm/token.h"
 #include "iwarp/enhanced/private_depths.h"
+#include "iwarp/llp/lower_layer.h"
 #include "iwarp/rpcrdma/requester.h"
 #include "iwarp/rpcrdma/responder.h"
 #include "iwarp/rpcrdma/rpc_message.h"
@@ -50,6 +52,7 @@ using cm::ListenOptions;
 using cm::SocketOptions;
 using cm::TcpConnection;
 using enhanced::Depths;
+using llp::LowerLayer;
 using mpa::FpduPolicy;
 using mpa::Negotiated;
 using mpa::Policy;

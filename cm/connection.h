@@ -108,6 +108,8 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   // It is closed with this object, or with the engine, if nobody takes it.
   [[nodiscard]] TcpConnection take_tcp();
 
+  // --- For who gives this class another face: async_wait_disconnected() without a token.
+  void on_disconnected(Completion<Error, stream::Disconnected> completion);
   // --- For Connector, before start().
   void keep_tcp_if_rejected() { keep_tcp_ = true; }
   void set_early(std::vector<std::byte> octets) { early_ = std::move(octets); }  // come before what the socket has
@@ -165,7 +167,6 @@ class Connection final : public verbs::Driver, public std::enable_shared_from_th
   [[nodiscard]] bool take_token(unsigned fired);
   [[nodiscard]] bool take_turn(Turn& turn);
   std::pair<bool, bool> rounds(Turn& turn);
-  void on_disconnected(Completion<Error, stream::Disconnected> completion);
   void cancel_wait(const Canceller* which);
   [[nodiscard]] Result<void> begin(EstablishedHandler handler, const verbs::Driver* holder);
   // The members below need the queue pair's lock.

@@ -5,9 +5,10 @@
 # A second target of the same folder (the binding of a pure protocol to I/O) names it: FOLDER rpcrdma. FOLDER . is the
 # folder "iwarp" itself: "iwarp/a.h".
 # PURE layers may use no socket, clock, thread or random function: .ci/purity proves it.
-# NOT_INSTALLED names those of HEADERS that no user needs. An INTERNAL layer is not installed at all, and no part of the shared library.
+# NOT_INSTALLED names those of HEADERS that no user needs; HIDDEN means all of them: the layer is there for others. An INTERNAL layer is
+# not installed at all, and no part of the shared library.
 function(iwarp_layer name)
-  cmake_parse_arguments(L "PURE;INTERNAL" "FOLDER" "HEADERS;NOT_INSTALLED;SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(L "PURE;HIDDEN;INTERNAL" "FOLDER" "HEADERS;NOT_INSTALLED;SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   set(target iwarp_${name})
   set(folder ${name})
   if(L_FOLDER)
@@ -44,6 +45,9 @@ function(iwarp_layer name)
     set(public ${L_HEADERS})
     if(L_NOT_INSTALLED)
       list(REMOVE_ITEM public ${L_NOT_INSTALLED})
+    endif()
+    if(L_HIDDEN)
+      set(public "")
     endif()
     install(TARGETS ${target} EXPORT iwarpTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
     install(FILES ${public} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/iwarp/${folder})

@@ -30,9 +30,11 @@ foreach(layer IN LISTS layers)
   endif()
   get_target_property(links iwarp_${layer} INTERFACE_LINK_LIBRARIES)
   foreach(link IN LISTS links)
-    if(link MATCHES "^\\$<LINK_ONLY:(.*)>$")
+    if(NOT link OR link MATCHES "iwarp::")
+      continue()
+    elseif(link MATCHES "^\\$<LINK_ONLY:(.*)>$")
       list(APPEND hidden_links ${CMAKE_MATCH_1})
-    elseif(link AND NOT link MATCHES "^iwarp::")
+    else()
       list(APPEND seen_links ${link})
     endif()
   endforeach()
@@ -89,7 +91,8 @@ set(known_packages
   "Threads::Threads|find_dependency(Threads)|"
   "OpenSSL::Crypto|find_dependency(OpenSSL)|libcrypto"
   "Boost::headers|find_dependency(Boost ${Boost_VERSION_STRING} EXACT)|"
-  "PkgConfig::ISAL|find_dependency(PkgConfig)\n  pkg_check_modules(ISAL REQUIRED QUIET IMPORTED_TARGET libisal)|libisal")
+  "PkgConfig::ISAL|find_dependency(PkgConfig)\n  pkg_check_modules(ISAL REQUIRED QUIET IMPORTED_TARGET libisal)|libisal"
+  "PkgConfig::USRSCTP|find_dependency(PkgConfig)\n  pkg_check_modules(USRSCTP REQUIRED QUIET IMPORTED_TARGET usrsctp)|usrsctp")
 set(find_seen "")
 set(find_hidden "")
 set(pc_private "")

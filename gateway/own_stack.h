@@ -1,18 +1,19 @@
-// RdmaProvider: our own stack.
+// RdmaProvider: our own stack, over either lower layer.
 #pragma once
 
-#include "iwarp/cm/connect_request.h"
-#include "iwarp/cm/listener.h"
 #include "iwarp/gateway/rdma_provider.h"
+#include "iwarp/llp/lower_layer.h"
 #include "iwarp/rpcrdma/verbs_endpoint.h"
 #include "iwarp/verbs/queue_pair.h"
 
 namespace iwarp::gateway {
 
+class OwnStack;
+
 class OwnQueues : public RdmaQueues, public verbs::Notifier {
  public:
-  // `ord`: RDMA Reads that this side may have outstanding, as the MPA exchange will settle it.
-  OwnQueues(cm::Engine& engine, const endpoint::Options& stream, std::size_t ord);
+  // `ord`: RDMA Reads that this side may have outstanding, as they will be settled with the peer.
+  OwnQueues(std::weak_ptr<OwnStack> stack, cm::Engine& engine, const endpoint::Options& stream, std::size_t ord);
   ~OwnQueues() override;
   OwnQueues(const OwnQueues&) = delete;
   OwnQueues& operator=(const OwnQueues&) = delete;
@@ -37,6 +38,7 @@ class OwnQueues : public RdmaQueues, public verbs::Notifier {
   static constexpr std::size_t kSendDepth = 128;
   static constexpr std::size_t kReceiveDepth = 256;
 
+  const std::weak_ptr<OwnStack> stack_;
   cm::Engine& engine_;
   verbs::CompletionQueue cq_;
   std::shared_ptr<verbs::QueuePair> qp_;

@@ -87,6 +87,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // How it ended; nullopt while it lives.
   [[nodiscard]] std::optional<stream::Disconnected> disconnected() const;
 
+  // --- For who gives this class another face: async_wait_disconnected() without a token.
+  using Waiter = cm::Completion<Error, stream::Disconnected>;
+  void on_disconnected(Waiter waiter);
+
   // --- For the service. In the thread of its engine, unless it says otherwise.
   // Any thread. kInvalidArgument: the queue pair was used before; else as QueuePair::usable(). `handler` is called
   // once.
@@ -110,11 +114,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool over() const { return link_->over(); }
 
  private:
-  using Waiter = cm::Completion<Error, stream::Disconnected>;
   Connection(std::shared_ptr<Network> network, sctp::Role role, EstablishedHandler handler);
   void on_established();
   void on_ended(const endpoint::Ended& how);
-  void on_disconnected(Waiter waiter);
   void cancel_wait(const cm::Canceller* which);
   [[nodiscard]] bool alive() const;
 

@@ -15,11 +15,11 @@ void set_up_logging(const std::string& command, bool verbose) {
   spdlog::set_default_logger(logger);
 }
 
-void log_established(const AnyConnection& connection) {
+void log_established(const llp::Connection& connection) {
   spdlog::info("established {}", connection.to_string());
 }
 
-void log_closed(const AnyConnection& connection, const stream::Disconnected& how) {
+void log_closed(const llp::Connection& connection, const stream::Disconnected& how) {
   const std::size_t columns = spdlog::should_log(spdlog::level::debug) ? SIZE_MAX : cm::kEndColumns;
   const cm::EndFacts facts = connection.facts();
   spdlog::log(cm::unremarkable_end(facts.initiator, how) ? spdlog::level::info : spdlog::level::warn, "closed {}",

@@ -75,7 +75,7 @@ gateway::Direction direction(const ListenerFlags& flags) {
 mpa::Policy connection_policy(const ListenerFlags& flags) {
   try {
     flags.llp.check();
-    const bool sctp = flags.llp.llp() == Llp::kSctp;
+    const bool sctp = flags.llp.kind() == llp::Kind::kSctp;
     if (sctp && !flags.options.device.empty())
       throw CLI::ValidationError("--device", "does not go with --llp sctp: a device has a lower layer of its own");
     return sctp ? flags.policy.policy_for_sctp() : flags.policy.policy();
@@ -135,7 +135,7 @@ gateway::ListenerSettings listener_settings(const std::string& listener, const L
   const bool rdma_front = s.direction == gateway::Direction::kRdmaToTcp;
   gateway::Options& options = s.options = flags.options;
   options.policy = connection_policy(flags);
-  options.sctp = flags.llp.llp() == Llp::kSctp;
+  options.sctp = flags.llp.kind() == llp::Kind::kSctp;
   options.sctp_packet_bytes = flags.llp.sctp().packet_bytes;
   if (!rdma_front && options.policy.ird == 0)
     throw SettingError("--ird", "0 does not go with --tcp-listen: the server reads long Calls from the gateway");

@@ -14,14 +14,14 @@ void LlpFlags::add(CLI::App& app, const std::string& group) {
                  "it carries is cut by IP. Loopback carries 65507")
       ->check(CLI::Range(576, 65507))
       ->type_name("OCTETS")
-      ->default_str(std::to_string(SctpOptions{}.packet_bytes))
+      ->default_str(std::to_string(llp::SctpOptions{}.packet_bytes))
       ->group(group);
 }
 
 void LlpFlags::check() const {
-  if (llp() == Llp::kTcp && packet_.value_or(SctpOptions{}.packet_bytes) != SctpOptions{}.packet_bytes)
+  if (kind() == llp::Kind::kTcp && packet_.value_or(llp::SctpOptions{}.packet_bytes) != llp::SctpOptions{}.packet_bytes)
     throw CLI::ValidationError("--sctp-packet", "goes with --llp sctp");
-  if (llp() == Llp::kSctp && !has_sctp())
+  if (kind() == llp::Kind::kSctp && !llp::has(llp::Kind::kSctp))
     throw CLI::ValidationError("--llp",
                                "this iwarp was built without SCTP: build it where libusrsctp is (Debian: "
                                "apt-get install libusrsctp-dev)");

@@ -6,20 +6,24 @@
 #include <optional>
 #include <string>
 
-#include "tools/lower_layer.h"
+#include "iwarp/llp/lower_layer.h"
 
 namespace iwarp::tools {
 
 class LlpFlags {
  public:
   void add(CLI::App& app, const std::string& group);
-  [[nodiscard]] Llp llp() const { return *llp_named(llp_); }
-  [[nodiscard]] SctpOptions sctp() const { return {.packet_bytes = packet_.value_or(SctpOptions{}.packet_bytes)}; }
+  [[nodiscard]] llp::Kind kind() const { return *llp::kind_named(llp_); }
+  [[nodiscard]] llp::SctpOptions sctp() const {
+    return {.packet_bytes = packet_.value_or(llp::SctpOptions{}.packet_bytes), .farewell = kFarewell};
+  }
   // After parsing. Throws CLI::ValidationError where this build has no SCTP, or --sctp-packet is no default and goes
   // without it.
   void check() const;
 
  private:
+  static constexpr std::chrono::milliseconds kFarewell{500};  // for the peer to hear of the end
+
   std::string llp_ = "tcp";
   std::optional<std::uint16_t> packet_;
 };

@@ -78,7 +78,7 @@ Spec spec_of(const PerfRunFlags& flags, Test test, std::uint32_t size) {
   usual.stream.fpdu = mpa::FpduPolicy::kMax;  // of this command
   flags.profile.profile().apply(usual);
   s.profile = flags.profile.name();
-  s.llp = llp_name(flags.llp.llp());
+  s.llp = llp::name(flags.llp.kind());
   s.sctp_packet = flags.llp.sctp().packet_bytes;
   s.crc = flags.crc ? *flags.crc == "on" : usual.policy.crc == mpa::Policy::Crc::kOn;
   s.fpdu = flags.fpdu.value_or(word_of(usual.stream.fpdu));
@@ -96,7 +96,7 @@ Spec spec_of(const PerfRunFlags& flags, Test test, std::uint32_t size) {
 
 void check_llp(const PerfRunFlags& flags) {
   flags.llp.check();
-  if (flags.llp.llp() == Llp::kTcp) return;
+  if (flags.llp.kind() == llp::Kind::kTcp) return;
   const auto refuse = [](const char* flag) {
     throw CLI::ValidationError(flag, "is about MPA over TCP: leave it out with --llp sctp");
   };

@@ -66,7 +66,7 @@ Run add_probe(CLI::App& app) {
       "Initiate, 130 interrupted before an initiator came.");
   return [flags, peer, listen]() -> int {
     flags->llp.check();
-    const bool sctp = flags->llp.llp() == Llp::kSctp;
+    const bool sctp = flags->llp.kind() == llp::Kind::kSctp;
     if (sctp && listen->count() != 0)
       throw CLI::ValidationError("--llp",
                                  "--listen examines initiators of MPA over TCP; over SCTP name a passive peer, PEER");

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <boost/asio/ip/address.hpp>
+#include <boost/asio/use_future.hpp>
 #include <iostream>
 #include <list>
 #include <mutex>
@@ -11,10 +12,10 @@
 #include <utility>
 
 #include "iwarp/gateway/options.h"
+#include "iwarp/llp/lower_layer.h"
 #include "tools/command.h"
 #include "tools/connection_log.h"
 #include "tools/descriptor_limit.h"
-#include "tools/lower_layer.h"
 #include "tools/rping_side.h"
 
 namespace iwarp::tools {
@@ -30,7 +31,7 @@ constexpr std::size_t kMaxClients = 256;
 
 template <class T>
 using Outcome = std::pair<Error, T>;
-using Connected = Outcome<std::shared_ptr<AnyConnection>>;
+using Connected = Outcome<std::shared_ptr<llp::Connection>>;
 
 boost::asio::ip::address address_of(const char* flag, const std::string& text) {
   boost::system::error_code bad;
@@ -75,7 +76,7 @@ class Reports {
 
 Report begin_report(const Flags& flags, std::string peer) {
   Report report{.role = flags.server ? "server" : "client", .peer = std::move(peer)};
-  report.sctp = flags.llp.llp() == Llp::kSctp;
+  report.sctp = flags.llp.kind() == llp::Kind::kSctp;
   if (flags.client) {
     report.wanted = flags.count;
     report.size = flags.size;
@@ -102,7 +103,7 @@ std::string error_of(const Report& report, const Side& side, const stream::Disco
   return end_text(how, "server", " after " + pings_text(report.pings, report.wanted));
 }
 
-int finish(AnyConnection& connection, bool ok, const Side& side, const Interruption& interruption, Reports& reports,
+int finish(llp::Connection& connection, bool ok, const Side& side, const Interruption& interruption, Reports& reports,
            Report report) {
   report.interrupted = interruption.happened();
   if (report.interrupted || side.timed_out()) {
@@ -110,7 +111,7 @@ int finish(AnyConnection& connection, bool ok, const Side& side, const Interrupt
   } else if (!ok) {
     connection.disconnect();
   }
-  const stream::Disconnected how = connection.wait_disconnected();
+  const stream::Disconnected how = connection.async_wait_disconnected(boost::asio::use_future).get();
   log_closed(connection, how);
   report.negotiated = connection.negotiated();
   report.pings = side.pings();
@@ -124,8 +125,8 @@ int finish(AnyConnection& connection, bool ok, const Side& side, const Interrupt
 }
 
 // std::runtime_error: there is none.
-std::unique_ptr<LowerLayer> lower_layer(cm::Engine& engine, const Flags& flags) {
-  auto layer = make_lower_layer(flags.llp.llp(), engine, flags.llp.sctp());
+std::unique_ptr<llp::LowerLayer> lower_layer(cm::Engine& engine, const Flags& flags) {
+  auto layer = llp::LowerLayer::make(engine, flags.llp.kind(), flags.llp.sctp());
   if (!layer) throw std::runtime_error(layer.error().why);
   return *std::move(layer);
 }
@@ -147,7 +148,7 @@ int run_client(const Flags& flags) {
   if (!flags.source.empty()) o.local = {address_of("-I", flags.source), 0};
   Report report = begin_report(flags, gateway::HostPort{flags.address, flags.port}.to_string());
   const auto connected = interruption.await<Connected>(
-      [&](const auto& fill) { layer->connect(side.qp(), o, into<std::shared_ptr<AnyConnection>>(fill)); });
+      [&](const auto& fill) { layer->connect(side.qp(), o, into<std::shared_ptr<llp::Connection>>(fill)); });
   const bool interrupted = !connected || interruption.happened();
   if (interrupted || connected->first.code != Errc::kOk)
     return not_connected(reports, std::move(report), interrupted ? Error{} : connected->first, interrupted);
@@ -157,13 +158,13 @@ int run_client(const Flags& flags) {
 }
 
 int serve(cm::Engine& engine, const Interruption& interruption, const Flags& flags, Reports& reports,
-          std::unique_ptr<AnyRequest> request) {
+          std::unique_ptr<llp::ConnectRequest> request) {
   Side side(engine, interruption, flags);
   const mpa::Policy policy = flags.connection_policy();
   Report report = begin_report(flags, cm::to_string(request->remote()));
   const auto accepted = interruption.await<Connected>([&](const auto& fill) {
     request->accept(side.qp(), {.ird = policy.ird, .ord = policy.ord, .mpa = flags.policy.mpa()},
-                    into<std::shared_ptr<AnyConnection>>(fill));
+                    into<std::shared_ptr<llp::Connection>>(fill));
   });
   const bool interrupted = !accepted || interruption.happened();
   if (interrupted || accepted->first.code != Errc::kOk)
@@ -197,15 +198,15 @@ int run_server(const Flags& flags) {
   };
   std::list<Client> clients;
   for (;;) {
-    auto next = interruption.await<Outcome<std::unique_ptr<AnyRequest>>>(
-        [&](const auto& fill) { (*listener)->accept(into<std::unique_ptr<AnyRequest>>(fill)); });
+    auto next = interruption.await<Outcome<std::unique_ptr<llp::ConnectRequest>>>(
+        [&](const auto& fill) { (*listener)->accept(into<std::unique_ptr<llp::ConnectRequest>>(fill)); });
     if (!next) return kExitInterrupted;
     auto& [error, request] = *next;
     if (error.code != Errc::kOk) return kExitFailed;
     clients.remove_if([](const Client& c) { return c.over.load(); });
     if (clients.size() >= kMaxClients) {
       spdlog::warn("refused peer={}: {} clients are being served", cm::to_string(request->remote()), clients.size());
-      request->reject();
+      (void)request->reject();
       continue;
     }
     if (!flags.persistent) return serve(engine, interruption, flags, reports, std::move(request));
@@ -278,7 +279,7 @@ Run add_rping(CLI::App& app) {
     if (flags->server && !flags->source.empty())
       throw CLI::ValidationError("-I", "goes with -c; a server listens on the address of -a");
     flags->llp.check();
-    if (flags->llp.llp() == Llp::kSctp && flags->recorder.given())
+    if (flags->llp.kind() == llp::Kind::kSctp && flags->recorder.given())
       throw CLI::ValidationError("--llp",
                                  "--trace and --pcap record connections over TCP: capture the packets of SCTP, "
                                  "and read them with `iwarp trace`");

@@ -62,7 +62,7 @@ std::chrono::milliseconds Flags::patience(std::chrono::milliseconds usual) const
 }
 
 mpa::Policy Flags::connection_policy() const {
-  return llp.llp() == Llp::kSctp ? policy.policy_for_sctp() : policy.policy();
+  return llp.kind() == llp::Kind::kSctp ? policy.policy_for_sctp() : policy.policy();
 }
 
 Side::Side(cm::Engine& engine, const Interruption& interruption, const Flags& flags)
@@ -165,7 +165,7 @@ bool Side::pump() {
   return posted || fail(posted.error().why);
 }
 
-bool Side::ping_client(AnyConnection& connection) {
+bool Side::ping_client(llp::Connection& connection) {
   for (std::uint64_t i = 0; flags_.count == 0 || i < flags_.count; ++i) {
     fill(source_, i);
     const auto start = Clock::now();
@@ -183,7 +183,7 @@ bool Side::ping_client(AnyConnection& connection) {
   return true;
 }
 
-bool Side::pong_server(AnyConnection& connection) {
+bool Side::pong_server(llp::Connection& connection) {
   for (std::uint64_t i = 0;; ++i) {
     // The client decides how often, and ends the connection.
     if (!await_message()) return ended_;

@@ -65,8 +65,8 @@ class Side {
 
   // Whether all went well. Otherwise the connection has ended too early, ended(), or the caller ends it: error() says
   // why, or the user pressed Ctrl-C. Throws StandardOutputError.
-  bool ping_client(AnyConnection& connection);
-  bool pong_server(AnyConnection& connection);
+  bool ping_client(llp::Connection& connection);
+  bool pong_server(llp::Connection& connection);
   [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const { return qp_; }
   // The connection ended while this side still wanted something of it.
   [[nodiscard]] bool ended() const { return ended_; }

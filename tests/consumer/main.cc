@@ -1,6 +1,7 @@
 // Uses the installed package as a stranger would: two queue pairs of one process, joined by iWARP over loopback TCP,
 // exchange a message. First with an engine that has a thread of its own, then with one that borrows an io_context: code
-// of Asio that is part of the application then calls code of Asio that is part of the library.
+// of Asio that is part of the application then calls code of Asio that is part of the library. Where the package has
+// SCTP, two more are joined by that.
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -12,7 +13,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "iwarp/cm/completion_queue.h"
 #include "iwarp/cm/link.h"
+#include "iwarp/llp/lower_layer.h"
 #include "iwarp/verbs/memory_region.h"
 
 namespace {
@@ -83,6 +86,30 @@ void run(cm::Engine& engine) {
   if (std::get<0>(accepted.get()).code != Errc::kOk) throw std::runtime_error("accept failed");
 }
 
+void run_over_sctp(cm::Engine& engine) {
+  using boost::asio::use_future;
+  const auto layer = need(llp::LowerLayer::make(engine, llp::Kind::kSctp));
+  cm::ListenOptions listen;
+  listen.endpoint = {boost::asio::ip::make_address("127.0.0.1"), 0};
+  const auto listener = need(layer->listen(listen));
+  auto incoming = listener->async_accept(use_future);
+  const verbs::ProtectionDomain pd(engine.context());
+  cm::CompletionQueue cq(engine, 16);
+  const auto make = [&] {
+    return std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq});
+  };
+  cm::ConnectOptions to;
+  to.host = "127.0.0.1";
+  to.port = listener->local().port();
+  auto connected = layer->async_connect(make(), to, use_future);
+  auto accepted = incoming.get()->async_accept(make(), {}, use_future);
+  const auto connection = connected.get();
+  std::printf("%s\n", connection->to_string().c_str());
+  connection->disconnect();
+  (void)accepted.get()->async_wait_disconnected(use_future).get();
+  if (!layer->wait_closed(std::chrono::seconds(10))) throw std::runtime_error("an association is left");
+}
+
 }  // namespace
 
 int main() {
@@ -90,6 +117,7 @@ int main() {
     {
       cm::Engine engine;
       run(engine);
+      if (llp::has(llp::Kind::kSctp)) run_over_sctp(engine);
     }
     boost::asio::io_context io;
     auto work = boost::asio::make_work_guard(io);

@@ -27,7 +27,7 @@ class RdmaChannelMemory : public ::testing::Test {
   }
 
   [[nodiscard]] std::unique_ptr<RdmaQueues> queues() {
-    return std::make_unique<OwnQueues>(engine, stream::Options{}, 4);
+    return std::make_unique<OwnQueues>(std::weak_ptr<OwnStack>(), engine, stream::Options{}, 4);
   }
   [[nodiscard]] static const std::shared_ptr<verbs::QueuePair>& qp(RdmaChannel& of) {
     return static_cast<OwnQueues&>(of.queues()).qp();
@@ -155,7 +155,7 @@ TEST_F(RdmaChannelMemory, KeepsItsPagesWhereTheyArePinned) {
     using OwnQueues::OwnQueues;
     [[nodiscard]] bool pins_memory() const override { return true; }
   };
-  RdmaChannel pinned{std::make_unique<Pinned>(engine, stream::Options{}, 4), {}, kKeep};
+  RdmaChannel pinned{std::make_unique<Pinned>(std::weak_ptr<OwnStack>(), engine, stream::Options{}, 4), {}, kKeep};
   for (RdmaChannel* of : {&pinned, &channel}) {
     const auto posted = of->pool().acquire(100, Purpose::kControl);  // keeps the slab
     MutBytes octets;

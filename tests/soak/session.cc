@@ -188,7 +188,7 @@ Session::~Session() {
   totals_.alive.fetch_sub(1);
 }
 
-void Session::connect(tools::LowerLayer& lower, std::uint16_t port, std::uint64_t id) {
+void Session::connect(llp::LowerLayer& lower, std::uint16_t port, std::uint64_t id) {
   hasty_ = id % 4 == 0;
   cm::ConnectOptions o;
   o.host = "127.0.0.1";
@@ -200,7 +200,7 @@ void Session::connect(tools::LowerLayer& lower, std::uint16_t port, std::uint64_
   });
 }
 
-void Session::accept(tools::AnyRequest& request) {
+void Session::accept(llp::ConnectRequest& request) {
   request.accept(server.qp(), {}, [self = shared_from_this()](const Error& error, const Handle& connection) {
     self->established(self->server_connection_, error, connection);
   });
@@ -226,7 +226,7 @@ Session::Handle Session::get(const Handle& slot) {
 
 void Session::until_over(const Handle& connection) {
   if (connection == nullptr) return;
-  connection->on_disconnected([self = shared_from_this()](const stream::Disconnected& how) {
+  connection->async_wait_disconnected([self = shared_from_this()](const Error&, const stream::Disconnected& how) {
     if (!ordinary(how.reason.code)) give_up("a connection ended:", how.reason.why);
   });
 }

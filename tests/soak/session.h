@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "iwarp/llp/lower_layer.h"
 #include "iwarp/verbs/memory_region.h"
-#include "tools/lower_layer.h"
 
 namespace iwarp::soak {
 
@@ -88,8 +88,8 @@ class Session : public std::enable_shared_from_this<Session> {
   ~Session();
 
   // Starts to connect over `lower`; `id` travels as private data, so that the acceptor finds this session.
-  void connect(tools::LowerLayer& lower, std::uint16_t port, std::uint64_t id);
-  void accept(tools::AnyRequest& request);
+  void connect(llp::LowerLayer& lower, std::uint16_t port, std::uint64_t id);
+  void accept(llp::ConnectRequest& request);
 
   // Every fourth session may end within its startup; the others once they are connected at both ends, or failed to be.
   [[nodiscard]] bool may_end();
@@ -99,7 +99,7 @@ class Session : public std::enable_shared_from_this<Session> {
   End client, server;
 
  private:
-  using Handle = std::shared_ptr<tools::AnyConnection>;
+  using Handle = std::shared_ptr<llp::Connection>;
 
   void established(Handle& slot, const Error& error, const Handle& connection);
   [[nodiscard]] Handle get(const Handle& slot);

@@ -21,8 +21,9 @@ namespace iwarp::soak {
 namespace {
 
 constexpr int kRounds = 10;
-constexpr int kSettled = 3;        // the round that the later ones are compared with
-constexpr std::size_t kSlots = 8;  // connections at a time
+constexpr std::chrono::milliseconds kFarewell{500};  // of SCTP, for the last words
+constexpr int kSettled = 3;                          // the round that the later ones are compared with
+constexpr std::size_t kSlots = 8;                    // connections at a time
 // Beyond this a heap grows. A tenth of what the sessions of one round would leave if each kept one completion queue.
 constexpr std::size_t kAllowedHeap = 256 * 1024;
 // Each round has associations of its own, and some 20 KiB of each end stay with usrsctp for a while.
@@ -33,14 +34,14 @@ constexpr std::size_t kAllowedResident = 8 * 1024 * 1024;
 struct Plan {
   std::uint64_t connections = 0, messages = 0;
   unsigned threads = 4, seed = 1;
-  tools::Llp llp = tools::Llp::kTcp;
+  llp::Kind llp = llp::Kind::kTcp;
 };
 
 class Soak {
  public:
   explicit Soak(const Plan& plan) : plan_(plan) {
     at_server_ = lower_layer(server_engine_);
-    if (plan.llp == tools::Llp::kTcp) at_client_ = lower_layer(client_engine_);
+    if (plan.llp == llp::Kind::kTcp) at_client_ = lower_layer(client_engine_);
     cm::ListenOptions o;
     o.endpoint = {boost::asio::ip::address_v4::loopback(), 0};
     auto made = at_server_->listen(o);
@@ -71,13 +72,14 @@ class Soak {
   }
 
  private:
-  std::unique_ptr<tools::LowerLayer> lower_layer(cm::Engine& engine) const {
-    auto made = tools::make_lower_layer(plan_.llp, engine, {.packet_bytes = 8000, .share_associations = true});
+  std::unique_ptr<llp::LowerLayer> lower_layer(cm::Engine& engine) const {
+    auto made = llp::LowerLayer::make(engine, plan_.llp,
+                                      {.packet_bytes = 8000, .share_association = true, .farewell = kFarewell});
     if (!made) give_up("no lower layer:", made.error().why);
     return std::move(made).value();
   }
   // A process has SCTP once.
-  [[nodiscard]] tools::LowerLayer& of_client() const { return at_client_ ? *at_client_ : *at_server_; }
+  [[nodiscard]] llp::LowerLayer& of_client() const { return at_client_ ? *at_client_ : *at_server_; }
 
   // Freed STags rest, so that the first connections make the table grow: let it have its full size from the beginning.
   void fill_quarantine() {
@@ -90,12 +92,12 @@ class Soak {
   }
 
   void accept_next() {
-    listener_->accept([this](const Error& error, std::unique_ptr<tools::AnyRequest> request) {
+    listener_->accept([this](const Error& error, std::unique_ptr<llp::ConnectRequest> request) {
       if (error.code != Errc::kOk) return;  // the listener is closed
       if (const auto session = find(load_be<std::uint64_t>(request->private_data()))) {
         session->accept(*request);
       } else {
-        request->reject();
+        (void)request->reject();
       }
       accept_next();
     });
@@ -190,7 +192,7 @@ class Soak {
     if (now.descriptors != before.descriptors) give_up("descriptors are not what they were");
     if (now.threads != before.threads) give_up("threads are not what they were");
     if (!memory_is_measurable()) return;
-    const std::size_t allowed = plan_.llp == tools::Llp::kSctp ? kAllowedHeapWithSctp : kAllowedHeap;
+    const std::size_t allowed = plan_.llp == llp::Kind::kSctp ? kAllowedHeapWithSctp : kAllowedHeap;
     if (now.allocated_bytes > before.allocated_bytes + allowed) give_up("the heap grows");
     if (now.resident_bytes > before.resident_bytes + kAllowedResident) give_up("resident memory grows");
   }
@@ -204,8 +206,8 @@ class Soak {
   std::unordered_map<std::uint64_t, std::weak_ptr<Session>> by_id_;
   std::uint64_t next_session_ = 1;
   std::array<std::shared_ptr<Session>, kSlots> slots_;
-  std::unique_ptr<tools::LowerLayer> at_server_, at_client_;  // null: that of the server is the client's, too
-  std::unique_ptr<tools::AnyListener> listener_;
+  std::unique_ptr<llp::LowerLayer> at_server_, at_client_;  // null: that of the server is the client's, too
+  std::unique_ptr<llp::Listener> listener_;
 };
 
 }  // namespace
@@ -222,14 +224,14 @@ int main(int argc, char** argv) {
   if (argc > 3) plan.threads = std::max(1U, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)));
   if (argc > 4) plan.seed = static_cast<unsigned>(std::strtoul(argv[4], nullptr, 10));
   if (argc > 5) {
-    const auto llp = iwarp::tools::llp_named(argv[5]);
+    const auto llp = iwarp::llp::kind_named(argv[5]);
     if (!llp) {
       std::fprintf(stderr, "soak: '%s' is neither tcp nor sctp\n", argv[5]);
       return 2;
     }
     plan.llp = *llp;
   }
-  if (plan.llp == iwarp::tools::Llp::kSctp && !iwarp::tools::has_sctp()) {
+  if (plan.llp == iwarp::llp::Kind::kSctp && !iwarp::llp::has(iwarp::llp::Kind::kSctp)) {
     std::printf("soak: built without SCTP\n");
     return 77;
   }

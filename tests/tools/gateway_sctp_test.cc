@@ -3,10 +3,10 @@
 
 #include <csignal>
 
+#include "iwarp/llp/lower_layer.h"
 #include "tests/gateway/rpc_server.h"
 #include "tests/rpcrdma/rpc_samples.h"
 #include "tests/tools/subprocess.h"
-#include "tools/lower_layer.h"
 
 namespace iwarp::gateway::test {
 namespace {
@@ -21,7 +21,7 @@ using Words = std::vector<std::string>;
 class GatewayOverSctp : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!tools::has_sctp()) GTEST_SKIP() << "built without SCTP";
+    if (!llp::has(llp::Kind::kSctp)) GTEST_SKIP() << "built without SCTP";
   }
   std::shared_ptr<TcpPeer> client(const std::string& port) {
     tcp::socket socket(loop.io);

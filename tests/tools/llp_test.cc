@@ -3,8 +3,8 @@
 
 #include <csignal>
 
+#include "iwarp/llp/lower_layer.h"
 #include "tests/tools/subprocess.h"
-#include "tools/lower_layer.h"
 
 namespace iwarp::test {
 namespace {
@@ -23,7 +23,7 @@ Words rping(const std::string& role, const std::string& port, Words more, const 
 class OverSctp : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!tools::has_sctp()) GTEST_SKIP() << "built without SCTP";
+    if (!llp::has(llp::Kind::kSctp)) GTEST_SKIP() << "built without SCTP";
   }
 };
 
@@ -118,7 +118,7 @@ TEST(OverTcp, WhatIsOfSctpGoesWithIt) {
 }
 
 TEST(WithoutSctp, TheCommandSaysHowToGetIt) {
-  if (tools::has_sctp()) GTEST_SKIP() << "built with SCTP";
+  if (llp::has(llp::Kind::kSctp)) GTEST_SKIP() << "built with SCTP";
   for (const Words& words : {rping("-c", "7174", {}), Words{"probe", "127.0.0.1", "--llp", "sctp"}}) {
     const Finished f = run(words);
     EXPECT_EQ(f.code, 2);

@@ -37,7 +37,7 @@ class Liar {
 
  private:
   void serve() {
-    Told<std::unique_ptr<AnyRequest>> told;
+    Told<std::unique_ptr<llp::ConnectRequest>> told;
     listener_->accept(told.handler());
     auto [error, request] = await(engine_, spec_.manual, told.result());
     const std::size_t receives = spec_.test == Test::kSendLat ? kLatencyReceives : 0;
@@ -62,8 +62,8 @@ class Liar {
   Spec spec_;
   Note says_;
   cm::Engine engine_;
-  std::unique_ptr<LowerLayer> layer_;
-  std::unique_ptr<AnyListener> listener_;
+  std::unique_ptr<llp::LowerLayer> layer_;
+  std::unique_ptr<llp::Listener> listener_;
   std::jthread thread_;
 };
 

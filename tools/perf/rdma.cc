@@ -45,8 +45,8 @@ class RdmaPassive final : public Passive {
   }
 
  private:
-  std::unique_ptr<AnyRequest> next(const std::atomic<bool>& stop) {
-    Told<std::unique_ptr<AnyRequest>> told;
+  std::unique_ptr<llp::ConnectRequest> next(const std::atomic<bool>& stop) {
+    Told<std::unique_ptr<llp::ConnectRequest>> told;
     listener_->accept(told.handler());
     auto accepted = told.result();
     while (!ready(engine_, spec_.manual, accepted)) {
@@ -69,7 +69,7 @@ class RdmaPassive final : public Passive {
 
   // It may wait for the engine's thread, which may be about to take the lock.
   void close() {
-    std::unique_ptr<AnyListener> going;  // goes behind the lock
+    std::unique_ptr<llp::Listener> going;  // goes behind the lock
     const std::lock_guard lock(mu_);
     going.swap(listener_);
   }
@@ -78,7 +78,7 @@ class RdmaPassive final : public Passive {
   void accept_further() {
     const std::lock_guard lock(mu_);
     if (listener_ == nullptr) return;
-    listener_->accept([this](const Error& error, const std::unique_ptr<AnyRequest>& request) {
+    listener_->accept([this](const Error& error, const std::unique_ptr<llp::ConnectRequest>& request) {
       if (error.code != Errc::kOk) return;
       take(*request);
       accept_further();
@@ -86,19 +86,19 @@ class RdmaPassive final : public Passive {
   }
 
   // The engine keeps the connection until the peer resets it.
-  void take(AnyRequest& request) {
+  void take(llp::ConnectRequest& request) {
     auto qp = std::make_shared<verbs::QueuePair>(
         *pd_, verbs::QueuePair::Options{.send_cq = &unused_, .recv_cq = &unused_, .stream = {}});
-    request.accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<AnyConnection>&) {});
+    request.accept(std::move(qp), {}, [](const Error&, const std::shared_ptr<llp::Connection>&) {});
   }
 
   Spec spec_;
   verbs::CompletionQueue unused_{64};  // of the connections of connect_rate, which live as long as the engine
   std::mutex mu_;                      // guards listener_ in connect_rate
-  std::unique_ptr<AnyListener> listener_;
+  std::unique_ptr<llp::Listener> listener_;
   std::optional<verbs::ProtectionDomain> pd_;
   cm::Engine engine_;  // goes before these: until then its threads may be in take()
-  std::unique_ptr<LowerLayer> layer_;
+  std::unique_ptr<llp::LowerLayer> layer_;
 };
 
 }  // namespace

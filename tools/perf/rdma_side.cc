@@ -74,8 +74,12 @@ cm::Engine::Mode mode_of(const Spec& spec) {
   return spec.manual ? cm::Engine::Mode::kManual : cm::Engine::Mode::kAutomatic;
 }
 
-std::unique_ptr<LowerLayer> lower_layer_of(const Spec& spec, cm::Engine& engine) {
-  auto layer = make_lower_layer(*llp_named(spec.llp), engine, {.packet_bytes = spec.sctp_packet});
+// For the peer to hear of the end.
+constexpr std::chrono::milliseconds kFarewell{500};
+
+std::unique_ptr<llp::LowerLayer> lower_layer_of(const Spec& spec, cm::Engine& engine) {
+  auto layer = llp::LowerLayer::make(engine, *llp::kind_named(spec.llp),
+                                     {.packet_bytes = spec.sctp_packet, .farewell = kFarewell});
   if (!layer) throw std::runtime_error(std::string("--llp ") + spec.llp + ": " + layer.error().why);
   return *std::move(layer);
 }
@@ -145,7 +149,7 @@ void RdmaSide::connect(const std::string& host, std::uint16_t port) {
   introduced(connection->private_data());
 }
 
-void RdmaSide::accept(AnyRequest& request) {
+void RdmaSide::accept(llp::ConnectRequest& request) {
   introduced(request.private_data());
   Joined told;
   request.accept(qp_, {.private_data = introduction(), .mpa = stream_of(spec_)}, told.handler());

@@ -1,0 +1,383 @@
+// One program over either lower layer.
+#include "iwarp/llp/lower_layer.h"
+
+#include <gmock/gmock.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "tests/cm/node.h"
+
+namespace iwarp::llp {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace): the vocabulary of these tests
+using boost::asio::use_future;
+using ::testing::HasSubstr;
+
+std::vector<std::byte> octets(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+class Over : public ::testing::TestWithParam<Kind> {
+ protected:
+  using Connected = std::tuple<Error, std::shared_ptr<Connection>>;
+
+  void SetUp() override {
+    if (!has(GetParam())) GTEST_SKIP() << "built without";
+    auto made = LowerLayer::make(engine, GetParam(), {.packet_bytes = 8000});
+    ASSERT_TRUE(made) << made.error().why;
+    layer = *std::move(made);
+    listener = listen("127.0.0.1");
+  }
+  std::unique_ptr<Listener> listen(const char* address) {
+    cm::ListenOptions o;
+    o.endpoint = {boost::asio::ip::make_address(address), 0};
+    auto made = layer->listen(o);
+    EXPECT_TRUE(made) << made.error().why;
+    return *std::move(made);
+  }
+  static cm::ConnectOptions to(const Listener& listener) {
+    cm::ConnectOptions o;
+    o.host = listener.local().address().to_string();
+    o.port = listener.local().port();
+    return o;
+  }
+  std::future<Connected> connecting(Node& node, const cm::ConnectOptions& options) {
+    return layer->async_connect(node.qp, options, cm::as_error(use_future));
+  }
+  static std::unique_ptr<ConnectRequest> request(Listener& listener) {
+    auto [error, request] = get(listener.async_accept(cm::as_error(use_future)));
+    EXPECT_FALSE(error) << error.why;
+    return std::move(request);
+  }
+  // Why no connection comes of it.
+  Error refusal(const cm::ConnectOptions& options) {
+    Node node(engine);
+    return std::get<0>(get(connecting(node, options)));
+  }
+  struct Joined {
+    std::shared_ptr<Connection> active, passive;
+  };
+  Joined join(Node& client, Node& server, const cm::ConnectOptions& options) {
+    auto connected = connecting(client, options);
+    const auto r = request(*listener);
+    const auto [bad, passive] = get(
+        r->async_accept(server.qp, {.ird = 8, .ord = 4, .private_data = octets("welcome")}, cm::as_error(use_future)));
+    EXPECT_FALSE(bad) << bad.why;
+    const auto [error, active] = get(std::move(connected));
+    EXPECT_FALSE(error) << error.why;
+    return {active, passive};
+  }
+  static stream::Disconnected ending(Connection& connection) {
+    return std::get<1>(get(connection.async_wait_disconnected(cm::as_error(use_future))));
+  }
+
+  cm::Engine engine;
+  std::unique_ptr<LowerLayer> layer;
+  std::unique_ptr<Listener> listener;
+};
+
+TEST_P(Over, QueuePairsAreConnectedAndExchangeMessages) {
+  Node client(engine), server(engine);
+  cm::ConnectOptions options = to(*listener);
+  options.private_data = octets("hello");
+  options.policy.ird = 2;
+  const auto [active, passive] = join(client, server, options);
+  EXPECT_EQ(active->kind(), GetParam());
+  EXPECT_EQ(active->qp(), client.qp);
+  EXPECT_TRUE(active->initiator());
+  EXPECT_FALSE(passive->initiator());
+  EXPECT_EQ(active->remote(), listener->local());
+  EXPECT_EQ(passive->local(), listener->local());
+  EXPECT_EQ(passive->remote(), active->local());
+  EXPECT_EQ(active->private_data(), octets("welcome"));
+  EXPECT_EQ(passive->private_data(), octets("hello"));
+  EXPECT_TRUE(active->negotiated().enhanced);
+  EXPECT_EQ(active->negotiated().ird, 2);
+  EXPECT_EQ(passive->negotiated().peer_ird, 2);
+  EXPECT_EQ(passive->negotiated().ord, 2);
+  EXPECT_EQ(active->negotiated().peer_ord, passive->negotiated().ord);
+  EXPECT_THAT(active->to_string(), HasSubstr("role=initiator"));
+  ping_pong(client, server);
+  client.write(7, server, 2000);
+  client.expect(verbs::WcOp::kWrite, 7);
+  client.read(8, server, 2000);
+  client.expect(verbs::WcOp::kRead, 8);
+  EXPECT_EQ(active->counters().tx.sends, 1u);
+  EXPECT_EQ(active->facts().counters.rx.sends, 1u);
+  EXPECT_FALSE(active->disconnected());
+  active->disconnect();
+  EXPECT_STREQ(ending(*active).reason.why, stream::kClosedHere);
+  EXPECT_EQ(ending(*passive).reason.code, Errc::kPeerClosed);
+  EXPECT_TRUE(passive->disconnected()->was_established);
+  EXPECT_TRUE(layer->wait_closed(kPatience));
+}
+
+TEST_P(Over, Ipv6) {
+  listener = listen("::1");
+  Node client(engine), server(engine);
+  const auto [active, passive] = join(client, server, to(*listener));
+  EXPECT_TRUE(active->remote().address().is_v6());
+  ping_pong(client, server);
+}
+
+TEST_P(Over, ARequestIsRejectedWithPrivateData) {
+  Node client(engine);
+  auto connected = connecting(client, to(*listener));
+  auto r = request(*listener);
+  EXPECT_EQ(&r->engine(), &engine);
+  EXPECT_TRUE(r->enhanced());
+  EXPECT_EQ(r->peer_ird(), mpa::Policy{}.ird);
+  EXPECT_EQ(r->peer_ord(), mpa::Policy{}.ord);
+  EXPECT_EQ(r->local(), listener->local());
+  EXPECT_EQ(r->remote().address(), listener->local().address());
+  EXPECT_EQ(r->reject(octets("no"), 16383).error().code, Errc::kInvalidArgument);
+  ASSERT_TRUE(r->reject(octets("no"), 7));
+  EXPECT_EQ(r->reject().error().code, Errc::kInvalidArgument);  // decided
+  const auto [error, connection] = get(std::move(connected));
+  EXPECT_EQ(error.code, Errc::kPeerRejected);
+  ASSERT_TRUE(connection);
+  const auto how = ending(*connection);
+  EXPECT_EQ(how.private_data, octets("no"));
+  ASSERT_TRUE(how.rejected_with);
+  EXPECT_EQ(how.rejected_with->ord, 7);
+}
+
+TEST_P(Over, ARequestThatNobodyDecidesIsRejected) {
+  Node client(engine);
+  auto connected = connecting(client, to(*listener));
+  request(*listener).reset();
+  EXPECT_EQ(std::get<0>(get(std::move(connected))).code, Errc::kPeerRejected);
+}
+
+TEST_P(Over, WhatIsAskedForIsChangedForThoseWhoComeLater) {
+  mpa::Policy policy;
+  policy.ird = 60000;
+  EXPECT_EQ(listener->set_policy(policy).error().code, Errc::kInvalidArgument);
+  policy = {};
+  policy.max_ird = 16;
+  ASSERT_TRUE(listener->set_policy(policy));
+  ASSERT_TRUE(listener->set_packet_bytes(4000));
+  ASSERT_TRUE(layer->set_sctp({.packet_bytes = 4000}));
+  Node client(engine), server(engine);
+  cm::ConnectOptions options = to(*listener);
+  options.policy.ord = 100;
+  EXPECT_EQ(join(client, server, options).passive->negotiated().ird, 16);
+  ping_pong(client, server);
+}
+
+TEST_P(Over, WhatIsImpossibleIsRefused) {
+  cm::ConnectOptions options = to(*listener);
+  options.policy.ird = 60000;
+  EXPECT_EQ(refusal(options).code, Errc::kInvalidArgument);
+  options = to(*listener);
+  options.private_data.resize(600);
+  EXPECT_EQ(refusal(options).code, Errc::kInvalidArgument);
+  options = to(*listener);
+  options.host = "does-not-exist.invalid";
+  EXPECT_EQ(refusal(options).code, Errc::kSystem);
+  cm::ListenOptions twice;
+  twice.endpoint = listener->local();
+  EXPECT_EQ(layer->listen(twice).error().code, Errc::kSystem);
+  twice.policy.ird = 60000;
+  EXPECT_EQ(layer->listen(twice).error().code, Errc::kInvalidArgument);
+}
+
+TEST_P(Over, WaitsAreCancelled) {
+  auto waiting = listener->async_accept(cm::as_error(use_future));
+  listener->cancel();
+  EXPECT_EQ(std::get<0>(get(std::move(waiting))).code, Errc::kAborted);
+
+  Node client(engine), server(engine);
+  const auto [active, passive] = join(client, server, to(*listener));  // the next one is told
+  auto end = active->async_wait_disconnected(cm::as_error(use_future));
+  active->cancel();
+  EXPECT_EQ(std::get<0>(get(std::move(end))).code, Errc::kAborted);
+  ping_pong(client, server);
+
+  Node other(engine);
+  boost::asio::cancellation_signal stop;
+  std::promise<Errc> connected;
+  layer->async_connect(
+      other.qp, to(*listener),
+      boost::asio::bind_cancellation_slot(stop.slot(), [&](const Error& error, const std::shared_ptr<Connection>&) {
+        connected.set_value(error.code);
+      }));
+  const auto r = request(*listener);
+  boost::asio::post(engine.io(), [&] { stop.emit(boost::asio::cancellation_type::terminal); });
+  EXPECT_EQ(get(connected.get_future()), Errc::kAborted);
+}
+
+TEST_P(Over, AConnectionIsAborted) {
+  Node client(engine), server(engine);
+  const auto [active, passive] = join(client, server, to(*listener));
+  server.recv(1);
+  passive->abort();
+  EXPECT_EQ(ending(*passive).reason.code, Errc::kAborted);
+  server.expect(verbs::WcOp::kRecv, 1, Errc::kFlushed);
+  (void)ending(*active);
+  EXPECT_EQ(client.qp->state(), verbs::QueuePairState::kError);
+}
+
+// RFC 6581 is for both ends to want.
+TEST_P(Over, RevisionOneIsWithoutNegotiation) {
+  Node client(engine), server(engine);
+  cm::ConnectOptions options = to(*listener);
+  options.policy.revision = 1;
+  options.policy.peer_to_peer = false;
+  auto connected = connecting(client, options);
+  const auto r = request(*listener);
+  EXPECT_FALSE(r->enhanced());
+  EXPECT_EQ(r->peer_ird(), 0);
+  EXPECT_FALSE(std::get<0>(get(r->async_accept(server.qp, {}, cm::as_error(use_future)))));
+  const auto [error, active] = get(std::move(connected));
+  ASSERT_FALSE(error) << error.why;
+  EXPECT_FALSE(active->negotiated().enhanced);
+  ping_pong(client, server);
+}
+
+// Its reference is all that the application drops.
+TEST_P(Over, AConnectionGoesOnWithoutItsObject) {
+  Node client(engine), server(engine);
+  (void)join(client, server, to(*listener));
+  ping_pong(client, server);
+}
+
+boost::asio::awaitable<void> serve(Listener& listener, Node& node, Errc& how) {
+  auto [error, request] = co_await listener.async_accept(cm::as_error(boost::asio::use_awaitable));
+  EXPECT_FALSE(error);
+  auto [failed, connection] = co_await request->async_accept(node.qp, {}, cm::as_error(boost::asio::use_awaitable));
+  EXPECT_FALSE(failed);
+  how = (co_await connection->async_wait_disconnected(boost::asio::use_awaitable)).reason.code;
+}
+
+boost::asio::awaitable<void> visit(LowerLayer& layer, cm::ConnectOptions options, Node& node, Errc& how) {
+  auto connection = co_await layer.async_connect(node.qp, std::move(options), boost::asio::use_awaitable);
+  connection->disconnect();
+  how = (co_await connection->async_wait_disconnected(boost::asio::use_awaitable)).reason.code;
+}
+
+// Everything in one thread of the caller's.
+TEST_P(Over, CoroutinesOfABorrowedLoop) {
+  listener.reset();
+  layer.reset();
+  boost::asio::io_context io;
+  cm::Engine borrowing(io);
+  layer = LowerLayer::make(borrowing, GetParam()).value();
+  listener = listen("127.0.0.1");
+  Node client(borrowing), server(borrowing);
+  Errc near = Errc::kOk, far = Errc::kOk;
+  boost::asio::co_spawn(io, serve(*listener, server, far), boost::asio::detached);
+  boost::asio::co_spawn(io, visit(*layer, to(*listener), client, near), boost::asio::detached);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while ((near == Errc::kOk || far == Errc::kOk) && std::chrono::steady_clock::now() < deadline) io.run_one_for(1s);
+  EXPECT_EQ(near, Errc::kAborted);
+  EXPECT_EQ(far, Errc::kPeerClosed);
+  listener.reset();
+  layer.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(Either, Over, ::testing::Values(Kind::kTcp, Kind::kSctp),
+                         [](const auto& kind) { return name(kind.param); });
+
+class OverSctp : public Over {};
+class OverTcp : public Over {};
+
+TEST_P(OverTcp, ARequestMovesToAnotherEngine) {
+  cm::Engine other(cm::Engine::Mode::kAutomatic, cm::Engine::kUsualSpin, engine.context());
+  Node client(engine), server(other);
+  auto connected = connecting(client, to(*listener));
+  const auto r = request(*listener);
+  ASSERT_TRUE(r->move_to(other));
+  EXPECT_EQ(&r->engine(), &other);
+  EXPECT_FALSE(std::get<0>(get(r->async_accept(server.qp, {}, cm::as_error(use_future)))));
+  EXPECT_FALSE(std::get<0>(get(std::move(connected))));
+  ping_pong(client, server);
+}
+
+TEST_P(OverTcp, ConnectionsOutliveTheLayer) {
+  Node client(engine), server(engine);
+  const auto [active, passive] = join(client, server, to(*listener));
+  layer.reset();
+  ping_pong(client, server);
+}
+
+TEST_P(OverSctp, WhatOnlyTcpCanDoIsRefused) {
+  const auto refused = [&](auto set) {
+    cm::ConnectOptions options = to(*listener);
+    set(options);
+    const Error error = refusal(options);
+    EXPECT_EQ(error.code, Errc::kInvalidArgument);
+    return std::string(error.why);
+  };
+  EXPECT_THAT(refused([](auto& o) { o.refusal_patience = 1ms; }), HasSubstr("refusal_patience is for TCP"));
+  EXPECT_THAT(refused([](auto& o) { o.keep_tcp_if_rejected = true; }), HasSubstr("keep_tcp_if_rejected is for TCP"));
+  EXPECT_THAT(refused([](auto& o) {
+                o.judge_reply = [](ConstBytes) { return Result<rdmap::Extensions>(rdmap::Extensions{}); };
+              }),
+              HasSubstr("judge_reply is for MPA"));
+  EXPECT_THAT(refused([](auto& o) {
+                o.try_again = [](const Error&, ConstBytes) { return std::optional<std::vector<std::byte>>{}; };
+              }),
+              HasSubstr("try_again is for MPA"));
+  EXPECT_EQ(layer->set_sctp({.packet_bytes = 100}).error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(listener->set_packet_bytes(100).error().code, Errc::kInvalidArgument);
+
+  Node client(engine);
+  cm::Engine other;
+  auto connected = connecting(client, to(*listener));
+  const auto r = request(*listener);
+  EXPECT_TRUE(r->move_to(engine));
+  EXPECT_EQ(r->move_to(other).error().code, Errc::kInvalidArgument);
+}
+
+TEST_P(OverSctp, AProcessHasOneAtATime) {
+  EXPECT_EQ(LowerLayer::make(engine, Kind::kSctp).error().code, Errc::kResource);
+  EXPECT_EQ(LowerLayer::make(engine, Kind::kSctp, {.packet_bytes = 70}).error().code, Errc::kInvalidArgument);
+  listener.reset();
+  layer.reset();
+  EXPECT_TRUE(LowerLayer::make(engine, Kind::kSctp));
+}
+
+TEST_P(OverSctp, ItsPortIsChosen) {
+  listener.reset();
+  ASSERT_TRUE(layer->set_sctp({.port = 4711}));
+  listener = listen("127.0.0.1");
+  Node client(engine), server(engine);
+  (void)join(client, server, to(*listener));
+  ping_pong(client, server);
+  ASSERT_TRUE(layer->set_sctp({.port = 4712}));
+  EXPECT_EQ(refusal(to(*listener)).code, Errc::kConnectionRefused);
+}
+
+TEST_P(OverSctp, ConnectionsEndWithTheLayer) {
+  Node client(engine), server(engine);
+  const auto [active, passive] = join(client, server, to(*listener));
+  layer.reset();
+  EXPECT_EQ(ending(*active).reason.code, Errc::kAborted);
+  EXPECT_EQ(ending(*passive).reason.code, Errc::kAborted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, OverTcp, ::testing::Values(Kind::kTcp));
+INSTANTIATE_TEST_SUITE_P(Sctp, OverSctp, ::testing::Values(Kind::kSctp));
+
+TEST(LowerLayer, KindsHaveNames) {
+  EXPECT_STREQ(name(Kind::kTcp), "tcp");
+  EXPECT_EQ(kind_named("sctp"), Kind::kSctp);
+  EXPECT_EQ(kind_named("udp"), std::nullopt);
+  EXPECT_TRUE(has(Kind::kTcp));
+}
+
+TEST(LowerLayer, WithoutSctpItSaysHowToGetIt) {
+  if (has(Kind::kSctp)) GTEST_SKIP() << "built with";
+  cm::Engine engine;
+  EXPECT_THAT(LowerLayer::make(engine, Kind::kSctp).error().why, HasSubstr("libusrsctp-dev"));
+}
+
+}  // namespace
+}  // namespace iwarp::llp
