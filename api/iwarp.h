@@ -2,8 +2,8 @@
 // lifetimes, threads, errors and cancellation.
 //
 // The layers below keep their own namespaces and headers for those who use one alone: iwarp::mpa, iwarp::stream,
-// iwarp::trace. RPC-over-RDMA is in iwarp::rpcrdma, since it has words of its own for the same things (Completion), and
-// so is iwarp::llp, connections over TCP or SCTP (Connection, Listener): those of namespace iwarp are over TCP.
+// iwarp::trace. RPC-over-RDMA is in iwarp::rpcrdma, since it has words of its own for the same things (Completion).
+// Connections here are over TCP; iwarp::llp has those over TCP or SCTP, by the same names.
 #pragma once
 
 #include "iwarp/base/bytes.h"

@@ -32,8 +32,7 @@ class OwnLink final : public RdmaLink {
   using RdmaLink::abort;
   void abort(const Error& reason) override { connection_->abort(reason); }
   void wait_disconnected(std::function<void(const stream::Disconnected&)> ended) override {
-    connection_->async_wait_disconnected(
-        [ended = std::move(ended)](const Error&, const stream::Disconnected& how) { ended(how); });
+    connection_->async_wait_disconnected([ended = std::move(ended)](const stream::Disconnected& how) { ended(how); });
   }
 
  private:
@@ -126,7 +125,7 @@ class OwnStack final : public RdmaProvider, public std::enable_shared_from_this<
     o.endpoint = at;
     o.policy = options.policy;
     o.on_shortage = [](const Error& e) { spdlog::warn("short of resources: {}", e.why); };
-    auto listener = over(engine, options)->listen(o);  // req: RFC8166-2.2.3-1 RFC8167-2-2
+    auto listener = over(engine)->listen(o, sctp_of(options));  // req: RFC8166-2.2.3-1 RFC8167-2-2
     if (!listener) return listener.error();
     return std::unique_ptr<RdmaListener>(
         std::make_unique<OwnListener>(weak_from_this(), *std::move(listener), std::move(handlers)));
@@ -149,16 +148,15 @@ class OwnStack final : public RdmaProvider, public std::enable_shared_from_this<
     o.connect_timeout = options.backend_timeout;
     if (to.source) o.local = tcp::endpoint(*to.source, 0);
     o.private_data = to.private_data;
-    over(engine, options)->connect(qp, o, told(std::move(handler)));  // req: RFC8166-2.2.3-1 RFC8167-2-2
+    over(engine)->connect(qp, o, sctp_of(options), told(std::move(handler)), {});  // req: RFC8166-2.2.3-1 RFC8167-2-2
   }
 
  private:
   // Over TCP each engine has its own, which may go when it has been used.
-  [[nodiscard]] std::shared_ptr<llp::LowerLayer> over(cm::Engine& engine, const Options& options) const {
-    if (sctp_ == nullptr) return *llp::LowerLayer::make(engine, llp::Kind::kTcp);
-    (void)sctp_->set_sctp({.packet_bytes = options.sctp_packet_bytes});
-    return sctp_;
+  [[nodiscard]] std::shared_ptr<llp::LowerLayer> over(cm::Engine& engine) const {
+    return sctp_ != nullptr ? sctp_ : *llp::LowerLayer::make(engine, llp::Kind::kTcp);
   }
+  static llp::SctpOptions sctp_of(const Options& options) { return {.packet_bytes = options.sctp_packet_bytes}; }
 
   const std::shared_ptr<llp::LowerLayer> sctp_;
 };
@@ -208,7 +206,7 @@ std::shared_ptr<RdmaProvider> own_stack() {
 
 Parsed<std::shared_ptr<RdmaProvider>> open_sctp(cm::Engine& home) {
   auto layer = llp::LowerLayer::make(home, llp::Kind::kSctp);
-  if (!layer) return {std::nullopt, std::string("no SCTP: ") + layer.error().why};
+  if (!layer) return {std::nullopt, std::string(layer.error().why)};
   return {std::make_shared<OwnStack>(*std::move(layer)), {}};
 }
 

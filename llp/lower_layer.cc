@@ -2,6 +2,7 @@
 
 #include "iwarp/llp/over_sctp.h"
 #include "iwarp/llp/over_tcp.h"
+#include "iwarp/verbs/own_process.h"
 
 namespace iwarp::llp {
 
@@ -21,6 +22,7 @@ bool has(Kind kind) {
 }
 
 Result<std::unique_ptr<LowerLayer>> LowerLayer::make(cm::Engine& engine, Kind kind, const SctpOptions& sctp) {
+  if (!engine.operations()->alive()) return verbs::used_after_fork();
   if (kind == Kind::kSctp) return make_over_sctp(engine, sctp);
   return make_over_tcp(engine);
 }

@@ -7,11 +7,20 @@
 //   auto listener = layer->listen({.endpoint = {address, 7174}}).value();
 //   layer->connect(qp, {.host = "10.0.0.2", .port = 7174}, [](const Error& error, auto connection) { ... });
 //
-// Programs for TCP alone need none of it, and have more in cm/: TCP connections of their own, taps, links. What options
-// say of sockets, of MPA and of engines counts for nothing over SCTP, but for two fields of mpa::Policy: with revision
-// 1 nothing is negotiated (RFC 6581 s7), and peer_to_peer costs an RTR there, which SCTP does not need. Handlers are
-// called once, in an engine thread, and each operation has a form for Asio (iwarp/cm/token.h). All of it is
-// thread-safe; in a forked child it refuses.
+// Programs for TCP alone need none of it, and have more in cm/: TCP connections of their own, taps, links.
+//
+// Handlers are called once, in an engine thread, and each operation has a form for Asio (iwarp/cm/token.h).
+// Thread-safe; over SCTP a borrowed io_context is run by one thread, which then makes and destroys layers and listeners
+// as well. In a forked child every call refuses.
+//
+// Over SCTP
+//   - of mpa::Policy IRD, ORD, RTR forms, peer_to_peer, the longest private data and the time for an answer count, with
+//     revision 1 nothing is negotiated (RFC 6581 s7), and allow_revision_1_fallback stands for a plain Initiate behind
+//     one that was ended. peer_to_peer is on by default and costs an RTR, though either side may send first there;
+//   - what options say of sockets, of engines, of shortages and of MPA else counts for nothing;
+//   - private data have up to 508 octets, 512 where nothing is negotiated;
+//   - make(), listen() and the destructors of layers and listeners wait for the engine's thread: hold no lock that a
+//     handler takes.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -22,6 +31,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "iwarp/cm/connect_request.h"
@@ -48,7 +59,7 @@ enum class Kind : std::uint8_t {
 // An address and a port, of TCP or of UDP.
 using Address = boost::asio::ip::tcp::endpoint;
 
-// What SCTP has beside what the options of cm say.
+// What SCTP has beside what the options of cm say; nobody asks for it over TCP.
 struct SctpOptions {
   // Octets of an SCTP packet, at most, 576 to 65507; IP and UDP come on top. Default: what an Ethernet frame leaves in
   // IPv6. SCTP does not look for the path MTU: IP cuts what is longer, which costs speed. 65507 suits loopback.
@@ -57,8 +68,6 @@ struct SctpOptions {
   std::uint16_t port = 0;
   // Whether connections to the same address and ports share an association. Default off: each has one of its own.
   bool share_association = false;
-  // How long ~LowerLayer() waits, as wait_closed() does. Default 0: not at all.
-  std::chrono::milliseconds farewell{0};
 };
 
 class Connection;
@@ -96,16 +105,33 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // At once. Outstanding work completes as kFlushed.
   virtual void abort(const Error& reason) = 0;
   void abort() { abort(make_error(Errc::kAborted)); }  // with kAborted
-  // Completes with void(error_code, stream::Disconnected) when the connection is over; at once if it is already. There
-  // is an error only when the wait was cancelled (kAborted).
+  // As cm::Connection::async_wait_disconnected(): completes with void(error_code, stream::Disconnected) when the
+  // connection is over; at once if it is already. There is an error only when the wait was cancelled, or the engine has
+  // gone (kAborted). A callback may take stream::Disconnected alone, whose reason says so then.
   template <class Token>
   auto async_wait_disconnected(Token&& token) {
-    return cm::initiate<Error, stream::Disconnected>(
-        operations_, &cancellers_, cm::kHarmless, std::forward<Token>(token),
-        [self = shared_from_this()](auto completion) { self->on_disconnected(std::move(completion)); });
+    const auto start = [self = shared_from_this()](auto completion) {
+      using Whole = cm::Completion<Error, stream::Disconnected>;
+      if constexpr (std::is_same_v<decltype(completion), Whole>) {
+        self->on_disconnected(std::move(completion));
+      } else {
+        self->on_disconnected(
+            {[told = std::move(completion.handler)](const Error&, stream::Disconnected how) { told(std::move(how)); },
+             completion.cancel, completion.operation});
+      }
+    };
+    if constexpr (cm::detail::takes<Token, stream::Disconnected>()) {
+      return cm::initiate<stream::Disconnected>(operations_, &cancellers_, cm::kHarmless, std::forward<Token>(token),
+                                                start);
+    } else {
+      return cm::initiate<Error, stream::Disconnected>(operations_, &cancellers_, cm::kHarmless,
+                                                       std::forward<Token>(token), start);
+    }
   }
   // Cancels the waits for its end, and leaves the connection as it is.
-  void cancel() { cancellers_.cancel(); }
+  void cancel() {
+    if (operations_->alive()) cancellers_.cancel();
+  }
 
   // For log lines: cm::describe_end().
   [[nodiscard]] cm::EndFacts facts() const { return {remote(), initiator(), counters()}; }
@@ -170,8 +196,8 @@ class Listener {
 
   // Where it listens, with the port that the system picked.
   [[nodiscard]] virtual Address local() const = 0;
-  // `handler` gets the next peer. One at a time may wait. `cancel` gives the waiting up with kAborted; a peer that
-  // comes later is kept for the next accept().
+  // `handler` gets the next peer. One at a time may wait; another gets kInvalidArgument. `cancel` gives the waiting up
+  // with kAborted; a peer that comes later is kept for the next accept().
   virtual void accept(AcceptHandler handler, const std::shared_ptr<cm::Canceller>& cancel = {}) = 0;
   // void(error_code, std::unique_ptr<ConnectRequest>). Understands all kinds of cancellation.
   template <class Token>
@@ -181,7 +207,9 @@ class Listener {
         [this](auto completion) { accept(std::move(completion.handler), completion.cancel); });
   }
   // Gives a waiting async_accept() up with kAborted; it may be called again.
-  void cancel() { cancellers_.cancel(); }
+  void cancel() {
+    if (operations_->alive()) cancellers_.cancel();
+  }
   // For peers that come from now on. kInvalidArgument: mpa::validate() refuses it, and nothing changes.
   [[nodiscard]] virtual Result<void> set_policy(const mpa::Policy& policy) = 0;
   // SctpOptions::packet_bytes, likewise; kInvalidArgument: out of its range. Over TCP it does nothing.
@@ -196,41 +224,62 @@ class Listener {
   cm::Cancellers cancellers_;
 };
 
-// Makes connections of one engine. Goes before it. Connections over TCP, and attempts at them, outlive it; with the one
-// for SCTP those over SCTP end (kAborted), and listeners may go later.
+// Makes connections of one engine, which outlives it.
 class LowerLayer {
  public:
-  // `engine` must outlive it. `sctp` is for Kind::kSctp. kResource: over SCTP a process has one at a time, and this
-  // process has it; kInvalidArgument: this build has no SCTP (has()), or `sctp` has something out of its range.
+  // `sctp`: for listen() and connect() that say no other. kResource: over SCTP a process has one at a time, and this
+  // process has it; kInvalidArgument: this build has no SCTP (has()), or something is out of its range.
   [[nodiscard]] static Result<std::unique_ptr<LowerLayer>> make(cm::Engine& engine, Kind kind,
                                                                 const SctpOptions& sctp = {});
+  // Over TCP nothing happens to its connections, nor to attempts at them. Over SCTP they end (kAborted), and what waits
+  // hears of that before it returns; its listeners may go later.
   virtual ~LowerLayer() = default;
 
   // What it was made with.
   [[nodiscard]] virtual Kind kind() const = 0;
-  [[nodiscard]] virtual cm::Engine& engine() const = 0;  // likewise
-  // SctpOptions of what is made from now on. kInvalidArgument: something is out of its range, and nothing changes. Over
-  // TCP it does nothing.
-  [[nodiscard]] virtual Result<void> set_sctp(const SctpOptions& options) = 0;
-  // As cm::Listener::listen(). Over SCTP the port is of UDP.
-  [[nodiscard]] virtual Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options) = 0;
-  // As cm::connect(). Over SCTP policy.startup_timeout is for the answer to the Initiate, and what only MPA and TCP
-  // can do gives kInvalidArgument: refusal_patience, keep_tcp_if_rejected, judge_reply, try_again.
-  virtual void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options,
-                       EstablishedHandler handler, const std::shared_ptr<cm::Canceller>& cancel = {}) = 0;
+  [[nodiscard]] cm::Engine& engine() const { return engine_; }  // likewise
+  // As cm::Listener::listen(). Over SCTP the port is of UDP, and initiates beyond max_pending are rejected.
+  [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options) {
+    return listen(options, sctp_);
+  }
+  [[nodiscard]] virtual Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options,
+                                                                 const SctpOptions& sctp) = 0;  // with these
+  // As cm::connect(). Over SCTP connect_timeout is for the association, begins when the host is resolved, and is 10
+  // minutes at most; of several addresses all but the last have 1.5 s. policy.startup_timeout is for the answer to the
+  // Initiate, of `local` the port counts for nothing, and what only MPA and TCP can do gives kInvalidArgument:
+  // refusal_patience, keep_tcp_if_rejected, judge_reply, try_again.
+  void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, EstablishedHandler handler,
+               const std::shared_ptr<cm::Canceller>& cancel = {}) {
+    connect(std::move(qp), options, sctp_, std::move(handler), cancel);
+  }
+  virtual void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, const SctpOptions& sctp,
+                       EstablishedHandler handler, const std::shared_ptr<cm::Canceller>& cancel) = 0;  // with these
   // void(error_code, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
   template <class Token>
   auto async_connect(std::shared_ptr<verbs::QueuePair> qp, cm::ConnectOptions options, Token&& token) {
+    return async_connect(std::move(qp), std::move(options), sctp_, std::forward<Token>(token));
+  }
+  // The same.
+  template <class Token>
+  auto async_connect(std::shared_ptr<verbs::QueuePair> qp, cm::ConnectOptions options, const SctpOptions& sctp,
+                     Token&& token) {
     return cm::initiate<Error, std::shared_ptr<Connection>>(
-        engine().operations(), nullptr, cm::kEnding, std::forward<Token>(token),
-        [this, qp = std::move(qp), options = std::move(options)](auto completion) mutable {
-          connect(std::move(qp), options, std::move(completion.handler), completion.cancel);
+        engine_.operations(), nullptr, cm::kEnding, std::forward<Token>(token),
+        [this, qp = std::move(qp), options = std::move(options), sctp](auto completion) mutable {
+          connect(std::move(qp), options, sctp, std::move(completion.handler), completion.cancel);
         });
   }
-  // Sleeps until nothing of connections that are over is left, `time` at most; whether nothing is. For who exits behind
-  // its last connection: over SCTP what tells the peer of its end may be under way, and nobody else sends it again.
-  // Over TCP the kernel does, so it returns at once. Not to be called in a handler.
+  // Sleeps until no association is left, `time` at most; whether none is. For who exits behind its last connection:
+  // over SCTP what tells the peer of its end may be under way, and nobody else sends it again. Over TCP the kernel
+  // does, so it returns at once. Not to be called in a handler, nor where nobody else runs a borrowed io_context.
   virtual bool wait_closed(std::chrono::milliseconds time) = 0;
+
+ protected:
+  LowerLayer(cm::Engine& engine, const SctpOptions& sctp) : engine_(engine), sctp_(sctp) {}  // by make()
+
+ private:
+  cm::Engine& engine_;
+  const SctpOptions sctp_;
 };
 
 }  // namespace iwarp::llp

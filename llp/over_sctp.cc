@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <mutex>
 #include <utility>
 
 #include "iwarp/sctp_cm/service.h"
+#include "iwarp/verbs/own_process.h"
 
 namespace iwarp::llp {
 namespace {
@@ -95,7 +95,13 @@ sctp::SessionOptions session_of(const mpa::Policy& policy) {
   sctp::SessionOptions session;
   session.offer = mpa::offer_of(policy);
   session.enhanced = policy.revision > 1;
+  session.max_private_data_bytes = policy.max_private_data_bytes;
   return session;
+}
+
+Result<void> check(const SctpOptions& options) {
+  if (validate(sctp_cm::TransportOptions{.packet_bytes = options.packet_bytes})) return {};
+  return make_error(Errc::kInvalidArgument, "SctpOptions::packet_bytes must be 576 to 65507");
 }
 
 class SctpListener final : public Listener {
@@ -116,6 +122,7 @@ class SctpListener final : public Listener {
     return listener_->set_session(session_of(policy));
   }
   [[nodiscard]] Result<void> set_packet_bytes(std::uint16_t octets) override {
+    if (auto ok = check(SctpOptions{.packet_bytes = octets}); !ok) return ok;
     return listener_->set_packet_bytes(octets);
   }
 
@@ -124,39 +131,33 @@ class SctpListener final : public Listener {
   const std::unique_ptr<sctp_cm::Listener> listener_;
 };
 
-// What a connect would have to leave out; null: nothing.
-const char* not_over_sctp(const cm::ConnectOptions& options) {
-  if (options.refusal_patience > std::chrono::milliseconds(0)) return "refusal_patience is for TCP, not for SCTP";
-  if (options.keep_tcp_if_rejected) return "keep_tcp_if_rejected is for TCP, not for SCTP";
-  if (options.judge_reply) return "judge_reply is for MPA, not for SCTP";
-  if (options.try_again) return "try_again is for MPA, not for SCTP";
-  return nullptr;
+Result<void> check(const mpa::Policy& policy, const SctpOptions& sctp) {
+  if (auto ok = mpa::validate(policy); !ok) return ok;
+  return check(sctp);
 }
 
-Result<void> validate(const SctpOptions& options) {
-  return validate(sctp_cm::TransportOptions{.packet_bytes = options.packet_bytes});
+// And what would have to be left out.
+Result<void> check(const cm::ConnectOptions& options, const SctpOptions& sctp) {
+  const auto invalid = [](const char* why) { return make_error(Errc::kInvalidArgument, why); };
+  if (options.refusal_patience > std::chrono::milliseconds(0)) return invalid("refusal_patience is for TCP, not SCTP");
+  if (options.keep_tcp_if_rejected) return invalid("keep_tcp_if_rejected is for TCP, not SCTP");
+  if (options.judge_reply) return invalid("judge_reply is for MPA, not SCTP");
+  if (options.try_again) return invalid("try_again is for MPA, not SCTP");
+  if (options.connect_timeout < std::chrono::milliseconds(1))
+    return invalid("ConnectOptions::connect_timeout must be 1 ms or more");
+  return check(options.policy, sctp);
 }
 
 class SctpLayer final : public LowerLayer {
  public:
-  SctpLayer(cm::Engine& engine, std::unique_ptr<sctp_cm::Service> service, const SctpOptions& options)
-      : engine_(engine), service_(std::move(service)), options_(options) {}
-  ~SctpLayer() override {
-    if (const auto farewell = options().farewell; farewell > std::chrono::milliseconds(0))
-      (void)service_->wait_closed(farewell);
-  }
+  SctpLayer(cm::Engine& engine, std::unique_ptr<sctp_cm::Service> service, const SctpOptions& sctp)
+      : LowerLayer(engine, sctp), service_(std::move(service)) {}
 
   [[nodiscard]] Kind kind() const override { return Kind::kSctp; }
-  [[nodiscard]] cm::Engine& engine() const override { return engine_; }
-  [[nodiscard]] Result<void> set_sctp(const SctpOptions& options) override {
-    if (auto ok = validate(options); !ok) return ok;
-    const std::lock_guard lock(mu_);
-    options_ = options;
-    return {};
-  }
-  [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options) override {
-    if (const auto ok = cm::validate(options); !ok) return ok.error();
-    const SctpOptions sctp = this->options();
+  using LowerLayer::listen;
+  [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options,
+                                                         const SctpOptions& sctp) override {
+    if (const auto ok = check(options.policy, sctp); !ok) return ok.error();
     sctp_cm::ListenOptions o;
     o.endpoint = {options.endpoint.address(), options.endpoint.port()};
     o.sctp_port = sctp.port;
@@ -165,16 +166,15 @@ class SctpLayer final : public LowerLayer {
     o.transport.packet_bytes = sctp.packet_bytes;
     auto listener = service_->listen(o);
     if (!listener) return listener.error();
-    return std::unique_ptr<Listener>(std::make_unique<SctpListener>(engine_, *std::move(listener)));
+    return std::unique_ptr<Listener>(std::make_unique<SctpListener>(engine(), *std::move(listener)));
   }
-  void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, EstablishedHandler handler,
-               const std::shared_ptr<cm::Canceller>& cancel) override {
-    const auto refuse = [&](const Error& error) {
-      boost::asio::post(engine_.io(), [handler, error] { handler(error, nullptr); });
-    };
-    if (const auto ok = mpa::validate(options.policy); !ok) return refuse(ok.error());
-    const SctpOptions sctp = this->options();
-    if (const char* why = not_over_sctp(options)) return refuse(make_error(Errc::kInvalidArgument, why));
+  using LowerLayer::connect;
+  void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, const SctpOptions& sctp,
+               EstablishedHandler handler, const std::shared_ptr<cm::Canceller>& cancel) override {
+    if (!engine().operations()->alive()) return handler(verbs::used_after_fork(), nullptr);
+    if (const auto ok = check(options, sctp); !ok) {
+      return boost::asio::post(engine().io(), [handler, error = ok.error()] { handler(error, nullptr); });
+    }
     sctp_cm::ConnectOptions o;
     o.host = options.host;
     o.port = options.port;
@@ -182,26 +182,19 @@ class SctpLayer final : public LowerLayer {
     if (options.local) o.local = options.local->address();
     o.session = session_of(options.policy);
     o.session.answer_timeout = options.policy.startup_timeout;
+    o.plain_fallback = options.policy.allow_revision_1_fallback;
     o.private_data = options.private_data;
     o.share_association = sctp.share_association;
     o.transport.packet_bytes = sctp.packet_bytes;
     o.transport.connect_timeout = std::min(options.connect_timeout, kLongestConnect);
-    service_->connect(std::move(qp), std::move(o), telling(engine_, std::move(handler)), cancel);
+    service_->connect(std::move(qp), std::move(o), telling(engine(), std::move(handler)), cancel);
   }
   bool wait_closed(std::chrono::milliseconds time) override { return service_->wait_closed(time); }
 
  private:
   static constexpr std::chrono::milliseconds kLongestConnect{600'000};  // of TransportOptions
 
-  [[nodiscard]] SctpOptions options() const {
-    const std::lock_guard lock(mu_);
-    return options_;
-  }
-
-  cm::Engine& engine_;
   const std::unique_ptr<sctp_cm::Service> service_;
-  mutable std::mutex mu_;  // guards options_
-  SctpOptions options_;
 };
 
 }  // namespace
@@ -211,7 +204,7 @@ bool has_sctp() {
 }
 
 Result<std::unique_ptr<LowerLayer>> make_over_sctp(cm::Engine& engine, const SctpOptions& options) {
-  if (const auto ok = validate(options); !ok) return ok.error();
+  if (const auto ok = check(options); !ok) return ok.error();
   auto service = sctp_cm::Service::make(engine);
   if (!service) return service.error();
   return std::unique_ptr<LowerLayer>(std::make_unique<SctpLayer>(engine, *std::move(service), options));

@@ -86,23 +86,21 @@ class TcpListener final : public Listener {
 
 class TcpLayer final : public LowerLayer {
  public:
-  explicit TcpLayer(cm::Engine& engine) : engine_(engine) {}
+  explicit TcpLayer(cm::Engine& engine) : LowerLayer(engine, {}) {}
   [[nodiscard]] Kind kind() const override { return Kind::kTcp; }
-  [[nodiscard]] cm::Engine& engine() const override { return engine_; }
-  [[nodiscard]] Result<void> set_sctp(const SctpOptions&) override { return {}; }
-  [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options) override {
-    auto listener = cm::Listener::listen(engine_, options);
+  using LowerLayer::listen;
+  [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options,
+                                                         const SctpOptions&) override {
+    auto listener = cm::Listener::listen(engine(), options);
     if (!listener) return listener.error();
-    return std::unique_ptr<Listener>(std::make_unique<TcpListener>(engine_.operations(), *std::move(listener)));
+    return std::unique_ptr<Listener>(std::make_unique<TcpListener>(engine().operations(), *std::move(listener)));
   }
-  void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, EstablishedHandler handler,
-               const std::shared_ptr<cm::Canceller>& cancel) override {
-    cm::connect(engine_, std::move(qp), options, telling(engine_, std::move(handler)), cancel);
+  using LowerLayer::connect;
+  void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, const SctpOptions&,
+               EstablishedHandler handler, const std::shared_ptr<cm::Canceller>& cancel) override {
+    cm::connect(engine(), std::move(qp), options, telling(engine(), std::move(handler)), cancel);
   }
   bool wait_closed(std::chrono::milliseconds) override { return true; }  // the kernel has it
-
- private:
-  cm::Engine& engine_;
 };
 
 }  // namespace

@@ -15,15 +15,13 @@ class LlpFlags {
   void add(CLI::App& app, const std::string& group);
   [[nodiscard]] llp::Kind kind() const { return *llp::kind_named(llp_); }
   [[nodiscard]] llp::SctpOptions sctp() const {
-    return {.packet_bytes = packet_.value_or(llp::SctpOptions{}.packet_bytes), .farewell = kFarewell};
+    return {.packet_bytes = packet_.value_or(llp::SctpOptions{}.packet_bytes)};
   }
   // After parsing. Throws CLI::ValidationError where this build has no SCTP, or --sctp-packet is no default and goes
   // without it.
   void check() const;
 
  private:
-  static constexpr std::chrono::milliseconds kFarewell{500};  // for the peer to hear of the end
-
   std::string llp_ = "tcp";
   std::optional<std::uint16_t> packet_;
 };

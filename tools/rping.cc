@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "iwarp/gateway/options.h"
-#include "iwarp/llp/lower_layer.h"
 #include "tools/command.h"
 #include "tools/connection_log.h"
 #include "tools/descriptor_limit.h"
+#include "tools/layer_handle.h"
 #include "tools/rping_side.h"
 
 namespace iwarp::tools {
@@ -125,10 +125,10 @@ int finish(llp::Connection& connection, bool ok, const Side& side, const Interru
 }
 
 // std::runtime_error: there is none.
-std::unique_ptr<llp::LowerLayer> lower_layer(cm::Engine& engine, const Flags& flags) {
+LayerHandle lower_layer(cm::Engine& engine, const Flags& flags) {
   auto layer = llp::LowerLayer::make(engine, flags.llp.kind(), flags.llp.sctp());
   if (!layer) throw std::runtime_error(layer.error().why);
-  return *std::move(layer);
+  return LayerHandle(layer->release());
 }
 
 int run_client(const Flags& flags) {

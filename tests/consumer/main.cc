@@ -95,18 +95,27 @@ void run_over_sctp(cm::Engine& engine) {
   auto incoming = listener->async_accept(use_future);
   const verbs::ProtectionDomain pd(engine.context());
   cm::CompletionQueue cq(engine, 16);
+  std::array<char, 32> text{"hello over SCTP"}, got{};
+  const auto text_mr = need(verbs::MemoryRegion::register_memory(pd, std::as_writable_bytes(std::span(text)), {}));
+  const auto got_mr = need(verbs::MemoryRegion::register_memory(pd, std::as_writable_bytes(std::span(got)), {}));
   const auto make = [&] {
     return std::make_shared<verbs::QueuePair>(pd, verbs::QueuePair::Options{.send_cq = &cq, .recv_cq = &cq});
   };
+  const auto passive = make(), active = make();
+  need(passive->post_recv(
+      {.wr_id = 1, .sges = {{reinterpret_cast<std::byte*>(got.data()), got.size(), got_mr.stag()}}}));
   cm::ConnectOptions to;
   to.host = "127.0.0.1";
   to.port = listener->local().port();
-  auto connected = layer->async_connect(make(), to, use_future);
-  auto accepted = incoming.get()->async_accept(make(), {}, use_future);
+  auto connected = layer->async_connect(active, to, use_future);
+  auto accepted = incoming.get()->async_accept(passive, {}, use_future);
   const auto connection = connected.get();
   std::printf("%s\n", connection->to_string().c_str());
+  const verbs::Sge all{reinterpret_cast<std::byte*>(text.data()), text.size(), text_mr.stag()};
+  need(active->post_send({.wr_id = 2, .sges = {all}}));
   connection->disconnect();
   (void)accepted.get()->async_wait_disconnected(use_future).get();
+  if (got != text) throw std::runtime_error("wrong data over SCTP");
   if (!layer->wait_closed(std::chrono::seconds(10))) throw std::runtime_error("an association is left");
 }
 

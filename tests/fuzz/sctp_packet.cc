@@ -5,6 +5,7 @@
 // Input: flags | a packet, or its common header and chunks, each with a type, a number of octets and these.
 #include "iwarp/sctp_cm/packet.h"
 
+#include <optional>
 #include <vector>
 
 #include "tests/fuzz/check.h"
@@ -17,6 +18,25 @@ using sctp_cm::PacketHead;
 
 std::size_t be16(ConstBytes octets, std::size_t at) {
   return std::to_integer<std::size_t>(octets[at]) << 8 | std::to_integer<std::size_t>(octets[at + 1]);
+}
+
+// Whether a chunk of that type, with as many octets behind its head, is what DDP needs and alone in its packet; only
+// where that follows from these two.
+std::optional<bool> known(unsigned type, std::size_t bytes) {
+  switch (type) {
+    case 0:
+      return bytes > 12;
+    case 7:
+      return bytes == 4;
+    case 8:
+    case 11:
+    case 14:
+      return bytes == 0;
+    case 10:
+      return bytes > 0;
+    default:
+      return type > 11 ? std::optional(false) : std::nullopt;
+  }
 }
 
 // Lengths that are right, so that the fuzzer gets to what is in the chunks.
@@ -66,7 +86,12 @@ void judge(ConstBytes packet) {
   FUZZ_CHECK(sctp_cm::has_good_checksum(sealed));
   sealed[packet.size() / 2] ^= std::byte{1};
   FUZZ_CHECK(!sctp_cm::has_good_checksum(sealed));
-  if (!sctp_cm::is_plain(packet)) return;
+  const bool plain = sctp_cm::is_plain(packet);
+  if (const std::size_t only = be16(packet, 14); (only + 3) / 4 * 4 == packet.size() - 12) {
+    const auto expected = known(std::to_integer<unsigned>(packet[12]), only - 4);
+    FUZZ_CHECK(!expected || *expected == plain);
+  }
+  if (!plain) return;
   std::size_t chunks = 0, end = 0;
   bool alone = false;
   walk(packet.subspan(12), [&](ConstBytes chunk) {
@@ -74,9 +99,14 @@ void judge(ConstBytes packet) {
     ++chunks;
     end = static_cast<std::size_t>(chunk.data() - packet.data()) + chunk.size();
     FUZZ_CHECK(is_allowed(type));
-    if (type == 1 || type == 2) walk(chunk.subspan(20), [](ConstBytes) {});
+    FUZZ_CHECK(known(type, chunk.size() - 4).value_or(true));
+    if (type == 1 || type == 2) {
+      FUZZ_CHECK(chunk.size() >= 20);
+      walk(chunk.subspan(20), [](ConstBytes) {});
+    }
+    if (type == 4 || type == 5) FUZZ_CHECK(chunk.size() >= 8 && be16(chunk, 6) + 4 <= chunk.size());
     if (type == 6 || type == 9) walk(chunk.subspan(4), [](ConstBytes) {});
-    if (type == 3) FUZZ_CHECK(chunk.size() == 16 + 4 * (be16(chunk, 12) + be16(chunk, 14)));
+    if (type == 3) FUZZ_CHECK(chunk.size() >= 16 && chunk.size() == 16 + 4 * (be16(chunk, 12) + be16(chunk, 14)));
     alone = alone || type == 1 || type == 2 || type == 14;
   });
   FUZZ_CHECK(chunks == 1 || !alone);

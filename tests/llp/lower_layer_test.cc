@@ -2,11 +2,14 @@
 #include "iwarp/llp/lower_layer.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/ip/udp.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "tests/cm/node.h"
@@ -163,12 +166,15 @@ TEST_P(Over, WhatIsAskedForIsChangedForThoseWhoComeLater) {
   policy.max_ird = 16;
   ASSERT_TRUE(listener->set_policy(policy));
   ASSERT_TRUE(listener->set_packet_bytes(4000));
-  ASSERT_TRUE(layer->set_sctp({.packet_bytes = 4000}));
   Node client(engine), server(engine);
   cm::ConnectOptions options = to(*listener);
   options.policy.ord = 100;
   EXPECT_EQ(join(client, server, options).passive->negotiated().ird, 16);
   ping_pong(client, server);
+  if (GetParam() == Kind::kSctp) {
+    EXPECT_GT(client.qp->query()->mulpdu, 7000u);
+    EXPECT_LT(server.qp->query()->mulpdu, 4000u);
+  }
 }
 
 TEST_P(Over, WhatIsImpossibleIsRefused) {
@@ -211,6 +217,103 @@ TEST_P(Over, WaitsAreCancelled) {
   const auto r = request(*listener);
   boost::asio::post(engine.io(), [&] { stop.emit(boost::asio::cancellation_type::terminal); });
   EXPECT_EQ(get(connected.get_future()), Errc::kAborted);
+}
+
+TEST_P(Over, OneAcceptWaitsAtATime) {
+  auto waiting = listener->async_accept(cm::as_error(use_future));
+  EXPECT_EQ(std::get<0>(get(listener->async_accept(cm::as_error(use_future)))).code, Errc::kInvalidArgument);
+  listener.reset();
+  EXPECT_EQ(std::get<0>(get(std::move(waiting))).code, Errc::kAborted);
+}
+
+TEST_P(Over, AnAcceptThatIsImpossibleLeavesTheRequest) {
+  Node client(engine), server(engine);
+  auto connected = connecting(client, to(*listener));
+  const auto r = request(*listener);
+  EXPECT_EQ(std::get<0>(get(r->async_accept(server.qp, {.ird = 60000}, cm::as_error(use_future)))).code,
+            Errc::kInvalidArgument);
+  EXPECT_FALSE(std::get<0>(get(r->async_accept(server.qp, {}, cm::as_error(use_future)))));
+  EXPECT_FALSE(std::get<0>(get(std::move(connected))));
+  ping_pong(client, server);
+}
+
+TEST_P(Over, ItConnectsFromAnAddressThatIsChosen) {
+  Node client(engine), server(engine);
+  cm::ConnectOptions options = to(*listener);
+  options.local = {boost::asio::ip::make_address("127.0.0.2"), 0};
+  EXPECT_EQ(join(client, server, options).passive->remote().address(), options.local->address());
+}
+
+// A callback may do without the error, which is the reason then.
+TEST_P(Over, TheEndIsToldWhenTheEngineGoes) {
+  auto gone = std::make_unique<cm::Engine>();
+  listener.reset();
+  layer.reset();
+  layer = LowerLayer::make(*gone, GetParam()).value();
+  listener = listen("127.0.0.1");
+  std::promise<Errc> first, second;
+  {
+    Node client(*gone), server(*gone);
+    const auto [active, passive] = join(client, server, to(*listener));
+    active->async_wait_disconnected([&](const stream::Disconnected& how) { first.set_value(how.reason.code); });
+    passive->async_wait_disconnected(
+        [&](const Error&, const stream::Disconnected& how) { second.set_value(how.reason.code); });
+    listener.reset();
+    layer.reset();
+  }
+  gone.reset();
+  EXPECT_NE(get(first.get_future()), Errc::kOk);
+  (void)get(second.get_future());
+}
+
+// In a child: the number of the first thing that did not refuse, or 0.
+int use_in_child(LowerLayer& layer, Listener& listener, Connection& connection, Node& node, const Address& at) {
+  int told = 0;
+  Errc last = Errc::kOk;
+  const auto hear = [&](const Error& error, const auto&) {
+    ++told;
+    last = error.code;
+  };
+  const auto heard = [&](int times) { return told == times && last == Errc::kInvalidArgument; };
+  cm::ConnectOptions options;
+  options.host = at.address().to_string();
+  options.port = at.port();
+  layer.connect(node.qp, options, hear);
+  if (!heard(1)) return 1;
+  options.policy.ird = 60000;
+  layer.connect(node.qp, options, hear);
+  if (!heard(2)) return 2;
+  listener.accept(hear);
+  if (!heard(3)) return 3;
+  if (layer.listen({}).ok() || LowerLayer::make(layer.engine(), Kind::kTcp).ok()) return 4;
+  listener.cancel();
+  connection.cancel();
+  connection.disconnect();
+  connection.abort();
+  return layer.wait_closed(1h) ? 0 : 5;
+}
+
+TEST_P(Over, AForkedChildRefusesAndThePeersDoNotNotice) {
+  Node client(engine), server(engine);
+  const auto [active, passive] = join(client, server, to(*listener));
+  ping_pong(client, server);
+  const Address at = listener->local();
+  auto waiting = listener->async_accept(cm::as_error(use_future));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    const int wrong = use_in_child(*layer, *listener, *active, client, at);
+    listener.reset();
+    layer.reset();
+    ::_exit(wrong);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  ping_pong(client, server);
+  listener->cancel();
+  EXPECT_EQ(std::get<0>(get(std::move(waiting))).code, Errc::kAborted);
 }
 
 TEST_P(Over, AConnectionIsAborted) {
@@ -325,7 +428,12 @@ TEST_P(OverSctp, WhatOnlyTcpCanDoIsRefused) {
                 o.try_again = [](const Error&, ConstBytes) { return std::optional<std::vector<std::byte>>{}; };
               }),
               HasSubstr("try_again is for MPA"));
-  EXPECT_EQ(layer->set_sctp({.packet_bytes = 100}).error().code, Errc::kInvalidArgument);
+  EXPECT_THAT(refused([](auto& o) { o.connect_timeout = 0ms; }), HasSubstr("connect_timeout"));
+  EXPECT_EQ(layer->listen({}, {.packet_bytes = 100}).error().code, Errc::kInvalidArgument);
+  Node small(engine);
+  const auto [why, none] =
+      get(layer->async_connect(small.qp, to(*listener), SctpOptions{.packet_bytes = 100}, cm::as_error(use_future)));
+  EXPECT_THAT(why.why, HasSubstr("SctpOptions::packet_bytes must be 576 to 65507"));
   EXPECT_EQ(listener->set_packet_bytes(100).error().code, Errc::kInvalidArgument);
 
   Node client(engine);
@@ -345,14 +453,66 @@ TEST_P(OverSctp, AProcessHasOneAtATime) {
 }
 
 TEST_P(OverSctp, ItsPortIsChosen) {
-  listener.reset();
-  ASSERT_TRUE(layer->set_sctp({.port = 4711}));
-  listener = listen("127.0.0.1");
+  cm::ListenOptions o;
+  o.endpoint = {boost::asio::ip::make_address("127.0.0.1"), 0};
+  const auto other = layer->listen(o, {.port = 4711}).value();
   Node client(engine), server(engine);
-  (void)join(client, server, to(*listener));
+  auto connected = layer->async_connect(client.qp, to(*other), {.port = 4711}, cm::as_error(use_future));
+  EXPECT_FALSE(std::get<0>(get(request(*other)->async_accept(server.qp, {}, cm::as_error(use_future)))));
+  EXPECT_FALSE(std::get<0>(get(std::move(connected))));
   ping_pong(client, server);
-  ASSERT_TRUE(layer->set_sctp({.port = 4712}));
-  EXPECT_EQ(refusal(to(*listener)).code, Errc::kConnectionRefused);
+  EXPECT_EQ(refusal(to(*other)).code, Errc::kConnectionRefused);
+}
+
+// Its end is waited for as long as it is asked, and no longer.
+TEST_P(OverSctp, WhatIsThereIsWaitedFor) {
+  Node client(engine), server(engine);
+  const auto [active, passive] = join(client, server, to(*listener));
+  EXPECT_FALSE(layer->wait_closed(10ms));
+  active->disconnect();
+  EXPECT_TRUE(layer->wait_closed(kPatience));
+}
+
+// An association outlives its listener, which rejects sessions on it from then on. Others are refused as a whole.
+TEST_P(OverSctp, AssociationsAreShared) {
+  const cm::ConnectOptions options = to(*listener);
+  const auto error_of = [&](Node& node, bool share) {
+    return std::get<0>(
+        get(layer->async_connect(node.qp, options, {.share_association = share}, cm::as_error(use_future))));
+  };
+  Node client(engine), server(engine), second(engine), alone(engine);
+  listener->accept([&](const Error&, const std::unique_ptr<ConnectRequest>& r) {
+    r->accept(server.qp, {}, [](const Error&, const std::shared_ptr<Connection>&) {});
+  });
+  ASSERT_FALSE(error_of(client, true));
+  listener.reset();
+  EXPECT_EQ(error_of(second, true).code, Errc::kPeerRejected);
+  EXPECT_EQ(error_of(alone, false).code, Errc::kConnectionRefused);
+}
+
+TEST_P(OverSctp, TimesAreThoseOfTheOptions) {
+  const boost::asio::ip::udp::endpoint any(boost::asio::ip::make_address("127.0.0.1"), 0);
+  boost::asio::io_context io;
+  const boost::asio::ip::udp::socket silent(io, any);
+  cm::ConnectOptions options = to(*listener);
+  options.port = silent.local_endpoint().port();
+  options.connect_timeout = 50ms;
+  EXPECT_EQ(refusal(options).code, Errc::kTimeout);
+  options = to(*listener);  // where nobody answers the Initiate
+  options.policy.startup_timeout = 50ms;
+  EXPECT_EQ(refusal(options).code, Errc::kStartupTimeout);
+}
+
+// One that was ended may mean that the peer knows no RFC 6581.
+TEST_P(OverSctp, NothingIsNegotiatedWithoutPermission) {
+  mpa::Policy plain;
+  plain.revision = 1;
+  ASSERT_TRUE(listener->set_policy(plain));
+  cm::ConnectOptions options = to(*listener);
+  options.policy.allow_revision_1_fallback = false;
+  EXPECT_TRUE(refusal(options));
+  Node client(engine), server(engine);
+  EXPECT_FALSE(join(client, server, to(*listener)).active->negotiated().enhanced);
 }
 
 TEST_P(OverSctp, ConnectionsEndWithTheLayer) {

@@ -226,7 +226,7 @@ Session::Handle Session::get(const Handle& slot) {
 
 void Session::until_over(const Handle& connection) {
   if (connection == nullptr) return;
-  connection->async_wait_disconnected([self = shared_from_this()](const Error&, const stream::Disconnected& how) {
+  connection->async_wait_disconnected([self = shared_from_this()](const stream::Disconnected& how) {
     if (!ordinary(how.reason.code)) give_up("a connection ended:", how.reason.why);
   });
 }

@@ -16,14 +16,14 @@
 #include "iwarp/base/wire.h"
 #include "tests/soak/session.h"
 #include "tests/soak/vitals.h"
+#include "tools/layer_handle.h"
 
 namespace iwarp::soak {
 namespace {
 
 constexpr int kRounds = 10;
-constexpr std::chrono::milliseconds kFarewell{500};  // of SCTP, for the last words
-constexpr int kSettled = 3;                          // the round that the later ones are compared with
-constexpr std::size_t kSlots = 8;                    // connections at a time
+constexpr int kSettled = 3;        // the round that the later ones are compared with
+constexpr std::size_t kSlots = 8;  // connections at a time
 // Beyond this a heap grows. A tenth of what the sessions of one round would leave if each kept one completion queue.
 constexpr std::size_t kAllowedHeap = 256 * 1024;
 // Each round has associations of its own, and some 20 KiB of each end stay with usrsctp for a while.
@@ -72,11 +72,10 @@ class Soak {
   }
 
  private:
-  std::unique_ptr<llp::LowerLayer> lower_layer(cm::Engine& engine) const {
-    auto made = llp::LowerLayer::make(engine, plan_.llp,
-                                      {.packet_bytes = 8000, .share_association = true, .farewell = kFarewell});
+  tools::LayerHandle lower_layer(cm::Engine& engine) const {
+    auto made = llp::LowerLayer::make(engine, plan_.llp, {.packet_bytes = 8000, .share_association = true});
     if (!made) give_up("no lower layer:", made.error().why);
-    return std::move(made).value();
+    return tools::LayerHandle(made->release());
   }
   // A process has SCTP once.
   [[nodiscard]] llp::LowerLayer& of_client() const { return at_client_ ? *at_client_ : *at_server_; }
@@ -206,7 +205,7 @@ class Soak {
   std::unordered_map<std::uint64_t, std::weak_ptr<Session>> by_id_;
   std::uint64_t next_session_ = 1;
   std::array<std::shared_ptr<Session>, kSlots> slots_;
-  std::unique_ptr<llp::LowerLayer> at_server_, at_client_;  // null: that of the server is the client's, too
+  tools::LayerHandle at_server_, at_client_;  // null: that of the server is the client's, too
   std::unique_ptr<llp::Listener> listener_;
 };
 

@@ -62,7 +62,7 @@ class Liar {
   Spec spec_;
   Note says_;
   cm::Engine engine_;
-  std::unique_ptr<llp::LowerLayer> layer_;
+  LayerHandle layer_;
   std::unique_ptr<llp::Listener> listener_;
   std::jthread thread_;
 };

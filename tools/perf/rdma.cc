@@ -98,7 +98,7 @@ class RdmaPassive final : public Passive {
   std::unique_ptr<llp::Listener> listener_;
   std::optional<verbs::ProtectionDomain> pd_;
   cm::Engine engine_;  // goes before these: until then its threads may be in take()
-  std::unique_ptr<llp::LowerLayer> layer_;
+  LayerHandle layer_;
 };
 
 }  // namespace

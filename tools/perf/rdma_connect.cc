@@ -42,7 +42,7 @@ class Connects final : public Active {
   cm::ConnectOptions options_;
   verbs::ProtectionDomain pd_{engine_.context()};
   verbs::CompletionQueue cq_{64, &engine_};
-  std::unique_ptr<llp::LowerLayer> layer_;
+  LayerHandle layer_;
 };
 
 }  // namespace

@@ -74,14 +74,10 @@ cm::Engine::Mode mode_of(const Spec& spec) {
   return spec.manual ? cm::Engine::Mode::kManual : cm::Engine::Mode::kAutomatic;
 }
 
-// For the peer to hear of the end.
-constexpr std::chrono::milliseconds kFarewell{500};
-
-std::unique_ptr<llp::LowerLayer> lower_layer_of(const Spec& spec, cm::Engine& engine) {
-  auto layer = llp::LowerLayer::make(engine, *llp::kind_named(spec.llp),
-                                     {.packet_bytes = spec.sctp_packet, .farewell = kFarewell});
+LayerHandle lower_layer_of(const Spec& spec, cm::Engine& engine) {
+  auto layer = llp::LowerLayer::make(engine, *llp::kind_named(spec.llp), {.packet_bytes = spec.sctp_packet});
   if (!layer) throw std::runtime_error(std::string("--llp ") + spec.llp + ": " + layer.error().why);
-  return *std::move(layer);
+  return LayerHandle(layer->release());
 }
 
 ddp::Access region_access(const Spec& spec) {

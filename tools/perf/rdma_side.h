@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "iwarp/llp/lower_layer.h"
 #include "iwarp/verbs/memory_region.h"
+#include "tools/layer_handle.h"
 #include "tools/perf/end.h"
 
 namespace iwarp::tools::perf {
@@ -51,7 +51,7 @@ extern cm::TapMaker tap_maker;
 [[nodiscard]] ddp::Access region_access(const Spec& spec);
 [[nodiscard]] cm::Engine::Mode mode_of(const Spec& spec);
 // Throws std::runtime_error: this build, or this process, has none.
-[[nodiscard]] std::unique_ptr<llp::LowerLayer> lower_layer_of(const Spec& spec, cm::Engine& engine);
+[[nodiscard]] LayerHandle lower_layer_of(const Spec& spec, cm::Engine& engine);
 
 // Whether the result of an asynchronous call is there, after some waiting. Throws when interrupted.
 template <class T>
@@ -135,7 +135,7 @@ class RdmaSide {
   Remote remote_;
   std::size_t next_note_ = 0;
   bool ended_ = false;
-  std::unique_ptr<llp::LowerLayer> layer_;  // of connect()
+  LayerHandle layer_;  // of connect()
 };
 
 }  // namespace iwarp::tools::perf
