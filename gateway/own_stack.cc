@@ -148,7 +148,7 @@ class OwnStack final : public RdmaProvider, public std::enable_shared_from_this<
     o.connect_timeout = options.backend_timeout;
     if (to.source) o.local = tcp::endpoint(*to.source, 0);
     o.private_data = to.private_data;
-    over(engine)->connect(qp, o, sctp_of(options), told(std::move(handler)), {});  // req: RFC8166-2.2.3-1 RFC8167-2-2
+    over(engine)->connect(qp, o, sctp_of(options), told(std::move(handler)));  // req: RFC8166-2.2.3-1 RFC8167-2-2
   }
 
  private:

@@ -11,14 +11,14 @@
 //
 // Handlers are called once, in an engine thread, and each operation has a form for Asio (iwarp/cm/token.h).
 // Thread-safe; over SCTP a borrowed io_context is run by one thread, which then makes and destroys layers and listeners
-// as well. In a forked child every call refuses.
+// as well. In a forked child nothing is done, and operations fail (kInvalidArgument).
 //
 // Over SCTP
-//   - of mpa::Policy IRD, ORD, RTR forms, peer_to_peer, the longest private data and the time for an answer count, with
-//     revision 1 nothing is negotiated (RFC 6581 s7), and allow_revision_1_fallback stands for a plain Initiate behind
-//     one that was ended. peer_to_peer is on by default and costs an RTR, though either side may send first there;
-//   - what options say of sockets, of engines, of shortages and of MPA else counts for nothing;
-//   - private data have up to 508 octets, 512 where nothing is negotiated;
+//   - mpa::Policy counts in what it says of IRD, ORD, RTR and private data. With revision 1 nothing is negotiated
+//     (RFC 6581 s7); allow_revision_1_fallback says whether that is tried when the peer has ended an enhanced session.
+//     peer_to_peer, on by default, costs an RTR, though either side may send first;
+//   - CRC, Markers, and what options say of sockets, of engines and of shortages, count for nothing;
+//   - private data have up to 508 octets in place of 251, and 512 where nothing is negotiated;
 //   - make(), listen() and the destructors of layers and listeners wait for the engine's thread: hold no lock that a
 //     handler takes.
 #pragma once
@@ -53,7 +53,7 @@ enum class Kind : std::uint8_t {
 [[nodiscard]] const char* name(Kind kind);
 // By that name; nullopt: there is none such.
 [[nodiscard]] std::optional<Kind> kind_named(std::string_view name);
-// Whether this build has it: SCTP is there where libusrsctp was.
+// Whether this build has it: SCTP is there where libusrsctp was, and IWARP_SCTP was not off.
 [[nodiscard]] bool has(Kind kind);
 
 // An address and a port, of TCP or of UDP.
@@ -231,35 +231,40 @@ class LowerLayer {
   // process has it; kInvalidArgument: this build has no SCTP (has()), or something is out of its range.
   [[nodiscard]] static Result<std::unique_ptr<LowerLayer>> make(cm::Engine& engine, Kind kind,
                                                                 const SctpOptions& sctp = {});
-  // Over TCP nothing happens to its connections, nor to attempts at them. Over SCTP they end (kAborted), and what waits
-  // hears of that before it returns; its listeners may go later.
+  // Over TCP nothing happens to its connections, nor to attempts at them. Over SCTP they end (kAborted); its listeners
+  // may go later.
   virtual ~LowerLayer() = default;
 
   // What it was made with.
   [[nodiscard]] virtual Kind kind() const = 0;
   [[nodiscard]] cm::Engine& engine() const { return engine_; }  // likewise
-  // As cm::Listener::listen(). Over SCTP the port is of UDP, and initiates beyond max_pending are rejected.
+  // As cm::Listener::listen(). Over SCTP the port is of UDP, and who comes beyond max_pending is rejected.
   [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options) {
     return listen(options, sctp_);
   }
   [[nodiscard]] virtual Result<std::unique_ptr<Listener>> listen(const cm::ListenOptions& options,
-                                                                 const SctpOptions& sctp) = 0;  // with these
-  // As cm::connect(). Over SCTP connect_timeout is for the association, begins when the host is resolved, and is 10
-  // minutes at most; of several addresses all but the last have 1.5 s. policy.startup_timeout is for the answer to the
-  // Initiate, of `local` the port counts for nothing, and what only MPA and TCP can do gives kInvalidArgument:
-  // refusal_patience, keep_tcp_if_rejected, judge_reply, try_again.
+                                                                 const SctpOptions& sctp) = 0;  // with those of its own
+  // As cm::connect(). Over SCTP connect_timeout is for the association. It begins when the host is resolved, and counts
+  // as 10 minutes at most; where the host has several addresses, each but the last has 1.5 s at most. policy.
+  // startup_timeout is for the answer to the Initiate. The port of `local` counts for nothing. What only MPA and TCP
+  // can do gives kInvalidArgument: refusal_patience, keep_tcp_if_rejected, judge_reply, try_again.
   void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, EstablishedHandler handler,
                const std::shared_ptr<cm::Canceller>& cancel = {}) {
     connect(std::move(qp), options, sctp_, std::move(handler), cancel);
   }
   virtual void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, const SctpOptions& sctp,
-                       EstablishedHandler handler, const std::shared_ptr<cm::Canceller>& cancel) = 0;  // with these
+                       EstablishedHandler handler, const std::shared_ptr<cm::Canceller>& cancel) = 0;  // of its own
+  // Likewise, where nobody cancels it.
+  void connect(std::shared_ptr<verbs::QueuePair> qp, const cm::ConnectOptions& options, const SctpOptions& sctp,
+               EstablishedHandler handler) {
+    connect(std::move(qp), options, sctp, std::move(handler), {});
+  }
   // void(error_code, std::shared_ptr<Connection>). Understands terminal and partial cancellation.
   template <class Token>
   auto async_connect(std::shared_ptr<verbs::QueuePair> qp, cm::ConnectOptions options, Token&& token) {
     return async_connect(std::move(qp), std::move(options), sctp_, std::forward<Token>(token));
   }
-  // The same.
+  // With SctpOptions of its own.
   template <class Token>
   auto async_connect(std::shared_ptr<verbs::QueuePair> qp, cm::ConnectOptions options, const SctpOptions& sctp,
                      Token&& token) {
@@ -269,7 +274,8 @@ class LowerLayer {
           connect(std::move(qp), options, sctp, std::move(completion.handler), completion.cancel);
         });
   }
-  // Sleeps until no association is left, `time` at most; whether none is. For who exits behind its last connection:
+  // Sleeps until no association is left, `time` at most; whether none is. A connect() that has none yet is not waited
+  // for. For who exits behind its last connection:
   // over SCTP what tells the peer of its end may be under way, and nobody else sends it again. Over TCP the kernel
   // does, so it returns at once. Not to be called in a handler, nor where nobody else runs a borrowed io_context.
   virtual bool wait_closed(std::chrono::milliseconds time) = 0;

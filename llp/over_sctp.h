@@ -1,4 +1,4 @@
-// LowerLayer over SCTP in UDP: sctp_cm/, where libusrsctp is.
+// LowerLayer over SCTP in UDP: sctp_cm/, where that is built.
 #pragma once
 
 #include "iwarp/llp/lower_layer.h"
@@ -6,7 +6,7 @@
 namespace iwarp::llp {
 
 inline constexpr const char* kNoSctp =
-    "this build of iwarp has no SCTP: build it where libusrsctp is (Debian: apt-get install libusrsctp-dev)";
+    "this build of iwarp has no SCTP: it takes libusrsctp (Debian: apt-get install libusrsctp-dev) and IWARP_SCTP=ON";
 [[nodiscard]] bool has_sctp();
 [[nodiscard]] Result<std::unique_ptr<LowerLayer>> make_over_sctp(cm::Engine& engine, const SctpOptions& options);
 

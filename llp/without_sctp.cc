@@ -1,4 +1,4 @@
-// In place of over_sctp.cc where libusrsctp is not.
+// In place of over_sctp.cc where sctp_cm is not built.
 #include "iwarp/llp/over_sctp.h"
 
 namespace iwarp::llp {

@@ -8,6 +8,7 @@
 
 #include "iwarp/sctp_cm/host.h"
 #include "iwarp/sctp_cm/network.h"
+#include "iwarp/verbs/own_process.h"
 
 namespace iwarp::sctp_cm {
 namespace {
@@ -183,31 +184,41 @@ void Connection::cancel() {
 }
 
 Connection::udp::endpoint Connection::local() const {
+  if (!alive()) return {};
   const std::lock_guard lock(mu_);
   return local_;
 }
 
 Connection::udp::endpoint Connection::remote() const {
+  if (!alive()) return {};
   const std::lock_guard lock(mu_);
   return remote_;
 }
 
 sctp::StreamId Connection::stream() const {
+  if (!alive()) return {};
   const std::lock_guard lock(mu_);
   return stream_;
 }
 
 Negotiated Connection::negotiated() const {
+  if (!alive()) return {};
   const std::lock_guard lock(mu_);
   return negotiated_;
 }
 
 std::vector<std::byte> Connection::private_data() const {
+  if (!alive()) return {};
   const std::lock_guard lock(mu_);
   return private_data_;
 }
 
 std::optional<stream::Disconnected> Connection::disconnected() const {
+  if (!alive()) {
+    stream::Disconnected how;
+    how.reason = verbs::used_after_fork();
+    return how;
+  }
   const std::lock_guard lock(mu_);
   return disconnected_;
 }

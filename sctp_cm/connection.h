@@ -1,7 +1,7 @@
 // Connection: a queue pair on a DDP Stream Session over SCTP (RFC 5043, RFC 6581 s7), as cm::Connection is one on MPA
 // and TCP. Made by Service::connect() and ConnectRequest::accept(). Thread-safe. The service keeps it until its end;
-// the application may drop its reference at any time without closing anything. In a forked child it tells nothing but
-// what it was, and does nothing.
+// the application may drop its reference at any time without closing anything. In a forked child it tells nothing, but
+// for a disconnected() that says why, and does nothing.
 #pragma once
 
 #include <boost/asio/ip/udp.hpp>

@@ -24,7 +24,7 @@ void LlpFlags::check() const {
   if (kind() == llp::Kind::kSctp && !llp::has(llp::Kind::kSctp))
     throw CLI::ValidationError("--llp",
                                "this iwarp was built without SCTP: build it where libusrsctp is (Debian: "
-                               "apt-get install libusrsctp-dev)");
+                               "apt-get install libusrsctp-dev), and not with IWARP_SCTP=OFF");
 }
 
 }  // namespace iwarp::tools

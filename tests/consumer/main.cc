@@ -108,6 +108,7 @@ void run_over_sctp(cm::Engine& engine) {
   to.host = "127.0.0.1";
   to.port = listener->local().port();
   auto connected = layer->async_connect(active, to, use_future);
+  if (incoming.wait_for(std::chrono::seconds(20)) != std::future_status::ready) throw std::runtime_error("nobody came");
   auto accepted = incoming.get()->async_accept(passive, {}, use_future);
   const auto connection = connected.get();
   std::printf("%s\n", connection->to_string().c_str());

@@ -1,6 +1,6 @@
 // What stands between the network and SCTP (sctp_cm/packet.h): any octets as a packet. One that is taken consists of
-// chunks that lie inside it, one behind the other, of the types that DDP needs, each as long as what it says; and it is
-// not taken any more when its last chunk is cut.
+// chunks that lie inside it, one behind the other, of the types that DDP needs, each as long as what it says; it is
+// not taken any more when its last chunk is cut, and a chunk that is right by itself is taken.
 //
 // Input: flags | a packet, or its common header and chunks, each with a type, a number of octets and these.
 #include "iwarp/sctp_cm/packet.h"

@@ -48,6 +48,7 @@ class Over : public ::testing::TestWithParam<Kind> {
     cm::ConnectOptions o;
     o.host = listener.local().address().to_string();
     o.port = listener.local().port();
+    o.policy.startup_timeout = kPatience;
     return o;
   }
   std::future<Connected> connecting(Node& node, const cm::ConnectOptions& options) {
@@ -245,25 +246,28 @@ TEST_P(Over, ItConnectsFromAnAddressThatIsChosen) {
 }
 
 // A callback may do without the error, which is the reason then.
-TEST_P(Over, TheEndIsToldWhenTheEngineGoes) {
-  auto gone = std::make_unique<cm::Engine>();
+TEST_P(Over, TheEndIsToldInEitherForm) {
+  std::promise<Errc> cancelled, gone_alone, gone;
+  auto own = std::make_unique<cm::Engine>();
   listener.reset();
   layer.reset();
-  layer = LowerLayer::make(*gone, GetParam()).value();
+  layer = LowerLayer::make(*own, GetParam()).value();
   listener = listen("127.0.0.1");
-  std::promise<Errc> first, second;
-  {
-    Node client(*gone), server(*gone);
-    const auto [active, passive] = join(client, server, to(*listener));
-    active->async_wait_disconnected([&](const stream::Disconnected& how) { first.set_value(how.reason.code); });
-    passive->async_wait_disconnected(
-        [&](const Error&, const stream::Disconnected& how) { second.set_value(how.reason.code); });
-    listener.reset();
-    layer.reset();
-  }
-  gone.reset();
-  EXPECT_NE(get(first.get_future()), Errc::kOk);
-  (void)get(second.get_future());
+  Node client(*own), server(*own);
+  const auto [active, passive] = join(client, server, to(*listener));
+  active->async_wait_disconnected([&](const stream::Disconnected& how) { cancelled.set_value(how.reason.code); });
+  active->cancel();
+  EXPECT_EQ(get(cancelled.get_future()), Errc::kAborted);
+  active->async_wait_disconnected([&](const stream::Disconnected& how) { gone_alone.set_value(how.reason.code); });
+  passive->async_wait_disconnected([&](const Error& error, const stream::Disconnected& how) {
+    gone.set_value(error ? error.code : how.reason.code);
+  });
+  listener.reset();
+  if (GetParam() == Kind::kSctp) layer.reset();
+  own.reset();
+  EXPECT_EQ(get(gone_alone.get_future()), Errc::kAborted);
+  EXPECT_EQ(get(gone.get_future()), Errc::kAborted);
+  layer.reset();
 }
 
 // In a child: the number of the first thing that did not refuse, or 0.
@@ -290,6 +294,10 @@ int use_in_child(LowerLayer& layer, Listener& listener, Connection& connection, 
   connection.cancel();
   connection.disconnect();
   connection.abort();
+  if (!connection.disconnected() || connection.disconnected()->reason.code != Errc::kInvalidArgument) return 6;
+  if (connection.negotiated().enhanced || !connection.private_data().empty() || connection.to_string().empty())
+    return 7;
+  (void)connection.facts();
   return layer.wait_closed(1h) ? 0 : 5;
 }
 
@@ -444,6 +452,21 @@ TEST_P(OverSctp, WhatOnlyTcpCanDoIsRefused) {
   EXPECT_EQ(r->move_to(other).error().code, Errc::kInvalidArgument);
 }
 
+TEST_P(OverSctp, WhatIsNegotiatedIsInThePolicy) {
+  cm::ConnectOptions options = to(*listener);
+  options.policy.negotiate_depths = false;
+  options.private_data = octets("long");
+  Node client(engine);
+  auto connected = connecting(client, options);
+  EXPECT_EQ(request(*listener)->peer_ird(), enhanced::kNoIrdOrdNegotiation);
+  EXPECT_EQ(std::get<0>(get(std::move(connected))).code, Errc::kPeerRejected);
+  mpa::Policy brief;
+  brief.max_private_data_bytes = 4;  // those of RFC 6581 alone
+  ASSERT_TRUE(listener->set_policy(brief));
+  options.policy.allow_revision_1_fallback = false;  // it would have room
+  EXPECT_EQ(refusal(options).code, Errc::kPeerRejected);
+}
+
 TEST_P(OverSctp, AProcessHasOneAtATime) {
   EXPECT_EQ(LowerLayer::make(engine, Kind::kSctp).error().code, Errc::kResource);
   EXPECT_EQ(LowerLayer::make(engine, Kind::kSctp, {.packet_bytes = 70}).error().code, Errc::kInvalidArgument);
@@ -468,7 +491,9 @@ TEST_P(OverSctp, ItsPortIsChosen) {
 TEST_P(OverSctp, WhatIsThereIsWaitedFor) {
   Node client(engine), server(engine);
   const auto [active, passive] = join(client, server, to(*listener));
+  const auto from = std::chrono::steady_clock::now();
   EXPECT_FALSE(layer->wait_closed(10ms));
+  EXPECT_LT(std::chrono::steady_clock::now() - from, kPatience);
   active->disconnect();
   EXPECT_TRUE(layer->wait_closed(kPatience));
 }
@@ -482,7 +507,7 @@ TEST_P(OverSctp, AssociationsAreShared) {
   };
   Node client(engine), server(engine), second(engine), alone(engine);
   listener->accept([&](const Error&, const std::unique_ptr<ConnectRequest>& r) {
-    r->accept(server.qp, {}, [](const Error&, const std::shared_ptr<Connection>&) {});
+    if (r != nullptr) r->accept(server.qp, {}, [](const Error&, const std::shared_ptr<Connection>&) {});
   });
   ASSERT_FALSE(error_of(client, true));
   listener.reset();
@@ -510,7 +535,7 @@ TEST_P(OverSctp, NothingIsNegotiatedWithoutPermission) {
   ASSERT_TRUE(listener->set_policy(plain));
   cm::ConnectOptions options = to(*listener);
   options.policy.allow_revision_1_fallback = false;
-  EXPECT_TRUE(refusal(options));
+  EXPECT_EQ(refusal(options).code, Errc::kPeerRejected);
   Node client(engine), server(engine);
   EXPECT_FALSE(join(client, server, to(*listener)).active->negotiated().enhanced);
 }

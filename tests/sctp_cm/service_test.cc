@@ -292,7 +292,10 @@ int use_in_child(SctpServiceBase::Outcome& told, Service& sctp, Listener& listen
   if (asked != Errc::kInvalidArgument) return 4;
   connection.disconnect();
   connection.abort();
-  if (connection.disconnected() || connection.counters().tx.sends != 0) return 5;
+  if (!connection.disconnected() || connection.disconnected()->reason.code != Errc::kInvalidArgument) return 5;
+  if (connection.counters().tx.sends != 0 || connection.local().port() != 0 || connection.negotiated().enhanced)
+    return 6;
+  if (!connection.private_data().empty() || connection.to_string().empty()) return 7;
   return 0;
 }
 
