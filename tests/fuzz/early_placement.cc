@@ -40,10 +40,11 @@ struct Conversation {
     w.record();
     for (Script in(harms); !in.done() && !w.segments.empty();) {
       Bytes& segment = w.segments[in.u8() % w.segments.size()];
-      const std::size_t at = in.u8() % segment.size();
-      segment[at] ^= std::byte{in.u8()};
-      if (const std::size_t cut = in.u8(); cut > 200)
-        segment.resize(segment.size() - std::min(segment.size(), cut - 200));
+      const std::uint8_t at = in.u8(), change = in.u8();
+      const std::size_t cut = in.u8();
+      if (segment.empty()) continue;
+      segment[at % segment.size()] ^= std::byte{change};
+      if (cut > 200) segment.resize(segment.size() - std::min(segment.size(), cut - 200));
     }
   }
 
