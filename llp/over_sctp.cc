@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "iwarp/llp/connection_over.h"
 #include "iwarp/sctp_cm/service.h"
 #include "iwarp/verbs/own_process.h"
 
@@ -14,17 +15,14 @@ Address address_of(const boost::asio::ip::udp::endpoint& at) {
   return {at.address(), at.port()};
 }
 
-class SctpConnection final : public Connection {
+class SctpConnection final : public ConnectionOver<sctp_cm::Connection> {
  public:
-  SctpConnection(std::shared_ptr<cm::Operations> operations, std::shared_ptr<sctp_cm::Connection> connection)
-      : Connection(std::move(operations)), connection_(std::move(connection)) {}
+  using ConnectionOver::ConnectionOver;
   [[nodiscard]] Kind kind() const override { return Kind::kSctp; }
-  [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const override { return connection_->qp(); }
-  [[nodiscard]] bool initiator() const override { return connection_->initiator(); }
-  [[nodiscard]] Address local() const override { return address_of(connection_->local()); }
-  [[nodiscard]] Address remote() const override { return address_of(connection_->remote()); }
+  [[nodiscard]] Address local() const override { return address_of(inner().local()); }
+  [[nodiscard]] Address remote() const override { return address_of(inner().remote()); }
   [[nodiscard]] mpa::Negotiated negotiated() const override {
-    const sctp_cm::Negotiated n = connection_->negotiated();
+    const sctp_cm::Negotiated n = inner().negotiated();
     mpa::Negotiated out;
     out.enhanced = n.enhanced;
     out.peer_to_peer = n.peer_to_peer;
@@ -35,31 +33,10 @@ class SctpConnection final : public Connection {
     out.peer_ord = n.peer_ord;
     return out;
   }
-  [[nodiscard]] std::vector<std::byte> private_data() const override { return connection_->private_data(); }
-  [[nodiscard]] cm::Counters counters() const override { return connection_->counters(); }
-  [[nodiscard]] std::string to_string() const override { return connection_->to_string(); }
-  [[nodiscard]] std::optional<stream::Disconnected> disconnected() const override {
-    return connection_->disconnected();
-  }
-  void disconnect() override { connection_->disconnect(); }
-  using Connection::abort;
-  void abort(const Error& reason) override { connection_->abort(reason); }
-
- protected:
-  void on_disconnected(cm::Completion<Error, stream::Disconnected> completion) override {
-    connection_->on_disconnected(std::move(completion));
-  }
-
- private:
-  const std::shared_ptr<sctp_cm::Connection> connection_;
 };
 
 sctp_cm::Connection::EstablishedHandler telling(const cm::Engine& engine, EstablishedHandler handler) {
-  return [operations = engine.operations(), handler = std::move(handler)](
-             const Error& error, std::shared_ptr<sctp_cm::Connection> connection) {
-    handler(error,
-            connection == nullptr ? nullptr : std::make_shared<SctpConnection>(operations, std::move(connection)));
-  };
+  return told_with<SctpConnection, sctp_cm::Connection>(engine, std::move(handler));
 }
 
 class SctpRequest final : public ConnectRequest {

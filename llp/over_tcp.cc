@@ -2,43 +2,22 @@
 
 #include <utility>
 
+#include "iwarp/llp/connection_over.h"
+
 namespace iwarp::llp {
 namespace {
 
-class TcpConnection final : public Connection {
+class TcpConnection final : public ConnectionOver<cm::Connection> {
  public:
-  TcpConnection(std::shared_ptr<cm::Operations> operations, std::shared_ptr<cm::Connection> connection)
-      : Connection(std::move(operations)), connection_(std::move(connection)) {}
+  using ConnectionOver::ConnectionOver;
   [[nodiscard]] Kind kind() const override { return Kind::kTcp; }
-  [[nodiscard]] const std::shared_ptr<verbs::QueuePair>& qp() const override { return connection_->qp(); }
-  [[nodiscard]] bool initiator() const override { return connection_->initiator(); }
-  [[nodiscard]] Address local() const override { return connection_->local(); }
-  [[nodiscard]] Address remote() const override { return connection_->remote(); }
-  [[nodiscard]] mpa::Negotiated negotiated() const override { return connection_->negotiated(); }
-  [[nodiscard]] std::vector<std::byte> private_data() const override { return connection_->private_data(); }
-  [[nodiscard]] cm::Counters counters() const override { return connection_->counters(); }
-  [[nodiscard]] std::string to_string() const override { return connection_->to_string(); }
-  [[nodiscard]] std::optional<stream::Disconnected> disconnected() const override {
-    return connection_->disconnected();
-  }
-  void disconnect() override { connection_->disconnect(); }
-  using Connection::abort;
-  void abort(const Error& reason) override { connection_->abort(reason); }
-
- protected:
-  void on_disconnected(cm::Completion<Error, stream::Disconnected> completion) override {
-    connection_->on_disconnected(std::move(completion));
-  }
-
- private:
-  const std::shared_ptr<cm::Connection> connection_;
+  [[nodiscard]] Address local() const override { return inner().local(); }
+  [[nodiscard]] Address remote() const override { return inner().remote(); }
+  [[nodiscard]] mpa::Negotiated negotiated() const override { return inner().negotiated(); }
 };
 
 cm::Connection::EstablishedHandler telling(const cm::Engine& engine, EstablishedHandler handler) {
-  return [operations = engine.operations(), handler = std::move(handler)](const Error& error,
-                                                                          std::shared_ptr<cm::Connection> connection) {
-    handler(error, connection == nullptr ? nullptr : std::make_shared<TcpConnection>(operations, connection));
-  };
+  return told_with<TcpConnection, cm::Connection>(engine, std::move(handler));
 }
 
 class TcpRequest final : public ConnectRequest {
